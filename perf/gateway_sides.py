@@ -100,7 +100,7 @@ async def ours(address: str) -> None:
             open_gateway({"m": gateway_model(config, model)}, folder / "run", loopback=True) as gateway,
         ):
 
-            async def work(ctx: JobContext) -> str:
+            async def work(_job: Job, ctx: JobContext) -> str:
                 place = folder / "transcript.jsonl"
                 async with gateway.admit(
                     ctx, models=["m"], protocol="openai-chat", transcript=place
@@ -109,7 +109,8 @@ async def ours(address: str) -> None:
                     await asyncio.to_thread(sys.stdin.readline)
                 return str(access.usage.settled_usd + access.usage.unknown_usd)
 
-            outcomes = await session.run([Job("job", work, session.budget, "f")])
+            session.add_handlers({"work": work})
+            outcomes = await session.run([Job("job", "work", (), "f")])
             used = resource.getrusage(resource.RUSAGE_SELF)
             print(outcomes["job"].value or outcomes["job"].error, used.ru_maxrss, flush=True)
         await model.aclose()

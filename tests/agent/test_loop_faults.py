@@ -17,8 +17,9 @@ from codetaste.llm.metering.metered import MeteredModel
 from codetaste.llm.price import Price
 from codetaste.llm.providers.scripted import ScriptedModel
 from codetaste.llm.ratelimit.limiter import RateLimiter
-from codetaste.orchestration.job import Job, Status
+from codetaste.orchestration.job import Status
 from codetaste.orchestration.session import open_session
+from support.orchestration.closure_jobs import closure_job
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,7 +107,7 @@ async def test_a_faulty_tool_is_an_error_for_the_model_and_nothing_else(
         return "done"
 
     async with open_session(tmp_path / "run") as session:
-        outcomes = await session.run([Job("a", run, session.budget, "1")])
+        outcomes = await session.run([closure_job(session, "a", run, session.budget, "1")])
     assert (outcomes["a"].status, conversation.end) == (Status.DONE, LoopEnd.FINISHED)
     (answer,) = conversation.messages[2].content
     assert isinstance(answer, ToolResult)

@@ -39,6 +39,7 @@ def bought(folder: Path) -> int:
     return len((folder / "ledger.jsonl").read_text().splitlines())
 
 
+@pytest.mark.heavy
 def test_resume_after_kill_replays_calls_and_buys_no_reply_twice(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     whole.mkdir()

@@ -8,7 +8,7 @@ import socketserver
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,8 +56,7 @@ def answering(place: Path, answer: bytes) -> Iterator[None]:
             thread.join()
 
 
-def test_where_everything_is_there_the_machine_is_usable(require: Callable[..., None]) -> None:
-    require("bwrap")
+def test_where_everything_is_there_the_machine_is_usable(bubblewrap: Path) -> None:
     report = anyio.run(examine_machine)
     assert report.usable
     assert found(report, "python").detail.startswith(sys.version.split()[0])

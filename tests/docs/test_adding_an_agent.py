@@ -7,17 +7,15 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from codetaste.harness.manifest import AgentManifest
-from codetaste.sandbox.containment.engine import BUBBLEWRAP, probe_engines
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PAGE = (CHECKOUT / "docs" / "adding-an-agent.md").read_text("utf-8")
+PAGE = (CHECKOUT / "docs" / "guide" / "adding-an-agent.md").read_text("utf-8")
 
 MODEL = r"""
 def reply(request):
@@ -77,8 +75,7 @@ def codetaste(folder: Path, *arguments: str) -> tuple[int, Any]:
 
 
 @pytest.mark.timeout(180)
-def test_the_agent_of_the_page_works_on_a_real_instance(folder: Path, require: Callable[..., None]) -> None:
-    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe_engines()))
+def test_the_agent_of_the_page_works_on_a_real_instance(folder: Path, bubblewrap: Path) -> None:
     code, told = codetaste(folder, "run", "run.toml")
     assert code == 0, told
     [metadata] = (folder / "runs/mine/outputs").rglob("inference_metadata.json")
@@ -88,8 +85,7 @@ def test_the_agent_of_the_page_works_on_a_real_instance(folder: Path, require: C
     assert "rename to src/pluggy/_hooks.py" in patch
 
 
-def test_the_agent_of_the_page_is_installed_by_its_path(folder: Path, require: Callable[..., None]) -> None:
-    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe_engines()))
+def test_the_agent_of_the_page_is_installed_by_its_path(folder: Path, bubblewrap: Path) -> None:
     code, told = codetaste(folder, "agents", "install", "./shell-agent")
     assert (code, told[0]["name"], told[0]["version"]) == (0, "shell-agent", "1.0")
     assert (Path(told[0]["tree"]) / "adapter" / "ask.mjs").is_file()

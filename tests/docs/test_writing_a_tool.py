@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PAGE = (CHECKOUT / "docs" / "writing-a-tool.md").read_text("utf-8")
+PAGE = (CHECKOUT / "docs" / "guide" / "writing-a-tool.md").read_text("utf-8")
 
 MODEL = """
 from codetaste.llm.messages import Message, ToolCall

@@ -8,7 +8,6 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +59,8 @@ def write_rules(bench: Bench, positive: str = POSITIVE, negative: str = NEGATIVE
 
 
 @pytest.fixture(scope="module")
-def ruled(tmp_path_factory: pytest.TempPathFactory, alpha: Tiny, require: Callable[..., None]) -> Tiny:
+def ruled(tmp_path_factory: pytest.TempPathFactory, alpha: Tiny, bubblewrap: Path) -> Tiny:
     """The tiny benchmark with rules."""
-    require("bwrap")
     bench = Bench(tmp_path_factory.mktemp("ruled"))
     bench.add()
     write_rules(bench)

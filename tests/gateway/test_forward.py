@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,13 @@ async def works(
     outcome, spent = await run(folder, [provided(protocol, server.url, folder, **more)], body, usd=usd)
     assert outcome.status is Status.DONE, (outcome.error, outcome.traceback)
     return outcome, spent
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait for what happens in another thread, or in nobody's sight."""
+    with anyio.fail_after(60):
+        while not true():  # noqa: ASYNC110
+            await anyio.sleep(0.01)
 
 
 def spoken(exchange: Exchange, words: str) -> tuple[bytes, dict[str, int]]:
@@ -110,7 +118,7 @@ async def test_what_comes_is_passed_on_at_once(
             admitted(ctx, gateway, protocol, ["dear"]) as (_, client),
             client.stream("POST", PATHS[protocol], json=asked(protocol, stream=True)) as answer,
         ):
-            with anyio.fail_after(20):
+            with anyio.fail_after(200):
                 async for _ in answer.aiter_raw():
                     heard.set()
         return None
@@ -267,17 +275,24 @@ async def test_a_program_that_leaves_before_its_request_was_sent_costs_nothing(
     server: provider.Server, tmp_path: Path
 ) -> None:
     """One slot: the second request waits for it, and nobody waits for the second."""
+    release = threading.Event()
+
+    async def late(exchange: Exchange) -> None:
+        await until(release.is_set)
+        await provider.reply(provider.text("late"))(exchange)
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
         async with admitted(ctx, gateway, "anthropic", ["dear"]) as (access, client):
-            server.acts.append(provider.slowly(provider.reply(provider.text("late")), 0.5))
+            server.acts.append(late)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(lambda: client.post(PATHS["anthropic"], json=asked("anthropic")))
-                await anyio.sleep(0.1)
-                async with client_of(gateway, access.token) as other:
-                    with anyio.move_on_after(0.1):
-                        await other.post(PATHS["anthropic"], json=asked("anthropic"))
-            await anyio.sleep(0.05)
+                await until(lambda: len(server.bodies) == 1)
+                async with client_of(gateway, access.token) as other, anyio.create_task_group() as leaving:
+                    leaving.start_soon(lambda: other.post(PATHS["anthropic"], json=asked("anthropic")))
+                    await until(lambda: access.usage.requests == 2)
+                    leaving.cancel_scope.cancel()
+                await until(lambda: any(line.get("status") == 499 for line in transcript(tmp_path)))
+                release.set()
             return access.usage.requests
 
     outcome, spent = await works(server, tmp_path, "anthropic", body, slots=1)
@@ -297,8 +312,11 @@ async def test_what_is_in_flight_when_a_job_ends_is_read_to_its_end(
         async with client_of(gateway, "") as client:
             async with admitted(ctx, gateway, "anthropic", ["dear"]) as (access, _):
                 headers = {"x-api-key": access.token}
-                with anyio.move_on_after(0.1):
-                    await client.post(PATHS["anthropic"], json=asked("anthropic"), headers=headers)
+                request = partial(client.post, PATHS["anthropic"], json=asked("anthropic"), headers=headers)
+                async with anyio.create_task_group() as leaving:
+                    leaving.start_soon(request)
+                    await until(lambda: len(server.bodies) == 1)
+                    leaving.cancel_scope.cancel()
             return [access.usage.turns, str(access.usage.unknown_usd)]
 
     outcome, spent = await works(server, tmp_path, "anthropic", body)

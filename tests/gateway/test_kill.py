@@ -46,6 +46,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(200)
 def test_scripted_calls_are_settled_from_ledger_after_kill(
     tmp_path: Path,
@@ -59,6 +60,7 @@ def test_scripted_calls_are_settled_from_ledger_after_kill(
     assert not (tmp_path / "run" / "gateway").exists()
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(200)
 def test_provider_calls_stay_charged_after_kill_and_are_repeated(tmp_path: Path) -> None:
     with provider.serving() as server:

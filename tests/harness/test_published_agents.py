@@ -17,7 +17,7 @@ from codetaste.sandbox.base import SandboxProvider
 from support.harness.agent_job import MODELS, PINNED, Trial, agent, applied, at_work
 from support.harness.coding_models import ADDED, DONE, NEW, SIDE, USAGE, coder, restless, stuck, stuck_from
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.anyio, pytest.mark.heavy, pytest.mark.timeout(300)]
 
 CURRENT = ("claude-code@2.1.330", "codex@0.169.0", "qwen-code@0.24.4")
 EDITED = {"hello.py": f"{NEW}\n", "added.txt": ADDED}

@@ -26,6 +26,7 @@ def check(figures: dict[str, float], kills: int) -> None:
     assert figures["unknown usd"] == 0
 
 
+@pytest.mark.heavy
 def test_a_run_that_is_killed_again_and_again_repeats_and_loses_nothing(tmp_path: Path) -> None:
     check(killed(6, 60, tmp_path), 6)
 

@@ -93,16 +93,16 @@ def test_aliases_are_expanded_but_not_into_a_bomb() -> None:
     assert rules[0].body["paths"] == {"a": 1}
     bomb = "rules:\n- id: x\n  a0: &a0 [l, l]\n"
     bomb += "".join(f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12))
-    start = time.monotonic()
+    start = time.process_time()
     assert "too large to expand" in str(fault(bomb))
-    assert time.monotonic() - start < 10
+    assert time.process_time() - start < 10
     assert "deeper than" in str(fault("rules:\n- id: x\n  a: &a [*a]\n"))
 
 
 def test_ten_megabytes_are_refused_at_once() -> None:
-    start = time.monotonic()
+    start = time.process_time()
     assert "bytes; at most" in str(fault(b"rules:\n" + b"- {id: x}\n" * 1_000_000))
-    assert time.monotonic() - start < 1
+    assert time.process_time() - start < 5
 
 
 def test_text_stays_text_where_older_yaml_saw_something_else() -> None:

@@ -29,10 +29,19 @@ _FIRST_POLL_S, _LAST_POLL_S = 0.01, 0.1
 
 
 def storage_error(error: OSError, what: object, kind: type[_Error]) -> StorageFull | _Error:
-    """Return the error to raise for ``error`` at ``what``: StorageFull without space, else a ``kind``."""
+    """Return the error to raise for ``error`` at ``what``: StorageFull without space, else a ``kind``.
+
+    A JournalError is about files of a run: there a failing disk and a file above the maximum size are
+    StorageFull, too, which stops the run cleanly.
+    """
+    problem = f"{what}: {error.strerror or error}"
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return StorageFull(f"{what}: {error.strerror}; free space on that disk, then repeat the command")
-    return kind(f"{what}: {error.strerror or error}")
+        return StorageFull(f"{problem}; free space on that disk, then repeat the command")
+    if kind is not JournalError:
+        return kind(problem)
+    if error.errno in {errno.EIO, errno.EFBIG}:
+        return StorageFull(f"{problem}; check that disk and its limits, then repeat the command")
+    return kind(f"{problem}; it must be readable and writable")
 
 
 def write_atomically(path: Path, content: str | bytes) -> Path:

@@ -59,10 +59,12 @@ class PassResult:
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks on PASS for the reader; empty if PASS is unknown."""
+        if self.passed is None:
+            return ()
         crashed = (
-            (f"{self.tests.error}: it counts as 0 passed, 0 failed",) if self.tests == CRASHED_RUN else ()
+            [f"{CRASHED_RUN.error}: it counts as 0 passed, 0 failed"] if self.tests == CRASHED_RUN else []
         )
-        return () if self.passed is None else (*crashed, *self.baseline.notes)
+        return (*crashed, *self.baseline.notes)
 
 
 UNTESTED = PassResult()
@@ -83,10 +85,8 @@ def parse_test_output(content: bytes) -> TestCounts | None:
     The last JSON object with results among the last ten lines counts, as in the published harness.
     """
     lines = content[-_MAX_OUTPUT_BYTES:].decode("utf-8", "replace").strip().split("\n")
-    for line in reversed(lines[-_RESULT_LINES:]):
-        if (counts := parse_test_counts(_json(line))) is not None:
-            return counts
-    return None
+    found = map(_counts_in, reversed(lines[-_RESULT_LINES:]))
+    return next((counts for counts in found if counts is not None), None)
 
 
 def read_test_results(path: Path) -> TestCounts:
@@ -109,20 +109,12 @@ def parse_test_counts(data: object) -> TestCounts | None:
     """
     if not isinstance(data, dict):
         return None
-    numbers = [_count(data.get(name, default)) for name, default in _COUNTS]
+    counts: list[Any] = [data.get("passed"), data.get("failed"), data.get("skipped", 0), data.get("total")]
     error = data.get("error")
-    if None in numbers or not (error is None or isinstance(error, str)):
+    if not all(map(_is_count, counts)) or not (error is None or isinstance(error, str)):
         return None
-    passed, failed, skipped, total = (number or 0 for number in numbers)
+    passed, failed, skipped, total = map(int, counts)
     return TestCounts(passed, failed, skipped, total, error)
-
-
-_COUNTS: tuple[tuple[str, int | None], ...] = (
-    ("passed", None),
-    ("failed", None),
-    ("skipped", 0),
-    ("total", None),
-)
 
 
 def read_baseline(benchmark: Benchmark, instance: Instance) -> RecordedBaseline:
@@ -145,12 +137,9 @@ def read_baseline(benchmark: Benchmark, instance: Instance) -> RecordedBaseline:
         return recorded
     notes = ["the baseline is one run each of R and R∘X*, not several"] if len(found) == len(sides) else []
     notes += [f"the baseline has no run of {side}" for side, counts in sides.items() if counts is None]
+    all_notes = (*recorded.notes, *notes)
     return RecordedBaseline(
-        pass_thresholds(found),
-        len(found),
-        INSTANCE_METADATA_FILE,
-        (*recorded.notes, *notes),
-        recorded.faults,
+        pass_thresholds(found), len(found), INSTANCE_METADATA_FILE, all_notes, recorded.faults
     )
 
 
@@ -165,7 +154,7 @@ def read_pseudo_agent_tests(benchmark: Benchmark, instance: Instance, agent: str
     if stated is not None:
         return stated
     runs = _lines(benchmark.root / BASELINES_FOLDER / instance.path / f"{agent}.jsonl") or ()
-    return next((counts for line in runs if (counts := parse_test_counts(_json(line))) is not None), None)
+    return next((counts for counts in map(_counts_in, runs) if counts is not None), None)
 
 
 def _from_runs(folder: Path) -> RecordedBaseline:
@@ -180,7 +169,7 @@ def _from_runs(folder: Path) -> RecordedBaseline:
             if folder.is_dir():
                 notes.append(f"the baseline has no {path.name}")
             continue
-        read = [(line, parse_test_counts(_json(line))) for line in lines]
+        read = [(line, _counts_in(line)) for line in lines]
         runs += [counts for _, counts in read if counts is not None]
         crashed = sum(1 for line, _ in read if line == "null")
         damaged = sum(1 for line, counts in read if counts is None) - crashed
@@ -203,18 +192,17 @@ def _lines(path: Path) -> list[str] | None:
     return [line.strip() for line in text.split("\n") if line.strip()]
 
 
-def _json(line: str) -> Any:  # noqa: ANN401 - any JSON value
+def _counts_in(line: str) -> TestCounts | None:
     try:
-        return json.loads(line)
+        return parse_test_counts(json.loads(line))
     except (ValueError, RecursionError):
         return None
 
 
-def _count(value: object) -> int | None:
+def _is_count(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    # NaN fails each comparison.
-    return int(value) if 0 <= value <= _MAX_TESTS and value == int(value) else None
+        return False
+    return 0 <= value <= _MAX_TESTS and value == int(value)  # NaN fails each comparison
 
 
 def _tail(path: Path) -> bytes:

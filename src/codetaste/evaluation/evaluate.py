@@ -22,16 +22,16 @@ from codetaste.source.patch.apply import applied_patch
 from codetaste.source.patch.parse import MAX_PATCH_BYTES, parse_patch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from codetaste.evaluation.rule_set import RuleSet
     from codetaste.rules.scan.model import Match, Scanner, ScanProblem, ScanResult
-    from codetaste.source.patch.apply import AppliedPatch
     from codetaste.source.patch.model import Patch
 
 
 _MAX_REASON_CHARS = 400
+_SYMBOL_TIMEOUT = "fixpointtimeout"
+"""Message of the engine when it stops propagating symbols through a huge function: the file did parse."""
 
 
 class EvaluationStatus(StrEnum):
@@ -136,17 +136,28 @@ async def evaluate(
         engine=engine,
     )
     try:
-        parsed, result = await to_thread.run_sync(_with_line_counts, result, patch)
+        parsed, result = await to_thread.run_sync(_parse, patch, result)
         async with applied_patch(base, patch, scratch) as applied:
-            return await _score(result, parsed, base, applied, scanner)
+            result = replace(result, notes=applied.notes)
+            numbered = rules.numbered_rules()
+            if not numbered:
+                return replace(result, status=EvaluationStatus.NO_RULES, why="the instance has no rules")
+            # R is scanned first, so that the scan of R∘X̂ can reuse its matches.
+            before = await scanner.scan(numbered, base)
+            after = await scanner.scan(numbered, applied.tree)
+        result = replace(result, problems=tuple(map(rules.with_original_id, after.problems)))
+        for tree, scan in (("R", before), ("R with the patch", after)):
+            if scan.partial:
+                why = _partial_reason(rules, tree, scan)
+                return replace(result, status=EvaluationStatus.PARTIAL_SCAN, why=why)
+        return await to_thread.run_sync(_count, result, parsed, before, after)
     except PatchTooLarge as error:
-        return replace(result, status=EvaluationStatus.TOO_LARGE, why=one_line(error, _MAX_REASON_CHARS))
+        status, why = EvaluationStatus.TOO_LARGE, one_line(error, _MAX_REASON_CHARS)
     except PatchError as error:
-        return replace(
-            result, status=EvaluationStatus.UNPARSABLE_PATCH, why=one_line(error, _MAX_REASON_CHARS)
-        )
+        status, why = EvaluationStatus.UNPARSABLE_PATCH, one_line(error, _MAX_REASON_CHARS)
     except PatchDoesNotApply as error:
-        return replace(result, status=EvaluationStatus.DOES_NOT_APPLY, why=one_line(error, _MAX_REASON_CHARS))
+        status, why = EvaluationStatus.DOES_NOT_APPLY, one_line(error, _MAX_REASON_CHARS)
+    return replace(result, status=status, why=why)
 
 
 def too_large_evaluation(
@@ -156,7 +167,7 @@ def too_large_evaluation(
     return Evaluation(EvaluationStatus.TOO_LARGE, why, "", size, rules, pass_result=pass_result or UNTESTED)
 
 
-def _with_line_counts(result: Evaluation, content: bytes) -> tuple[Patch, Evaluation]:
+def _parse(content: bytes, result: Evaluation) -> tuple[Patch, Evaluation]:
     """Parse the patch and add its line counts to ``result``."""
     if len(content) > MAX_PATCH_BYTES:
         raise PatchTooLarge(f"{len(content):,} bytes; no more than {MAX_PATCH_BYTES:,} are read")
@@ -169,36 +180,24 @@ def _with_line_counts(result: Evaluation, content: bytes) -> tuple[Patch, Evalua
     )
 
 
-async def _score(
-    result: Evaluation, patch: Patch, base: Path, applied: AppliedPatch, scanner: Scanner
-) -> Evaluation:
-    """Scan both trees and count. R is scanned first, so that the scan of R∘X̂ can reuse its matches."""
-    result = replace(result, notes=applied.notes)
-    numbered = result.rules.numbered_rules()
-    if not numbered:
-        return replace(result, status=EvaluationStatus.NO_RULES, why="the instance has no rules")
-    before = await scanner.scan(numbered, base)
-    after = await scanner.scan(numbered, applied.tree)
-    result = replace(
-        result, problems=tuple(result.rules.with_original_id(problem) for problem in after.problems)
-    )
-    for tree, scan in (("R", before), ("R with the patch", after)):
-        if scan.partial:
-            return replace(
-                result, status=EvaluationStatus.PARTIAL_SCAN, why=_partial_reason(result.rules, tree, scan)
-            )
-    return await to_thread.run_sync(_count, result, patch, before, after)
-
-
 def _count(result: Evaluation, patch: Patch, before: ScanResult, after: ScanResult) -> Evaluation:
     rules = result.rules
     positive, negative = rules.split_matches(after.matches)
     _, legacy = rules.split_matches(before.matches)
-    unscannable = find_unscannable(patch, before, after)
-    assumed = [match for match in legacy if match.path in unscannable.before]
     matching = {match.rule_id for match in positive}
-    unmet = {match.rule_id for match in (*negative, *assumed)}
-    unmet_by_assumption = unmet - {match.rule_id for match in negative}
+
+    unscannable = _find_unscannable(patch, before, after)
+    before_paths = set(unscannable.values())
+    found = {match.rule_id for match in negative}
+    assumed = {match.rule_id for match in legacy if match.path in before_paths} - found
+    unmet = found | assumed
+    paths, notes = tuple(sorted(unscannable)), result.notes
+    if paths:
+        shown = f"{paths[0]}, …" if len(paths) > 1 else paths[0]
+        note = f"files that could be scanned before the patch but not after it: {len(paths)} ({shown})"
+        note += f"; reductive rules that count as unmet because of it: {len(assumed)}" if assumed else ""
+        notes = (*notes, note)
+
     covered = covered_lines(positive), covered_lines(legacy)
     return replace(
         result,
@@ -209,17 +208,9 @@ def _count(result: Evaluation, patch: Patch, before: ScanResult, after: ScanResu
         precision_all=precision_counts(changed_lines(patch, Exclusions.NONE), *covered),
         positive_matches=positive,
         negative_matches=negative,
-        unscannable=unscannable.after,
-        notes=(*result.notes, *_unscannable_note(unscannable.after, len(unmet_by_assumption))),
+        unscannable=paths,
+        notes=notes,
     )
-
-
-def _unscannable_note(paths: tuple[str, ...], unmet: int) -> Iterator[str]:
-    if not paths:
-        return
-    more = ", …" if len(paths) > 1 else ""
-    note = f"files that could be scanned before the patch but not after it: {len(paths)} ({paths[0]}{more})"
-    yield note + (f"; reductive rules that count as unmet because of it: {unmet}" if unmet else "")
 
 
 def _partial_reason(rules: RuleSet, tree: str, scan: ScanResult) -> str:
@@ -229,34 +220,21 @@ def _partial_reason(rules: RuleSet, tree: str, scan: ScanResult) -> str:
     return shorten(text, _MAX_REASON_CHARS)
 
 
-_SYMBOL_TIMEOUT = "fixpointtimeout"
-"""Message of the engine when it stops propagating symbols through a huge function: the file did parse."""
-
-
-@dataclass(frozen=True, slots=True)
-class UnscannableFiles:
-    """Paths in R∘X̂, sorted, and the paths of the same files in R."""
-
-    after: tuple[str, ...] = ()
-    before: frozenset[str] = frozenset()
-
-
-def find_unscannable(patch: Patch, before: ScanResult, after: ScanResult) -> UnscannableFiles:
-    """Return the files that were scanned completely in R but not in R∘X̂ (DESIGN §7).
+def _find_unscannable(patch: Patch, before: ScanResult, after: ScanResult) -> dict[str, str]:
+    """Return the paths in R∘X̂, with those in R, of files scanned completely in R but not in R∘X̂ (DESIGN §7).
 
     They no longer parse, in part or at all, or are skipped as too large. A file that the patch renames is
     compared with its old path. A file that did not parse in R either is not included.
     """
     unscannable_before = {problem.path for problem in before.problems if _is_scan_gap(problem)}
     old_paths = {file.new: file.old for file in patch.files if file.renamed or file.copied}
-    found = {
+    return {
         problem.path: old
         for problem in after.problems
         if _is_scan_gap(problem)
         and (old := old_paths.get(problem.path) or problem.path) in before.scanned
         and old not in unscannable_before
     }
-    return UnscannableFiles(tuple(sorted(found)), frozenset(found.values()))
 
 
 def _is_scan_gap(problem: ScanProblem) -> bool:

@@ -113,7 +113,20 @@ async def validate_instance(bench: ValidationContext, instance: Instance) -> Ins
     except (ConfigError, RuleError) as error:
         texts = await to_thread.run_sync(lambda: tuple(_description_problems(benchmark, instance)))
         return InstanceValidation(instance.id, problems=(*texts, *str(error).splitlines()))
-    golden, null = await _evaluate_pseudo_agents(bench, instance, data)
+    trees = await checkout_trees(benchmark.origin(instance), bench.cache)
+    evaluations: dict[str, Evaluation] = {}
+    patches = {NULL: NULL_PATCH, GOLDEN: await golden_patch(benchmark, instance, trees, bench.scratch)}
+    for agent, patch in patches.items():
+        evaluations[agent] = await evaluate(
+            data.rules,
+            trees.base,
+            patch,
+            bench.scanner,
+            scratch=bench.scratch,
+            pass_result=data.pass_results[agent],
+            engine=bench.engine,
+        )
+    golden, null = evaluations[GOLDEN], evaluations[NULL]
     problems = (
         *data.problems,
         *_ifr_problem(golden, "the golden patch", 1.0),
@@ -153,26 +166,6 @@ def _read_instance(benchmark: Benchmark, instance: Instance) -> _InstanceData:
     )
 
 
-async def _evaluate_pseudo_agents(
-    bench: ValidationContext, instance: Instance, data: _InstanceData
-) -> tuple[Evaluation, Evaluation]:
-    trees = await checkout_trees(bench.benchmark.origin(instance), bench.cache)
-    golden = await golden_patch(bench.benchmark, instance, trees, bench.scratch)
-    null_evaluation, golden_evaluation = [
-        await evaluate(
-            data.rules,
-            trees.base,
-            patch,
-            bench.scanner,
-            scratch=bench.scratch,
-            pass_result=data.pass_results[agent],
-            engine=bench.engine,
-        )
-        for agent, patch in ((NULL, NULL_PATCH), (GOLDEN, golden))
-    ]
-    return golden_evaluation, null_evaluation
-
-
 def _description_problems(benchmark: Benchmark, instance: Instance) -> Iterator[str]:
     for track in Track:
         try:
@@ -208,9 +201,8 @@ def _ifr_problem(evaluation: Evaluation, patch: str, expected: float) -> Iterato
         ("additive rules match R", () if expected else met_additive),
         ("reductive rules match nothing in R", () if expected else met_reductive),
     )
-    details = "; ".join(f"{cause}: {len(names)} ({_first(names)})" for cause, names in causes if names)
-    yield f"{patch} has IFR {rate:.3f} and not {expected:.0f}: {details}"
-
-
-def _first(names: Sequence[str]) -> str:
-    return ", ".join([*names[:_MAX_LISTED], *(["…"] if len(names) > _MAX_LISTED else [])])
+    details = []
+    for cause, names in causes:
+        shown = ", ".join([*names[:_MAX_LISTED], *(["…"] if len(names) > _MAX_LISTED else [])])
+        details += [f"{cause}: {len(names)} ({shown})"] if names else []
+    yield f"{patch} has IFR {rate:.3f} and not {expected:.0f}: {'; '.join(details)}"

@@ -14,24 +14,32 @@ if TYPE_CHECKING:
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.instance import Instance
     from codetaste.orchestration.budget.budget import Budget
-    from codetaste.orchestration.job import JobContext
+    from codetaste.orchestration.job import Handler, JobContext
     from codetaste.orchestration.journal.journal import Json
 
+SOURCES = "sources"
+"""The kind of the job."""
 _CPU = 0.5  # for unpacking and hashing; half of the time the job waits for disk or network
 
 
-def sources_job(key: str, instance: Instance, benchmark: Benchmark, cache: Path, budget: Budget) -> Job:
-    """Return the job ``key`` that checks out R and R∘X* of ``instance`` into ``cache``."""
+def sources_handler(benchmark: Benchmark, cache: Path) -> Handler:
+    """Return the handler that checks out R and R∘X* of an instance of ``benchmark`` into ``cache``."""
 
-    async def run(_job: JobContext) -> Json:
-        trees = await checkout_trees(benchmark.origin(instance), cache)
+    async def run(job: Job, _context: JobContext) -> Json:
+        trees = await checkout_trees(benchmark.origin(job.parameters), cache)
         return {"base": trees.base_digest, "golden": trees.golden_digest}
 
+    return run
+
+
+def sources_job(instance: Instance, budget: Budget) -> Job:
+    """Return the job that checks out the trees of ``instance``."""
     return Job(
-        key,
-        run,
-        budget,
+        f"sources/{instance.id}",
+        SOURCES,
+        budget.path,
         fingerprint=digest_parts("sources", instance.commit_hash, instance.golden_commit_hash),
+        parameters=instance,
         resources={"cpu": _CPU},
         title=f"sources of {instance.id}",
         costs_nothing=True,

@@ -6,26 +6,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import MalformedRequest
-from codetaste.llm.messages import Request, ToolSpec
+from codetaste.llm.messages import ToolSpec
+from codetaste.llm.wire.codecs import SERVERS
 from codetaste.llm.wire.common.request import (
-    DEFAULT_CAP,
-    WireRequest,
-    cap_of,
-    optional_flag,
+    decoded_request,
     optional_objects,
     parse_body,
     require_object,
     require_text,
 )
-from codetaste.llm.wire.common.request_cost import separately_billed_features
 from codetaste.llm.wire.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from codetaste.gateway.upstream import GatewayModel
-    from codetaste.llm.wire.common.request import ProtocolName
-    from codetaste.llm.wire.protocols import WireProtocol
+    from codetaste.llm.wire.common.request import WireRequest
+    from codetaste.llm.wire.protocols import ProtocolName, WireProtocol
 
 _ANY_TOOL = ToolSpec("", "", {})
 
@@ -73,7 +70,7 @@ def parse_request(
         if model is None:
             return None
         if model.upstream is None:
-            wire = PROTOCOLS[protocol].read_request(body)
+            wire = SERVERS[protocol].read_request(body)
         else:
             wire = _parse_forwarded(PROTOCOLS[protocol], body)
     except RecursionError as error:
@@ -83,22 +80,11 @@ def parse_request(
 
 def _parse_forwarded(protocol: WireProtocol, body: dict[str, Any]) -> WireRequest:
     """Parse the fields that decide model and cost; the provider validates all others."""
-    cap = cap_of(body, protocol.cap_names)
     thinking = body.get("thinking")
     require_object(body.get("stream_options") or {}, "stream_options")
-    request = Request(
-        system="",
-        messages=(),
+    return decoded_request(
+        protocol,
+        body,
         tools=(_ANY_TOOL,) if optional_objects(body.get("tools"), "tools") else (),
-        max_output_tokens=cap or DEFAULT_CAP,
         options={"thinking": thinking} if isinstance(thinking, dict) else {},
-    )
-    return WireRequest(
-        protocol=protocol.name,
-        body=body,
-        request=request,
-        model=require_text(body.get("model"), "model"),
-        stream=optional_flag(body.get("stream"), "stream"),
-        cap=cap,
-        separately_billed=separately_billed_features(body, protocol.messages_key),
     )

@@ -20,6 +20,7 @@ from codetaste.core.section import read_toml, validation_messages
 from codetaste.core.text import did_you_mean
 from codetaste.errors import ConfigError
 from codetaste.harness.manifest import NAME_PATTERN, VERSION_PATTERN, AgentManifest
+from codetaste.harness.published import published_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,8 +118,6 @@ def read_adapter(folder: Path) -> Adapter:
         raise ConfigError(f"{folder}: the name of an agent's folder may have only letters, digits and -")
     if not (folder / MANIFEST_FILE).is_file():
         if (folder / AGENT_CONFIG_FILE).is_file():
-            from codetaste.harness.published import published_manifest  # noqa: PLC0415 - seldom
-
             return Adapter(name, folder, published_manifest(folder), _digest(folder), published=True)
         raise ConfigError(f"{folder}: contains neither {MANIFEST_FILE} nor {AGENT_CONFIG_FILE}")
     manifest = _read_manifest(folder / MANIFEST_FILE)

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from codetaste.core.section import Section
 from codetaste.core.text import did_you_mean
-from codetaste.llm.wire.common.request import ProtocolName
+from codetaste.llm.wire.protocols import ProtocolName
 
 if TYPE_CHECKING:
     from typing import Self
@@ -126,7 +126,7 @@ class AgentManifest(Section):
     about: str = ""
     """Description for users."""
     install: str = "install.sh"
-    """The script that installs it; see docs/adding-an-agent.md. "" if there is nothing to install."""
+    """The script that installs it; see docs/guide/adding-an-agent.md. "" if there is nothing to install."""
     run: str = "run.sh"
     """The script that runs it; it prints its version if called with --version."""
     env: dict[str, str] = Field(default_factory=dict)

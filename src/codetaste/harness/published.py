@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.benchmark.layout import AGENT_CONFIG_FILE
 from codetaste.errors import ConfigError
 from codetaste.harness.manifest import VERSION_PATTERN, AgentManifest
-from codetaste.llm.wire.openai_chat.client import PROTOCOL as CHAT_PROTOCOL
+from codetaste.llm.wire.protocols import OPENAI_CHAT
 
 if TYPE_CHECKING:
     from codetaste.harness.manifest import AgentProtocol
@@ -52,7 +52,7 @@ def published_manifest(folder: Path) -> AgentManifest:
         version = "published"
     return AgentManifest.model_validate(
         {
-            "protocol": _PROTOCOLS.get(agent["provider"].lower(), CHAT_PROTOCOL),
+            "protocol": _PROTOCOLS.get(agent["provider"].lower(), OPENAI_CHAT.name),
             "versions": (version,),
             "default": version,
             "about": f"{config['id']}, an agent of the published harness",

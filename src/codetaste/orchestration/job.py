@@ -1,8 +1,9 @@
 """``Job``, its ``Outcome`` and ``Status``, and the ``JobContext`` that a running job works with.
 
-A job is a coroutine with a key, needs, resources and a budget. Its effects (model replies, tool results) are
-recorded under (key, fingerprint, name) and shared by all its attempts and sessions: an attempt after a crash
-or a retry replays them and continues where the recording ends.
+A job is data: a key, a kind and parameters, needs, resources and a budget. The ``Handler`` of its kind runs
+it. Its effects (model replies, tool results) are recorded under (key, fingerprint, name) and shared by all
+its attempts and sessions: an attempt after a crash or a retry replays them and continues where the recording
+ends.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
 
@@ -31,25 +32,27 @@ if TYPE_CHECKING:
     from codetaste.orchestration.events import Event
     from codetaste.orchestration.journal.recorder import RunRecorder
 
-__all__ = ["Job", "JobContext", "Json", "Outcome", "PaidCall", "Status"]
+__all__ = ["Handler", "Job", "JobContext", "Json", "Outcome", "PaidCall", "Status"]
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One piece of work.
+    """One piece of work, as data that can be written as JSON or sent to another process.
 
-    ``fingerprint`` identifies everything that decides the result except the results of ``needs``, which the
-    scheduler adds. ``budget`` is the parent node: the scheduler gives each job a child node named by ``key``.
-    ``lane`` is the fairness group (a model's id). A job with ``costs_nothing`` runs even when the budget is
-    used up. ``min_cost`` is the least that the job needs to be useful: its first call, at its cheapest. A
-    ``prerequisite_only`` job is useful only to the jobs that need it, and is skipped when none of them can
-    run.
+    ``kind`` selects the handler that runs the job, such as "infer.execute"; ``parameters``, JSON or a frozen
+    dataclass of plain data, tell the handler what to work on. ``fingerprint`` identifies everything that
+    decides the result except the results of ``needs``, which the scheduler adds. ``budget`` is the path of
+    the parent node: the scheduler gives each job a child node named by ``key``. ``lane`` is the fairness
+    group (a model's id). A job with ``costs_nothing`` runs even when the budget is used up. ``min_cost`` is
+    the least that the job needs to be useful: its first call, at its cheapest. A ``prerequisite_only`` job is
+    useful only to the jobs that need it, and is skipped when none of them can run.
     """
 
     key: str
-    run: Callable[[JobContext], Awaitable[Json]]
-    budget: Budget
+    kind: str
+    budget: tuple[str, ...]
     fingerprint: str
+    parameters: Any = None
     needs: tuple[str, ...] = ()
     resources: Mapping[str, float] = field(default_factory=dict)
     lane: str = ""
@@ -286,3 +289,7 @@ class JobContext:
             JournalError: the text is missing or damaged.
         """
         return await self._record.blobs.load(digest)
+
+
+Handler: TypeAlias = "Callable[[Job, JobContext], Awaitable[Json]]"
+"""Runs the jobs of one kind and returns their values."""

@@ -2,9 +2,10 @@
 
 ::
 
-    async with open_session(directory, Limits(usd=Decimal(5)), capacities={"jobs": 64}) as session:
-        instance = session.budget.child("discover").child("koajs__koa-1234")
-        session.add(Job("discover/koajs__koa-1234/additive", run, instance, fingerprint))
+    async with open_session(directory, BudgetLimits(usd=Decimal(5)), capacities={"jobs": 64}) as session:
+        session.add_handlers({"discover": discover})
+        node = session.budget.child("discover", BudgetLimits(usd=Decimal(1)))
+        session.add(Job("discover/koajs__koa-1234/additive", "discover", node.path, fingerprint))
         outcomes = await session.run()
 """
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from codetaste.errors import Cause
     from codetaste.orchestration.events import Observer
-    from codetaste.orchestration.job import Job, Outcome
+    from codetaste.orchestration.job import Handler, Job, Outcome
     from codetaste.orchestration.retry import RetryRule
 
 
@@ -58,11 +59,15 @@ class Session:
         """Deliver all further events to ``observer``."""
         self.record.observers.add(observer)
 
+    def add_handlers(self, handlers: Mapping[str, Handler]) -> None:
+        """Add what runs the jobs of each kind; needed before such jobs are added."""
+        self.scheduler.handlers.update(handlers)
+
     def add(self, *jobs: Job) -> None:
         """Add jobs: before ``run``, or from inside a running job.
 
         Raises:
-            ConfigError: during ``run``: one of them is invalid; none was added.
+            ConfigError: a kind has no handler; during ``run``: one of them is invalid. None was added.
         """
         self.scheduler.add(*jobs)
 
@@ -70,7 +75,7 @@ class Session:
         """Run ``jobs`` and all added jobs until each has ended; returns outcomes by key.
 
         Raises:
-            ConfigError: unknown needs, cycles, too large demands; nothing was started.
+            ConfigError: unknown kinds or needs, cycles, too large demands; nothing was started.
             StorageFull: writing the journal failed. Jobs that had finished before are not lost.
         """
         self.scheduler.add(*jobs)

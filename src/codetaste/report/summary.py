@@ -9,7 +9,7 @@ from codetaste.core.text import printable
 from codetaste.core.units import format_duration, format_usd
 from codetaste.orchestration.job import Status
 from codetaste.report.dry_run import prices_to_json
-from codetaste.report.live.display import format_spend
+from codetaste.report.live.progress import format_spend
 from codetaste.report.render.text import render_text
 from codetaste.report.table import collapse_equal
 from codetaste.report.tables.comparison import comparison_table, comparison_to_json

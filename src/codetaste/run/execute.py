@@ -22,12 +22,12 @@ from codetaste.core.text import printable
 from codetaste.errors import Cause
 from codetaste.evaluation.config import EvaluateConfig
 from codetaste.flows.agents.services import AgentSet, open_agent_services
-from codetaste.flows.discover import jobs as discover
 from codetaste.flows.discover.context import DiscoveryContext
-from codetaste.flows.evaluate import jobs as evaluate
+from codetaste.flows.discover.jobs import discovery_handlers, discovery_jobs
 from codetaste.flows.evaluate.context import EvaluationContext, load_references
-from codetaste.flows.infer import jobs as infer
+from codetaste.flows.evaluate.jobs import evaluation_handlers, evaluation_jobs
 from codetaste.flows.infer.context import InferenceContext
+from codetaste.flows.infer.jobs import inference_handlers, inference_jobs
 from codetaste.orchestration.budget.cost import BudgetLimits
 from codetaste.orchestration.limit_changes import watch_changes
 from codetaste.orchestration.session import open_session
@@ -74,7 +74,7 @@ async def execute_run(planned: RunPlan, *, rerun: bool, stop: StopRequest) -> Su
     async with AsyncExitStack() as stack:
         context = await _open_run(stack, planned, rerun=rerun)
         session, models = context.session, context.models.models
-        session.add(*await _jobs(context))
+        await _add_jobs(context)
         stop.session = session
         outcomes = await _run_jobs(session, planned.limits, models)
         lines = await collect_results(context, outcomes)
@@ -173,21 +173,26 @@ def _frozen_config(config: Config, benchmark: Benchmark) -> str:
     return config.model_copy(update={"benchmark": section}).model_dump_json(indent=2)
 
 
-async def _jobs(context: RunContext) -> list[Job]:
-    """Create the jobs of all flows; a job that several flows need is created once."""
-    plan, budget = context.plan, context.session.budget
+async def _add_jobs(context: RunContext) -> None:
+    """Add the jobs of all flows and their handlers; a job that several flows need is added once."""
+    plan, session = context.plan, context.session
     jobs: list[Job] = []
     if context.discovery is not None:
-        jobs.extend(discover.discovery_jobs(plan.passes, context.discovery, budget.child("discover")))
+        node = session.budget.child("discover")
+        session.add_handlers(discovery_handlers(context.discovery))
+        jobs.extend(discovery_jobs(plan.passes, context.discovery, node))
     if context.inference is not None:
-        jobs.extend(infer.inference_jobs(plan.steps, context.inference, budget.child("infer")))
+        node = session.budget.child("infer")
+        session.add_handlers(inference_handlers(context.inference))
+        jobs.extend(inference_jobs(plan.steps, context.inference, node))
     if context.evaluation is not None:
-        node = budget.child("evaluate")
-        jobs.extend(await evaluate.evaluation_jobs(plan.evaluations, context.evaluation, node, cpu_count()))
+        node = session.budget.child("evaluate")
+        session.add_handlers(evaluation_handlers(context.evaluation))
+        jobs.extend(await evaluation_jobs(plan.evaluations, context.evaluation, node, cpu_count()))
     made: dict[str, Job] = {}
     for job in jobs:
         made.setdefault(job.key, job)
-    return list(made.values())
+    session.add(*made.values())
 
 
 def cpu_count() -> int:

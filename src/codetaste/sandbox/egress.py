@@ -18,6 +18,9 @@ import anyio
 from codetaste.core.concurrency import background_tasks
 from codetaste.errors import SandboxError
 from codetaste.sandbox.base import NO_EGRESS, Egress, PortForward
+from codetaste.sandbox.proxy.rules import parse_allow_list
+from codetaste.sandbox.proxy.server import Proxy
+from codetaste.sandbox.proxy.upstream import HostProxies
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -70,10 +73,6 @@ async def open_allowlist_egress(
         ConfigError: an entry is invalid; all invalid ones are named.
         SandboxError: the socket cannot be created.
     """
-    from codetaste.sandbox.proxy.rules import parse_allow_list  # noqa: PLC0415
-    from codetaste.sandbox.proxy.server import Proxy  # noqa: PLC0415 - h11 only where it is used
-    from codetaste.sandbox.proxy.upstream import HostProxies  # noqa: PLC0415
-
     upstream = HostProxies.from_environment(os.environ if environ is None else environ)
     proxy = Proxy(parse_allow_list(hosts), upstream, note)
     # The outer folder is private; the inner one is mounted, and the user of the sandbox must be able to

@@ -5,18 +5,9 @@ from __future__ import annotations
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-import anyio
 from anyio import to_thread
 
-from codetaste.errors import SandboxError
 from codetaste.sandbox.base import SandboxSpec
-from codetaste.sandbox.ca_bundle import find_bundle
-from codetaste.sandbox.docker.engine import AUTO, DOCKER, PODMAN, connect_engine, engine_errors
-from codetaste.sandbox.docker.images import require_image
-from codetaste.sandbox.docker.lean_image import LEAN_IMAGE
-from codetaste.sandbox.docker.provider import open_docker_sandboxes
-from codetaste.sandbox.docker.reaper import remove_orphans
-from codetaste.sandbox.docker.spec import unsupported_limits
 from codetaste.sandbox.local.sandbox import bubblewrap_provider
 
 if TYPE_CHECKING:
@@ -25,9 +16,9 @@ if TYPE_CHECKING:
 
     from codetaste.sandbox.base import SandboxProvider
     from codetaste.sandbox.config import SandboxConfig
-    from codetaste.sandbox.docker.engine import ContainerEngine
 
 _FOLDER = ".sandboxes"
+_CONTAINER_ENGINES = {"auto", "docker", "podman"}
 
 
 def sandbox_spec(config: SandboxConfig, job: str, **more: Any) -> SandboxSpec:  # noqa: ANN401 - fields of SandboxSpec
@@ -67,50 +58,11 @@ async def open_sandboxes(
     """
     folder = out / _FOLDER
     async with AsyncExitStack() as stack:
-        engine = await _engine(stack, config, warn)
-        if engine is None:
-            yield await to_thread.run_sync(bubblewrap_provider, folder)
-            return
-        # Not shutil.rmtree: it gives up on trees that are nested too deeply.
-        await anyio.run_process(["/bin/rm", "-rf", "--", str(folder)], check=False)
-        warn(f"agents run in containers: {engine.kind} {engine.version} at {engine.socket}")
-        with engine_errors(engine, "list the limits it enforces"):
-            unlimited = unsupported_limits(await engine.client.system.info())
-        if unlimited:
-            warn(
-                f"{engine.kind} on this host does not limit {' or '.join(unlimited)} of a sandbox: "
-                "run it as root, or with version 2 of cgroups"
-            )
-        try:
-            removed = await remove_orphans(engine)
-        except SandboxError as error:
-            warn(str(error))
-        else:
-            if removed:
-                warn(f"removed leftovers of earlier runs from {engine.kind}: {removed}")
-        opened = open_docker_sandboxes(
-            engine,
-            run=run,
-            image=config.image or LEAN_IMAGE,
-            folder=folder,
-            bundle=find_bundle(config.ca_bundle),
-            warn=warn,
-        )
-        yield await stack.enter_async_context(opened)
+        containers: SandboxProvider | None = None
+        if config.engine in _CONTAINER_ENGINES:
+            from codetaste.sandbox.docker.provider import open_run_sandboxes  # noqa: PLC0415 - heavy: aiodocker
 
-
-async def _engine(
-    stack: AsyncExitStack, config: SandboxConfig, warn: Callable[[str], None]
-) -> ContainerEngine | None:
-    """Return the configured engine if it has the image; None where local sandboxes are used."""
-    if config.engine not in {AUTO, DOCKER, PODMAN}:
-        return None
-    try:
-        engine = await stack.enter_async_context(connect_engine(config.engine, config.socket))
-        await require_image(engine, config.image or LEAN_IMAGE)
-    except SandboxError as error:
-        if config.engine != AUTO:
-            raise
-        warn(f"agents run in bubblewrap: {error}")
-        return None
-    return engine
+            containers = await stack.enter_async_context(open_run_sandboxes(config, folder, run, warn))
+        if containers is None:
+            containers = await to_thread.run_sync(bubblewrap_provider, folder)
+        yield containers

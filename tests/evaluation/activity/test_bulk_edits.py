@@ -6,10 +6,11 @@ import textwrap
 
 import pytest
 
-from codetaste.evaluation.activity.transcripts import CommandTraits, command_traits
+from codetaste.evaluation.activity.counts import Activity
+from codetaste.evaluation.activity.transcripts import command_activity
 
-ONE, SEVERAL = CommandTraits(bulk_edit=True), CommandTraits(bulk_edit=True, wide_edit=True)
-SCRIPTED, NONE = CommandTraits(scripted_edit=True), CommandTraits()
+ONE, SEVERAL = Activity(commands=1, bulk_edits=1), Activity(commands=1, bulk_edits=1, wide_edits=1)
+SCRIPTED, NONE = Activity(commands=1, scripted_edits=1), Activity(commands=1)
 KINDS = {
     "sed -i 's/a/b/' f.py": ONE,
     "sed -i '' s/a/b/ f": ONE,
@@ -49,15 +50,15 @@ KINDS = {
     "jscodeshift -d x": NONE,
     "gofmt -w .": NONE,
     "gofmt -r 'a -> b' -l .": NONE,
-    "git apply x.diff": CommandTraits(applies_patch=True),
+    "git apply x.diff": Activity(commands=1, edits=1),
     "git apply --check x.diff": NONE,
-    "apply_patch <<'E'\n*** Begin Patch\n*** End Patch\nE": CommandTraits(applies_patch=True),
+    "apply_patch <<'E'\n*** Begin Patch\n*** End Patch\nE": Activity(commands=1, edits=1),
 }
 
 
 @pytest.mark.parametrize("text", KINDS)
 def test_commands_replace_in_bulk_as_the_rules_say(text: str) -> None:
-    assert command_traits(text) == KINDS[text]
+    assert command_activity(text) == KINDS[text]
 
 
 LOOPS = """
@@ -88,4 +89,4 @@ LOOKS = """
 def test_a_script_on_the_spot_counts_when_it_writes_files_in_a_loop(code: str, rewrites: int) -> None:
     text = textwrap.dedent(code)
     for command in (f"python3 - <<'E'\n{text}E\n", f"cd x; cat a | python <<'E'\n{text}E\n"):
-        assert command_traits(command).scripted_edit == bool(rewrites), command
+        assert command_activity(command).scripted_edits == bool(rewrites), command

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codetaste.evaluation.activity.transcripts import CommandTraits, command_traits
+from codetaste.evaluation.activity.counts import Activity
+from codetaste.evaluation.activity.transcripts import command_activity
 
 PIECES = st.sampled_from(
     [
@@ -40,14 +41,14 @@ FLOODS = {
 @pytest.mark.parametrize("flood", FLOODS)
 @pytest.mark.timeout(60)
 def test_a_flood_is_read_in_seconds(flood: str) -> None:
-    assert isinstance(command_traits(FLOODS[flood]), CommandTraits)
+    assert isinstance(command_activity(FLOODS[flood]), Activity)
 
 
 def test_shell_text_over_size_limit_is_unread() -> None:
-    assert command_traits("pytest " * 30_000) == CommandTraits(complete=False)
+    assert command_activity("pytest " * 30_000) == Activity(commands=1, unparsed=1)
 
 
 @given(st.lists(PIECES, max_size=40).map("".join))
 @settings(max_examples=150)
 def test_any_text_has_an_answer(text: str) -> None:
-    assert isinstance(command_traits(text), CommandTraits)
+    assert isinstance(command_activity(text), Activity)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codetaste.evaluation.activity.transcripts import CommandTraits, command_traits
+from codetaste.evaluation.activity.counts import Activity
+from codetaste.evaluation.activity.transcripts import command_activity
 
 RUNS = r"""
 pytest
@@ -140,25 +141,25 @@ WRAPPERS = st.sampled_from([*PROGRAMS, *TEXTS])
 
 @pytest.mark.parametrize("text", RUNS)
 def test_a_runner_of_the_field_runs_tests(text: str) -> None:
-    done = command_traits(text)
-    assert (done.runs_tests, done.complete) == (True, True)
+    done = command_activity(text)
+    assert (done.test_runs, done.unparsed) == (1, 0)
 
 
 @pytest.mark.parametrize("text", RUNS_NONE)
 def test_what_only_names_a_runner_runs_none(text: str) -> None:
-    assert not command_traits(text).runs_tests
+    assert not command_activity(text).test_runs
 
 
 def test_a_document_runs_only_in_a_shell() -> None:
-    assert not command_traits("cat > run.sh <<'EOF'\npytest\nEOF\n").runs_tests
-    assert not command_traits("python - <<'EOF'\nprint('pytest')\nEOF\n").runs_tests
-    assert command_traits("bash <<'EOF'\ncd x\npytest\nEOF\n").runs_tests
-    assert command_traits("cat <<EOF > log && pytest\nx\nEOF\n").runs_tests
+    assert not command_activity("cat > run.sh <<'EOF'\npytest\nEOF\n").test_runs
+    assert not command_activity("python - <<'EOF'\nprint('pytest')\nEOF\n").test_runs
+    assert command_activity("bash <<'EOF'\ncd x\npytest\nEOF\n").test_runs
+    assert command_activity("cat <<EOF > log && pytest\nx\nEOF\n").test_runs
 
 
 @given(WORDS, st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=30))
 def test_a_runner_within_a_quoted_word_runs_nothing(program: str, noise: str) -> None:
-    assert not command_traits(f"{program} {shlex.quote(f'{noise}; pytest; {noise}')}").runs_tests
+    assert not command_activity(f"{program} {shlex.quote(f'{noise}; pytest; {noise}')}").test_runs
 
 
 @given(st.lists(WRAPPERS, max_size=4))
@@ -168,5 +169,5 @@ def test_wrappers_change_nothing(wrappers: list[str]) -> None:
         if wrapper in PROGRAMS and number:
             runs, looks = f"bash -c {shlex.quote(runs)}", f"bash -c {shlex.quote(looks)}"
         runs, looks = wrapper.format(runs), wrapper.format(looks)
-    assert command_traits(runs) == CommandTraits(runs_tests=True)
-    assert command_traits(looks) == CommandTraits()
+    assert command_activity(runs) == Activity(commands=1, test_runs=1)
+    assert command_activity(looks) == Activity(commands=1)

@@ -165,6 +165,7 @@ def keys_of(document: Any) -> Iterator[str]:
                 yield from keys_of(list(value.values()) if key in BY_NAME else value)
 
 
+@pytest.mark.heavy
 def test_every_key_is_on_the_page_for_programs(here: Place, alpha: Tiny) -> None:
     page = (Path(__file__).parents[3] / "docs" / "programs.md").read_text("utf-8")
     told = set(re.findall(r"`([a-z_0-9]+)`", page))

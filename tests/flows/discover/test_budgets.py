@@ -74,6 +74,7 @@ def test_the_budget_of_the_run_bites_before_those_of_its_sections(tmp_path: Path
 TURNS = 250
 
 
+@pytest.mark.heavy
 def test_pass_ended_by_time_limit_keeps_rules_and_resumes(tmp_path: Path, alpha: Tiny) -> None:
     where = alpha.place(
         tmp_path, {"m": "endless"}, discover='time_limit = "5s"\nbudget_usd = 500.0', run="budget_usd = 900.0"

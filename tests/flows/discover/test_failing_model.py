@@ -14,6 +14,8 @@ from support.flows import tiny_benchmark
 from support.flows.tiny_benchmark import Ended, Place, Tiny
 from support.llm.provider import server as provider
 
+pytestmark = pytest.mark.heavy
+
 KEY = "sk-ant-not-a-real-key-0123456789"
 
 

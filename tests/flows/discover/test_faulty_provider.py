@@ -18,6 +18,8 @@ from support.llm.provider import faults
 from support.llm.provider import server as provider
 from support.llm.provider.protocols import said_before
 
+pytestmark = pytest.mark.heavy
+
 KEY = "no-real-key-of-anybody"
 PRICES = "{ input = 3, output = 15, cache_read = 0.3, cache_write = 3.75 }"
 MISLEADING = {

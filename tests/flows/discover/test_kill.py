@@ -61,6 +61,7 @@ def check_same_result(where: Place, done: Ended, other: Place, undisturbed: Ende
     )
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(300)
 def test_quickstart_killed_ten_times_finds_same_rules_and_cost(
     tmp_path: Path, quickstart: tuple[Place, Ended]
@@ -75,6 +76,7 @@ def test_quickstart_killed_ten_times_finds_same_rules_and_cost(
     check_books(where, "scripted", {(): Decimal("2.0"), node: Decimal("1.0")})
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(200)
 def test_a_run_killed_ten_times_ends_as_one_that_nothing_happened_to(
     tmp_path: Path, alpha: Tiny, undisturbed: tuple[Place, Ended]
@@ -132,6 +134,7 @@ def billed_usd(server: provider.Server) -> Fraction:
         return sum((Fraction(3 * one.prompt + 15 * one.output, 10**6) for one in server.bill), Fraction(0))
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(200)
 def test_real_provider_bill_stays_in_budget_and_is_journalled(tmp_path: Path, alpha: Tiny) -> None:
     """Calls that are in flight at a kill are billed by the provider and unknown to the run."""

@@ -230,6 +230,7 @@ def test_a_shell_inside_a_run_gets_at_nothing(stage: Stage, engine: str) -> None
     assert_nothing_leaked(said, stage, engine)
 
 
+@pytest.mark.heavy
 def test_a_shell_that_a_person_tries_gets_at_nothing(stage: Stage) -> None:
     attacks = stage.attacks()
     said = {}

@@ -16,7 +16,7 @@ from support.flows.cli_agent_runs import KEYS, PROGRAMS, SECRET, TRACKS, Config,
 from support.flows.tiny_benchmark import Bench, Ended, Place, Row, Tiny
 from support.flows.trial_runs import applied, metadata
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(600)]
 
 EACH_ONE_MODE = {"open/plan": ("claude-code",), "open/multiplan": ("codex",), "open/direct": ("qwen-code",)}
 ALL = {track: tuple(PROGRAMS) for track in TRACKS}
@@ -57,7 +57,11 @@ class Compared:
 
 @pytest.fixture(
     scope="module",
-    params=["bubblewrap", "docker", pytest.param("docker, all", marks=pytest.mark.slow)],
+    params=[
+        "bubblewrap",
+        pytest.param("docker", marks=pytest.mark.system),
+        pytest.param("docker, all", marks=[pytest.mark.system, pytest.mark.slow]),
+    ],
 )
 def compared(
     request: pytest.FixtureRequest,

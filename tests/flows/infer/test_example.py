@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -63,14 +62,14 @@ def check_ranking(shown: str) -> None:
 
 @pytest.fixture(scope="module")
 def in_bubblewrap(
-    tmp_path_factory: pytest.TempPathFactory, quickstart: tuple[Place, Ended], require: Callable[..., None]
+    tmp_path_factory: pytest.TempPathFactory, quickstart: tuple[Place, Ended], bubblewrap: Path
 ) -> dict[str, bytes]:
-    require("bwrap")
     cache = quickstart[0].cache
     where, done = compared(tmp_path_factory.mktemp("compare"), cache, "sandbox.engine=bubblewrap")
     return check(where, done, "bubblewrap")
 
 
+@pytest.mark.heavy
 def test_two_scripted_agents_are_compared_on_both_tracks_in_all_modes(
     in_bubblewrap: dict[str, bytes],
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -22,13 +21,13 @@ SEED = int(os.environ.get("CODETASTE_SEED", "0")) or random.SystemRandom().randr
 
 @pytest.fixture(scope="module")
 def undisturbed_trials(
-    tmp_path_factory: pytest.TempPathFactory, alpha: Tiny, require: Callable[..., None]
+    tmp_path_factory: pytest.TempPathFactory, alpha: Tiny, bubblewrap: Path
 ) -> tuple[Place, Ended]:
-    require("bwrap")
     where = trial_place(tmp_path_factory.mktemp("undisturbed"), alpha, ALL, coder="slowly")
     return where, where.run("--json")
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(240)
 def test_trials_killed_ten_times_give_same_outputs_and_cost(
     tmp_path: Path, alpha: Tiny, undisturbed_trials: tuple[Place, Ended]
@@ -55,10 +54,7 @@ def test_trials_killed_ten_times_give_same_outputs_and_cost(
     assert list(tiny_benchmark.left_over(str(where.out))) == []
 
 
-def test_a_kill_between_two_steps_buys_no_plan_twice(
-    tmp_path: Path, alpha: Tiny, require: Callable[..., None]
-) -> None:
-    require("bwrap")
+def test_a_kill_between_two_steps_buys_no_plan_twice(tmp_path: Path, alpha: Tiny, bubblewrap: Path) -> None:
     where = trial_place(tmp_path, alpha, ("open/multiplan",), coder="slowly")
     trial = f"infer/a/open/multiplan/{alpha.row.id}"
     for step in ("plan", "judge"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,8 @@ from support.flows.trial_runs import ALL, applied, metadata, output, products, t
 
 
 @pytest.fixture(scope="session")
-def boxes(require: Callable[..., None], tools: None) -> None:
+def boxes(bubblewrap: Path, tools: None) -> None:
     """Boxes on this machine."""
-    require("bwrap")
 
 
 @pytest.fixture(scope="module")

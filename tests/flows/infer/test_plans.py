@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,8 +13,8 @@ from support.flows.trial_runs import metadata, output, trial_place
 
 
 @pytest.fixture(autouse=True)
-def boxes(require: Callable[..., None], tools: None) -> None:
-    require("bwrap")
+def boxes(bubblewrap: Path, tools: None) -> None:
+    """Boxes on this machine."""
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ from support.flows.trial_runs import metadata, output
 
 
 @pytest.fixture(autouse=True)
-def boxes(require: Callable[..., None], tools: None) -> None:
-    require("bwrap")
+def boxes(require: Callable[..., None], bubblewrap: Path, tools: None) -> None:
     require("python3", ok=Path("/usr/bin/python3").exists(), reason="no python3 for programs in boxes")
 
 

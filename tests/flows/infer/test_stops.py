@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -19,8 +18,8 @@ from support.flows.trial_runs import applied, metadata, output, trial_place
 
 
 @pytest.fixture(autouse=True)
-def boxes(require: Callable[..., None], tools: None) -> None:
-    require("bwrap")
+def boxes(bubblewrap: Path, tools: None) -> None:
+    """Boxes on this machine."""
 
 
 def test_trial_ended_by_budget_submits_patch_so_far(tmp_path: Path, alpha: Tiny) -> None:
@@ -66,7 +65,7 @@ def test_a_time_limit_ends_a_trial_and_its_patch_so_far_is_the_prediction(
 
 
 def wait_for_command(process: subprocess.Popen[str], what: str) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 200
     while True:
         below = []
         for pid in tiny_benchmark.descendants(process.pid):
@@ -89,7 +88,7 @@ def test_a_signal_keeps_the_patch_so_far_beside_a_run_that_can_go_on(
     process = where.start("--json")
     wait_for_command(process, "sleep 1234.5")
     process.send_signal(number)
-    done = tiny_benchmark.finished(process, 60)
+    done = tiny_benchmark.finished(process, 200)
     assert done.code == 130
     told = metadata(output(where, alpha))
     assert told["finish_reason"] == "unknown"
@@ -145,11 +144,13 @@ def test_too_many_processes_end_trial_once_and_keep_patch(
     assert done.code == 0, done.err
 
 
-def test_failed_trial_without_patch_has_record_until_success(tmp_path: Path, alpha: Tiny) -> None:
+def test_failed_trial_without_patch_has_record_until_success(
+    tmp_path: Path, alpha: Tiny, bubblewrap: Path
+) -> None:
     # It passes its trial and then starts no box: as an engine that is gone, no fault of the agent's.
     weak = tmp_path / "bin" / "bwrap"
     weak.parent.mkdir()
-    weak.write_text(f'#!/bin/sh\nmkdir "$0.tried" || exit 1\nexec {shutil.which("bwrap")} "$@"\n')
+    weak.write_text(f'#!/bin/sh\nmkdir "$0.tried" || exit 1\nexec {bubblewrap} "$@"\n')
     weak.chmod(0o755)
     where = trial_place(tmp_path, alpha)
     where.env["PATH"] = f"{weak.parent}:{os.environ['PATH']}"

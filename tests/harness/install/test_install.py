@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -15,7 +14,6 @@ from codetaste.harness.install import build as installing
 from codetaste.harness.install.build import install_agent, script_failure_reason
 from codetaste.harness.install.registries import npm_settings, registry_variables
 from codetaste.harness.install.store import InstalledAgent, planned_install
-from codetaste.sandbox.containment.engine import BUBBLEWRAP, probe_engines
 from codetaste.sandbox.supervisor.node import node_runtime
 from support.harness.adapters import PLAIN, made_agent, published_agent
 
@@ -23,8 +21,8 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(autouse=True)
-def _contained(require: Callable[..., None]) -> None:
-    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe_engines()))
+def _contained(bubblewrap: Path) -> None:
+    """Agents are installed in a sandbox."""
 
 
 async def install(adapter: Adapter, cache: Path, version: str | None = None) -> InstalledAgent:

@@ -179,6 +179,7 @@ def killed_and_ended(folder: Path, kills: int, rng: random.Random) -> tuple[Deci
     return Decimal(settled), Decimal(unknown)
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_resume_after_kill_buys_no_known_call_twice(

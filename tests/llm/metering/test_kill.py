@@ -47,6 +47,7 @@ def ledger(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line.endswith("}")]
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("provider", ["scripted", "record", "record-missing"])
 def test_no_paid_reply_is_bought_twice_and_the_books_equal_the_bill(tmp_path: Path, provider: str) -> None:
@@ -61,6 +62,7 @@ def test_no_paid_reply_is_bought_twice_and_the_books_equal_the_bill(tmp_path: Pa
     assert sum("é" * 2000 in reply.message.text for reply in third) == killed_run.JOBS
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(300)
 def test_a_replayed_run_that_is_killed_ends_as_the_recorded_one(tmp_path: Path) -> None:
     recorded, _ = run_with_kills(tmp_path, "record", 0, random.Random(0))

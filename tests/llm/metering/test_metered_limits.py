@@ -24,6 +24,7 @@ from codetaste.orchestration.job import Job, JobContext, Status
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import Session, open_session
+from support.orchestration.closure_jobs import closure_job
 
 PRICE = Price(input=Decimal(3), output=Decimal(15))
 QUICK = {
@@ -88,7 +89,7 @@ def asking(model: MeteredModel, words: str, calls: int = 1, cap: int = 2000) -> 
 
 def jobs_of(session: Session, model: MeteredModel, words: list[str], **settings: Any) -> list[Job]:
     return [
-        Job(f"{model.id}-{number}", asking(model, each, **settings), session.budget, "f")
+        closure_job(session, f"{model.id}-{number}", asking(model, each, **settings), session.budget, "f")
         for number, each in enumerate(words)
     ]
 
@@ -251,8 +252,11 @@ async def test_jobs_waiting_for_budget_hold_no_permits(tmp_path: Path) -> None:
     model = model_of(provider, slots=4)
     async with open_session(tmp_path, BudgetLimits(usd=Decimal(50)), retries={}) as session:
         small = session.budget.child("small", BudgetLimits(usd=Decimal("0.05")))
-        poor = [Job(f"poor-{n}", asking(model, "poor"), small, "f") for n in range(30)]
-        rich = [Job(f"rich-{n}", asking(model, "rich", calls=8), session.budget, "f") for n in range(3)]
+        poor = [closure_job(session, f"poor-{n}", asking(model, "poor"), small, "f") for n in range(30)]
+        rich = [
+            closure_job(session, f"rich-{n}", asking(model, "rich", calls=8), session.budget, "f")
+            for n in range(3)
+        ]
         outcomes = await session.run([*poor, *rich])
     assert all(outcome.usable for outcome in outcomes.values()), [
         o.error for o in outcomes.values() if o.error
@@ -283,7 +287,7 @@ async def test_recorded_reply_has_usage_and_old_journals_replay(
         return "replayed"
 
     async with open_session(tmp_path, limits, retries={}) as session:
-        await session.run([Job("job", body, session.budget, "f")])
+        await session.run([closure_job(session, "job", body, session.budget, "f")])
     lines = journal(tmp_path)
     values = [line["value"] for line in lines if line["event"] == "settled"]
     usage = {"input": 100, "cache_read": 0, "cache_write": 0, "output": 10, "reasoning": 0}
@@ -292,7 +296,7 @@ async def test_recorded_reply_has_usage_and_old_journals_replay(
         del value["usage"]
     (tmp_path / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     async with open_session(tmp_path, limits, retries={}) as session:
-        outcomes = await session.run([Job("job", body, session.budget, "f")])
+        outcomes = await session.run([closure_job(session, "job", body, session.budget, "f")])
     assert (outcomes["job"].value, len(provider.asked)) == ("replayed", 2)
 
 

@@ -21,10 +21,11 @@ from codetaste.llm.price import Price
 from codetaste.llm.ratelimit.limiter import RateLimiter
 from codetaste.orchestration.budget.budget import Budget
 from codetaste.orchestration.budget.cost import BudgetLimits
-from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.job import JobContext
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
+from support.orchestration.closure_jobs import closure_job
 
 QUICK = {cause: RetryRule(tries=3, first_s=0.001) for cause in (Cause.RATE_LIMIT, Cause.UNAVAILABLE)}
 ACTS = ("ok", "full", "silent", "absurd", "cut", "hang", "refused", "limited", "unsent", "lost but known")
@@ -105,7 +106,7 @@ async def session(
         half = BudgetLimits(usd=usd / 2)
         for number in range(jobs):
             node = run.budget.child("narrow", half) if number % 2 else run.budget
-            run.add(Job(f"job-{number}", body, node, "f"))
+            run.add(closure_job(session, f"job-{number}", body, node, "f"))
         async with anyio.create_task_group() as group:
 
             async def stop() -> None:

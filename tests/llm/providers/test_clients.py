@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -202,7 +201,7 @@ async def test_a_stalled_reply_ends_at_the_time_limit_and_may_have_been_billed(
 ) -> None:
     server.acts.append(provider.stall(provider.text("x"), after=after))
     model = client(protocol, server.url, monkeypatch, timeout=0.3)
-    with anyio.fail_after(10), pytest.raises(ModelUnavailable) as caught:
+    with anyio.fail_after(60), pytest.raises(ModelUnavailable) as caught:
         await model.complete(HELLO, call="1")
     assert not caught.value.unbilled
     await model.aclose()
@@ -213,9 +212,11 @@ async def test_a_cancelled_call_closes_its_connection_and_the_next_one_works(
     server: provider.Server, model: Model
 ) -> None:
     server.acts += [provider.stall(provider.text("x")), provider.reply(provider.text("fine"))]
-    with anyio.move_on_after(0.3) as scope:
-        await model.complete(HELLO, call="1")
-    assert scope.cancelled_caught
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: model.complete(HELLO, call="1"))
+        while not server.bodies:  # noqa: ASYNC110 - it has its own thread
+            await anyio.sleep(0.01)
+        group.cancel_scope.cancel()
     assert (await model.complete(HELLO, call="2")).message.text == "fine"
     assert len({*server.ports}) == 2
 
@@ -228,12 +229,11 @@ async def test_what_follows_a_whole_reply_is_not_waited_for(server: provider.Ser
             exchange.body, [provider.text("all")], "end_turn", usage, protocol=exchange.protocol
         )
         await exchange.stream(events, chunked=True, end=False)
-        await anyio.sleep(20)
+        await anyio.sleep(3600)
 
     server.acts.append(act)
-    began = time.monotonic()
-    assert (await model.complete(HELLO, call="1")).message.text == "all"
-    assert time.monotonic() - began < 10
+    with anyio.fail_after(60):
+        assert (await model.complete(HELLO, call="1")).message.text == "all"
 
 
 @pytest.mark.anyio
@@ -289,7 +289,7 @@ async def test_a_refusal_without_an_end_is_not_read_for_ever(server: provider.Se
 
     server.acts.append(act)
     server.default = provider.reply(provider.text("ok"))
-    with anyio.fail_after(5), pytest.raises(RateLimited, match="HTTP 429: no no") as caught:
+    with anyio.fail_after(60), pytest.raises(RateLimited, match="HTTP 429: no no") as caught:
         await model.complete(HELLO, call="1")
     assert caught.value.retry_after_s == 7
     assert (await model.complete(HELLO, call="2")).message.text == "ok"

@@ -16,7 +16,7 @@ import pytest
 
 from codetaste.errors import Cause
 from codetaste.orchestration.budget.cost import BudgetLimits
-from codetaste.orchestration.job import Job, JobContext, Outcome, Status
+from codetaste.orchestration.job import JobContext, Outcome, Status
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
@@ -25,6 +25,7 @@ from support.llm.bill_audit import Audit, audited, journal_of
 from support.llm.provider import faults
 from support.llm.provider import server as provider
 from support.llm.provider.server import PROTOCOLS, Act, Exchange
+from support.orchestration.closure_jobs import closure_job
 
 JOBS, TURNS = 3, 4
 BUDGET = Decimal(20)
@@ -99,9 +100,9 @@ def side_by_side(servers: tuple[provider.Server, provider.Server], tmp_path: Pat
             return work
 
         async with open_session(tmp_path / "run", BudgetLimits(usd=BUDGET), retries={}) as session:
-            with anyio.fail_after(60):
+            with anyio.fail_after(250):
                 outcomes = await session.run(
-                    Job(f"{name}-{number}", body(name), session.budget, "f")
+                    closure_job(session, f"{name}-{number}", body(name), session.budget, "f")
                     for name in models
                     for number in range(JOBS)
                 )

@@ -24,12 +24,13 @@ from codetaste.errors import ModelRefused
 from codetaste.llm.messages import Message, Request, StopReason, TextBlock, ToolCall, ToolResult, ToolSpec
 from codetaste.llm.model import Model
 from codetaste.orchestration.budget.cost import BudgetLimits
-from codetaste.orchestration.job import Job, JobContext, Status
+from codetaste.orchestration.job import JobContext, Status
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
 from support.llm.bill_audit import journal_of
 from support.llm.bill_run import KEY, KEY_ENV, RATES, model_of
 from support.llm.provider.server import PROTOCOLS, Protocol
+from support.orchestration.closure_jobs import closure_job
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -212,7 +213,7 @@ async def test_the_books_of_calls_at_once_are_what_the_server_counted(
         return "done"
 
     async with open_session(tmp_path / "run", BudgetLimits(usd=Decimal("0.05")), retries={}) as session:
-        jobs = [Job(f"talk-{number}", talk, session.budget, "f") for number in range(6)]
+        jobs = [closure_job(session, f"talk-{number}", talk, session.budget, "f") for number in range(6)]
         outcomes = await session.run(jobs)
         spent = session.budget.snapshot()
     await model.aclose()

@@ -18,7 +18,7 @@ from codetaste.llm.messages import Reply, Request
 from codetaste.llm.metering.metered import MeteredModel
 from codetaste.llm.model import Model
 from codetaste.orchestration.budget.cost import BudgetLimits
-from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.job import JobContext
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
 from support.llm import bill_run
@@ -26,6 +26,7 @@ from support.llm.bill_audit import Audit, audited
 from support.llm.provider import faults
 from support.llm.provider import server as provider
 from support.llm.provider.server import PROTOCOLS, Exchange, Gate
+from support.orchestration.closure_jobs import closure_job
 
 BUDGET = Decimal(50)
 ANSWER_S = 0.02
@@ -110,9 +111,9 @@ async def hold(server: provider.Server, model: MeteredModel, folder: Path, *, jo
         return await bill_run.converse(model, ctx, turns)
 
     async with open_session(folder / "run", BudgetLimits(usd=BUDGET), retries={}) as session:
-        with anyio.fail_after(90):
+        with anyio.fail_after(200):
             outcomes = await session.run(
-                Job(f"job-{number}", work, session.budget, "f") for number in range(jobs)
+                closure_job(session, f"job-{number}", work, session.budget, "f") for number in range(jobs)
             )
     await model.aclose()
     assert {outcome.error for outcome in outcomes.values()} == {""}

@@ -22,10 +22,11 @@ from codetaste.llm.price import Price
 from codetaste.llm.ratelimit.adaptive import AdaptiveLimit
 from codetaste.llm.ratelimit.limiter import RateLimiter
 from codetaste.orchestration.budget.cost import BudgetLimits
-from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.job import JobContext
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
+from support.orchestration.closure_jobs import closure_job
 
 RULE = RetryRule(tries=50, first_s=0.001, max_s=0.004, jitter=0.5)
 
@@ -222,7 +223,7 @@ async def live(callers: list[Caller], most: int, changes: list[int]) -> None:
             bounds.append(new)
             limiter.maximum = new
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(200):
         async with anyio.create_task_group() as group:
             group.start_soon(change)
             for caller in callers:
@@ -232,7 +233,7 @@ async def live(callers: list[Caller], most: int, changes: list[int]) -> None:
     assert highest <= max(bounds)
     assert 1 <= now.limit <= now.maximum == bounds[-1]
     # Nothing is left behind: a newcomer gets a slot.
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         (await limiter.acquire()).release()
 
 
@@ -295,14 +296,14 @@ async def all_end(
                 group.start_soon(call, ctx, f"{number}")
         return "done"
 
-    with tempfile.TemporaryDirectory() as folder, anyio.fail_after(30):
+    with tempfile.TemporaryDirectory() as folder, anyio.fail_after(200):
         async with open_session(Path(folder), BudgetLimits(usd=usd), retries={}) as session:
             for number in range(jobs):
                 share = shares[number % len(shares)]
                 node = session.budget.child(
                     f"share-{number % len(shares)}", BudgetLimits(usd=usd * share / 100)
                 )
-                session.add(Job(f"job-{number}", body, node, "f"))
+                session.add(closure_job(session, f"job-{number}", body, node, "f"))
             outcomes = await session.run()
             money = session.budget.snapshot()
     assert len(outcomes) == jobs

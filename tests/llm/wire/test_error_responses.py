@@ -7,9 +7,9 @@ import json
 import pytest
 
 from codetaste.errors import ModelError, ModelRefused, ModelUnavailable, RateLimited
+from codetaste.llm.wire.codecs import CLIENTS
 from codetaste.llm.wire.common.error_codes import ErrorKind
 from codetaste.llm.wire.error_responses import error_response
-from codetaste.llm.wire.protocols import PROTOCOLS as WIRE_PROTOCOLS
 from codetaste.llm.wire.usage_tap import UsageTap
 from support.llm.provider.server import PROTOCOLS, Protocol
 
@@ -59,7 +59,7 @@ def test_retry_after_is_whole_seconds_or_absent(protocol: Protocol) -> None:
 @pytest.mark.parametrize("kind", ErrorKind)
 def test_our_own_clients_understand_a_refusal(protocol: Protocol, kind: ErrorKind) -> None:
     answer = error_response(protocol, kind, "no", retry_after_s=7)
-    error = WIRE_PROTOCOLS[protocol].error_from(answer.status, json.loads(answer.body), answer.headers)
+    error = CLIENTS[protocol].error_from(answer.status, json.loads(answer.body), answer.headers)
     expected: dict[ErrorKind, type[ModelError]] = {
         ErrorKind.RATE_LIMIT: RateLimited,
         ErrorKind.UNAVAILABLE: ModelUnavailable,
@@ -72,7 +72,7 @@ def test_our_own_clients_understand_a_refusal(protocol: Protocol, kind: ErrorKin
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("kind", ErrorKind)
 def test_a_stream_that_has_begun_ends_with_the_refusal(protocol: Protocol, kind: ErrorKind) -> None:
-    tap = UsageTap(WIRE_PROTOCOLS[protocol], streamed=True)
+    tap = UsageTap(protocol, streamed=True)
     tap.feed(error_response(protocol, kind, "the budget is spent", stream_started=True).body)
     error = tap.result().error
     assert error is not None

@@ -7,6 +7,7 @@ import copy
 import pytest
 
 from codetaste.llm.wire.anthropic import server as anthropic
+from codetaste.llm.wire.codecs import SERVERS
 from codetaste.llm.wire.openai_chat import server as chat
 from codetaste.llm.wire.protocols import PROTOCOLS as WIRE_PROTOCOLS
 from support.llm.client_requests import ANTHROPIC, CHAT, REAL, read
@@ -23,7 +24,7 @@ CAPS: dict[Protocol, tuple[str, ...]] = {
 def test_a_lowered_request_differs_in_its_cap_alone(protocol: Protocol) -> None:
     body = copy.deepcopy(REAL[protocol])
     wire = read(protocol, body)
-    sent = WIRE_PROTOCOLS[protocol].capped_body(wire, 2000, WIRE_PROTOCOLS[protocol].cap_names)
+    sent = SERVERS[protocol].capped_body(wire, 2000, WIRE_PROTOCOLS[protocol].cap_names)
     assert sent == {**body, **dict.fromkeys(CAPS[protocol], 2000)}
     assert wire.body == body == REAL[protocol]
 

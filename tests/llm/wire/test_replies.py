@@ -24,8 +24,8 @@ from codetaste.llm.messages import (
     ToolCall,
     Usage,
 )
+from codetaste.llm.wire.codecs import SERVERS
 from codetaste.llm.wire.common.request import WireRequest, parse_body
-from codetaste.llm.wire.protocols import PROTOCOLS as WIRE_PROTOCOLS
 from codetaste.llm.wire.usage_tap import TapResult, UsageTap
 from support.llm.protocol_cases import BODIES, cut, replies
 from support.llm.provider.server import PROTOCOLS, Protocol
@@ -45,11 +45,11 @@ REPLY = Reply(
 
 def asked(protocol: Protocol, **more: Any) -> WireRequest:
     body = BODIES[protocol](Request("", (Message("user", (TextBlock("hi"),)),)), "m")
-    return WIRE_PROTOCOLS[protocol].read_request({**body, **more})
+    return SERVERS[protocol].read_request({**body, **more})
 
 
 def heard(protocol: Protocol, pieces: list[bytes], *, streamed: bool) -> TapResult:
-    tap = UsageTap(WIRE_PROTOCOLS[protocol], streamed=streamed, request_id="req_1")
+    tap = UsageTap(protocol, streamed=streamed, request_id="req_1")
     for piece in pieces:
         tap.feed(piece)
     return tap.result()
@@ -65,7 +65,7 @@ def neutral(reply: Reply | None) -> Reply | None:
 def test_a_reply_is_heard_as_it_was_served_streamed_and_whole_cut_anywhere(
     protocol: Protocol, reply: Reply, data: st.DataObject
 ) -> None:
-    serving, wire = WIRE_PROTOCOLS[protocol], asked(protocol)
+    serving, wire = SERVERS[protocol], asked(protocol)
     streamed = b"".join(serving.stream_reply(reply, wire, name="1"))
     whole = json.dumps(serving.write_reply(reply, wire, name="1")).encode()
     for said, as_stream in ((streamed, True), (whole, False)):
@@ -79,19 +79,19 @@ def test_a_reply_is_heard_as_it_was_served_streamed_and_whole_cut_anywhere(
 def test_long_text_streams_in_many_events_in_all_protocols(
     protocol: Protocol,
 ) -> None:
-    serving = WIRE_PROTOCOLS[protocol]
+    serving = SERVERS[protocol]
     long = replace(REPLY, message=Message("assistant", (TextBlock("word " * 1000),)), stop=StopReason.END)
     events = list(serving.stream_reply(long, asked(protocol), name="1"))
     assert len(events) > 20
     assert max(map(len, events)) < 12_000
-    with_pings = [each for event in events for each in (event, serving.ping)]
+    with_pings = [each for event in events for each in (event, serving.PING)]
     assert neutral(heard(protocol, with_pings, streamed=True).reply) == long
 
 
 def test_usage_is_reported_in_arithmetic_of_each_protocol() -> None:
     told = {
         protocol: serving.write_reply(REPLY, asked(protocol), name="1")["usage"]
-        for protocol, serving in WIRE_PROTOCOLS.items()
+        for protocol, serving in SERVERS.items()
     }
     assert told["anthropic"] == {
         "input_tokens": 11,
@@ -117,7 +117,7 @@ def test_usage_is_reported_in_arithmetic_of_each_protocol() -> None:
 
 
 def test_streamed_completion_includes_usage_only_if_requested() -> None:
-    serving = WIRE_PROTOCOLS["openai-chat"]
+    serving = SERVERS["openai-chat"]
     for options, told in (({"include_usage": True}, 1), ({"include_usage": False}, 0), (None, 0)):
         events = serving.stream_reply(REPLY, asked("openai-chat", stream_options=options), name="1")
         assert sum(b'"usage"' in event for event in events) == told
@@ -127,7 +127,7 @@ def test_a_call_of_a_tool_that_takes_a_text_is_served_as_such() -> None:
     wire = asked("openai", tools=[{"type": "custom", "name": "apply_patch"}])
     call = ToolCall("call_9", "apply_patch", {"input": PATCH})
     reply = replace(REPLY, message=Message("assistant", (call,)))
-    item = WIRE_PROTOCOLS["openai"].write_reply(reply, wire, name="7")["output"][0]
+    item = SERVERS["openai"].write_reply(reply, wire, name="7")["output"][0]
     assert item == {
         "id": "ctc_7-0",
         "type": "custom_tool_call",
@@ -136,7 +136,7 @@ def test_a_call_of_a_tool_that_takes_a_text_is_served_as_such() -> None:
         "input": PATCH,
         "status": "completed",
     }
-    events = [*WIRE_PROTOCOLS["openai"].stream_reply(reply, wire, name="7")]
+    events = [*SERVERS["openai"].stream_reply(reply, wire, name="7")]
     deltas = [
         event["delta"]
         for event in (json.loads(event.partition(b"data: ")[2]) for event in events)
@@ -146,7 +146,7 @@ def test_a_call_of_a_tool_that_takes_a_text_is_served_as_such() -> None:
     assert "".join(deltas) == PATCH
     assert neutral(heard("openai", events, streamed=True).reply) == reply
     # To a tool that takes arguments, it is a call like any other.
-    plain = WIRE_PROTOCOLS["openai"].write_reply(reply, asked("openai"), name="7")["output"][0]
+    plain = SERVERS["openai"].write_reply(reply, asked("openai"), name="7")["output"][0]
     assert (plain["type"], json.loads(plain["arguments"])) == ("function_call", {"input": PATCH})
 
 
@@ -188,7 +188,7 @@ def test_a_providers_own_blocks_are_served_word_for_word(protocol: Protocol) -> 
     reply = Reply(
         Message("assistant", (TextBlock("Hi."),), RAW[protocol]), StopReason.END, USAGE, "m", "req_1"
     )
-    serving, wire = WIRE_PROTOCOLS[protocol], asked(protocol)
+    serving, wire = SERVERS[protocol], asked(protocol)
     assert heard(protocol, [*serving.stream_reply(reply, wire, name="1")], streamed=True).reply == reply
     whole = json.dumps(serving.write_reply(reply, wire, name="1")).encode()
     assert heard(protocol, [whole], streamed=False).reply == reply
@@ -197,7 +197,7 @@ def test_a_providers_own_blocks_are_served_word_for_word(protocol: Protocol) -> 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_half_a_surrogate_pair_does_not_break_a_stream(protocol: Protocol) -> None:
     odd = replace(REPLY, message=Message("assistant", (TextBlock("a\ud83db"),)), stop=StopReason.END)
-    events = [*WIRE_PROTOCOLS[protocol].stream_reply(odd, asked(protocol), name="1")]
+    events = [*SERVERS[protocol].stream_reply(odd, asked(protocol), name="1")]
     reply = heard(protocol, events, streamed=True).reply
     assert reply is not None
     assert reply.message.text == "a?b"
@@ -206,7 +206,7 @@ def test_half_a_surrogate_pair_does_not_break_a_stream(protocol: Protocol) -> No
 @contextmanager
 def serving_once_more(protocol: Protocol, reply: Reply) -> Iterator[str]:
     """Serve ``reply`` to every request, as the standard library's server would."""
-    serving = WIRE_PROTOCOLS[protocol]
+    serving = SERVERS[protocol]
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

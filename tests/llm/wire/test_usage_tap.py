@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from codetaste.errors import MalformedReply, ModelUnavailable
 from codetaste.llm.messages import StopReason, Usage
-from codetaste.llm.wire.protocols import PROTOCOLS as WIRE_PROTOCOLS
 from codetaste.llm.wire.usage_tap import TapResult, UsageTap
 from support.llm.protocol_cases import cut, spoilt
 from support.llm.provider.protocols import error_event_of, sse, whole_of
@@ -34,7 +33,7 @@ USAGE = Usage(input=11, cache_read=5, cache_write=7, output=42)
 
 
 def listened(protocol: Protocol, pieces: list[bytes], *, streamed: bool = True) -> TapResult:
-    tap = UsageTap(WIRE_PROTOCOLS[protocol], streamed=streamed, request_id="req_9")
+    tap = UsageTap(protocol, streamed=streamed, request_id="req_9")
     for piece in pieces:
         tap.feed(piece)
     return tap.result()
@@ -132,7 +131,7 @@ def test_tap_any_input_raises_nothing(protocol: Protocol, data: st.DataObject) -
 
 
 def test_tap_endless_stream_uses_bounded_memory() -> None:
-    tap = UsageTap(WIRE_PROTOCOLS["anthropic"], streamed=False)
+    tap = UsageTap("anthropic", streamed=False)
     for _ in range(130):
         tap.feed(b" " * 1024 * 1024)
     assert isinstance(tap.result().error, MalformedReply)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +13,8 @@ from typing import Any
 import anyio
 import pytest
 
-from codetaste.errors import JournalError, RunBusy
+from codetaste.core.files import storage_error
+from codetaste.errors import JournalError, RunBusy, SourceError, StorageFull
 from codetaste.orchestration.journal.blobs import Blobs
 from codetaste.orchestration.journal.journal import Journal, open_journal
 from codetaste.orchestration.journal.run_lock import lock_owner
@@ -242,8 +245,25 @@ async def test_a_damaged_or_missing_text_is_an_error(tmp_path: Path) -> None:
 
 async def test_a_run_directory_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(JournalError, match="run cannot be the run directory: Not a directory"):
+    with pytest.raises(JournalError, match=r"directory: Not a directory; it must be readable and writable$"):
         await write(tmp_path / "file" / "run")
+
+
+async def test_a_file_above_the_maximum_size_ends_the_run_like_a_full_disk(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+    try:
+        with pytest.raises(StorageFull, match="File too large; check that disk and its limits, then repeat"):
+            await Blobs(tmp_path).store("x" * 20_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []  # noqa: ASYNC240  # a tiny tree
+
+
+def test_a_failing_disk_stops_a_run_cleanly_and_fails_other_work(tmp_path: Path) -> None:
+    failing = OSError(errno.EIO, os.strerror(errno.EIO))
+    assert isinstance(storage_error(failing, tmp_path, JournalError), StorageFull)
+    assert type(storage_error(failing, tmp_path, SourceError)) is SourceError
 
 
 def test_a_line_nested_beyond_reason_is_a_damaged_one(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from codetaste.orchestration.budget.cost import BudgetLimits, BudgetSnapshot
 from codetaste.orchestration.events import MoneyChanged
-from codetaste.report.live.display import Display
 from codetaste.report.live.progress import RunProgress
+from codetaste.report.live.terminal import Display
 
 
 def test_the_time_left_counts_what_earlier_sessions_took() -> None:

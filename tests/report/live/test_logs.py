@@ -20,12 +20,13 @@ from hypothesis import strategies as st
 from codetaste.errors import Cause, ModelUnavailable, SandboxError
 from codetaste.orchestration.budget.cost import BudgetLimits, Cost
 from codetaste.orchestration.events import CallAnswered, CallFailed, CallSent, Note, ToolCalled
-from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.job import JobContext
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
 from codetaste.orchestration.wait import Wait, WaitReason
 from codetaste.report.live.logs import MAX_PENDING_LINES, LogWriter, log_name, run_logs
+from support.orchestration.closure_jobs import closure_job
 
 KEY = "discover/m/tiny/additive"
 
@@ -43,7 +44,7 @@ async def run_with_logs(directory: Path, *jobs: tuple[str, Any], warn: Any = Non
             directory, BudgetLimits(usd=Decimal(5)), observers=[logs], retries=retries, rng=random.Random(1)
         ) as session,
     ):
-        await session.run(Job(key, run, session.budget, key) for key, run in jobs)
+        await session.run(closure_job(session, key, run, session.budget, key) for key, run in jobs)
     return told
 
 
@@ -109,7 +110,7 @@ async def test_job_log_is_written_before_run_ends(tmp_path: Path) -> None:
         return None
 
     async def waits(_ctx: JobContext) -> Json:
-        with anyio.fail_after(10):
+        with anyio.fail_after(200):
             while not log.exists():  # noqa: ASYNC110 - a file system tells nobody
                 await anyio.sleep(0.01)
         return None

@@ -13,14 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.report.statistics.intervals import (
-    FLIPS,
-    MAX_EXACT_PAIRS,
     Method,
     benjamini_hochberg,
     mean_interval,
     paired_permutation,
     pass_at_k,
 )
+from codetaste.report.statistics.numerics import FLIPS, MAX_EXACT_PAIRS
 
 VALUES = st.lists(st.floats(0, 1, allow_nan=False), min_size=1, max_size=70)
 

@@ -14,7 +14,7 @@ import pytest
 
 from codetaste.errors import ConfigError, JournalError
 from codetaste.orchestration.budget.cost import BudgetLimits, Cost
-from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.job import JobContext
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
 from codetaste.orchestration.wait import Wait, WaitReason
@@ -23,6 +23,7 @@ from codetaste.report.status.json import job_details_to_json, status_to_json
 from codetaste.report.status.model import RunStatus
 from codetaste.report.status.status import RunWatcher
 from codetaste.report.status.text import render_job_details, render_status
+from support.orchestration.closure_jobs import closure_job
 
 HEADER = {"event": "journal", "format": 2}
 SESSION = {"event": "session", "pid": 7, "host": "here", "limits": ["2.0", None, 60.0, None]}
@@ -82,9 +83,9 @@ async def test_a_live_run_says_who_waits_for_what_and_since_when(tmp_path: Path)
     async with open_session(tmp_path, limits, capacities={"jobs": 1}) as session:
         await session.run(
             [
-                Job("first", first, session.budget, "f", lane="m"),
-                Job("second", nothing, session.budget, "f", needs=("first",)),
-                Job("third", nothing, session.budget, "f"),
+                closure_job(session, "first", first, session.budget, "f", lane="m"),
+                closure_job(session, "second", nothing, session.budget, "f", needs=("first",)),
+                closure_job(session, "third", nothing, session.budget, "f"),
             ]
         )
     (status,) = seen
@@ -131,8 +132,8 @@ async def test_a_queued_job_says_which_resource_it_waits_for(tmp_path: Path) -> 
         session.record.note({"event": "limits_applied", "limits": {"run.concurrency": 3, "sandbox.max": 1}})
         await session.run(
             [
-                Job("first", first, session.budget, "f", resources={"sandbox": 1}),
-                Job("second", nothing, session.budget, "f", resources={"sandbox": 1}),
+                closure_job(session, "first", first, session.budget, "f", resources={"sandbox": 1}),
+                closure_job(session, "second", nothing, session.budget, "f", resources={"sandbox": 1}),
             ]
         )
     (status,) = seen

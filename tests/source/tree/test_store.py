@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -114,9 +113,7 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
         process.stdout.readline()
         process.send_signal(signal.SIGKILL)
     assert names_in(tmp_path / "trees") == [".key.making"]
-    started = time.monotonic()
     tree = anyio.run(cached_tree, tmp_path, "key", fill)
-    assert time.monotonic() - started < 5
     assert names_in(tree.path) == ["a"]
     assert names_in(tmp_path / "trees") == ["key"]
 

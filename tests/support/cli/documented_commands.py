@@ -3,8 +3,8 @@
 Tests type them. Those that take minutes stand in fences marked ``sh slow``, and ``.ci/full`` types them;
 those that need a container engine stand in fences marked ``sh docker``, those that need the published data
 and clones in ``sh data``.
-``python3 tests/documented.py README.md 1`` prints the first, for scripts that must do as the page says, and
-``python3 tests/documented.py docs/performance.md slow`` all slow ones.
+``python3 tests/support/cli/documented_commands.py README.md 1`` prints the first, for scripts that must do as
+the page says; ``docs/performance.md slow`` prints all slow ones.
 """
 
 from __future__ import annotations

@@ -25,11 +25,12 @@ from codetaste.llm.price_table import price_of
 from codetaste.llm.ratelimit.limiter import RateLimiter
 from codetaste.llm.wire.protocols import PROTOCOLS
 from codetaste.orchestration.budget.cost import BudgetLimits, BudgetSnapshot
-from codetaste.orchestration.job import Job, JobContext, Outcome
+from codetaste.orchestration.job import JobContext, Outcome
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
 from support.gateway.jobs import PATHS, admitted
 from support.llm.bill_run import KEY_ENV, QUICK, RATES, key_in_environment
+from support.orchestration.closure_jobs import closure_job
 
 
 def provided(
@@ -92,7 +93,8 @@ async def hold(talk: Talk, folder: Path) -> tuple[dict[str, Outcome], BudgetSnap
             return work
 
         jobs = [
-            Job(
+            closure_job(
+                session,
                 f"job-{n}",
                 body(n),
                 session.budget.child(f"talk-{n}", BudgetLimits(usd=Decimal(talk.each))),

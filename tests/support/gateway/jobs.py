@@ -22,9 +22,10 @@ from codetaste.llm.price import Price
 from codetaste.llm.providers.scripted import ScriptedModel
 from codetaste.llm.ratelimit.limiter import RateLimiter
 from codetaste.orchestration.budget.cost import BudgetLimits, BudgetSnapshot
-from codetaste.orchestration.job import Job, JobContext, Outcome
+from codetaste.orchestration.job import JobContext, Outcome
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
+from support.orchestration.closure_jobs import closure_job
 
 PRICE = Price(input=Decimal(3), output=Decimal(15))
 PATHS = {"anthropic": "/v1/messages", "openai": "/v1/responses", "openai-chat": "/v1/chat/completions"}
@@ -53,7 +54,7 @@ async def run(
         async def work(ctx: JobContext) -> Json:
             return await body(ctx, gateway)
 
-        outcomes = await session.run([Job("job", work, session.budget, "f")])
+        outcomes = await session.run([closure_job(session, "job", work, session.budget, "f")])
         return outcomes["job"], session.budget.snapshot()
 
 

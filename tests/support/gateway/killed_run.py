@@ -18,11 +18,12 @@ from codetaste.gateway.gateway import Gateway, open_gateway
 from codetaste.llm.messages import Request
 from codetaste.llm.providers.scripted import ScriptedReply
 from codetaste.orchestration.budget.cost import BudgetLimits
-from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.job import JobContext
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
 from support.gateway.billed_clients import Program, provided
 from support.gateway.jobs import admitted, scripted
+from support.orchestration.closure_jobs import closure_job
 
 JOBS, TURNS = 3, 4
 BUDGET = Decimal(2)
@@ -51,7 +52,10 @@ async def main(folder: Path, url: str) -> None:
         open_session(folder / "run", BudgetLimits(usd=BUDGET), retries={}) as session,
         open_gateway({model.id: model}, folder / "run") as gateway,
     ):
-        jobs = [Job(f"job-{n}", lambda ctx: talk(ctx, gateway), session.budget, "f") for n in range(JOBS)]
+        jobs = [
+            closure_job(session, f"job-{n}", lambda ctx: talk(ctx, gateway), session.budget, "f")
+            for n in range(JOBS)
+        ]
         outcomes = await session.run(jobs)
         spent = session.budget.snapshot()
     if any(outcome.error for outcome in outcomes.values()):

@@ -25,11 +25,12 @@ from codetaste.llm.price import Price
 from codetaste.llm.providers.scripted import ScriptedModel
 from codetaste.llm.ratelimit.limiter import RateLimiter
 from codetaste.orchestration.budget.cost import BudgetLimits as Money
-from codetaste.orchestration.job import Job, JobContext
+from codetaste.orchestration.job import JobContext
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
 from codetaste.sandbox.base import CommandLimits, Egress, PortForward, Sandbox, SandboxProvider, SandboxSpec
 from codetaste.source.tree.store import Tree
+from support.orchestration.closure_jobs import closure_job
 
 PRICE = Price(input=Decimal(1), output=Decimal(30))
 PROMPT = "Make the greeting new, and add a file.\n"
@@ -130,7 +131,7 @@ async def at_work(
         open_session(folder / "run", Money(usd=Decimal(usd)), retries={}, grace_s=3.0) as session,
         open_gateway({"m": served}, folder / "run") as gateway,
     ):
-        outcomes = await session.run([Job("job", work, session.budget, "f")])
+        outcomes = await session.run([closure_job(session, "job", work, session.budget, "f")])
         assert outcomes["job"].usable, outcomes["job"]
         trial.spent_usd = session.budget.snapshot().spent.usd
     return trial

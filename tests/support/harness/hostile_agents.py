@@ -20,7 +20,6 @@ from codetaste.harness.result import AgentResult
 from codetaste.harness.run import AgentTask, run_agent
 from codetaste.harness.testbed.testbed import Testbed, testbed_archive
 from codetaste.sandbox.base import CommandLimits, Sandbox, SandboxEnd, SandboxProvider, SandboxSpec
-from codetaste.sandbox.containment.engine import BUBBLEWRAP, probe_engines
 from codetaste.sandbox.docker.engine import connect_engine
 from codetaste.sandbox.docker.lean_image import LEAN_IMAGE
 from codetaste.sandbox.docker.provider import open_docker_sandboxes
@@ -96,10 +95,13 @@ class Stage:
             yield box
 
 
-KINDS = "bubblewrap", "docker"
-in_both = pytest.mark.parametrize("engine", KINDS, indirect=True)
+in_both = pytest.mark.parametrize(
+    "engine", ["bubblewrap", pytest.param("docker", marks=pytest.mark.system)], indirect=True
+)
 in_both_but_seldom_docker = pytest.mark.parametrize(
-    "engine", [KINDS[0], pytest.param(KINDS[1], marks=pytest.mark.slow)], indirect=True
+    "engine",
+    ["bubblewrap", pytest.param("docker", marks=[pytest.mark.system, pytest.mark.slow])],
+    indirect=True,
 )
 
 
@@ -110,8 +112,7 @@ def engine(request: pytest.FixtureRequest) -> dockerd.DockerEngine | None:
         request.getfixturevalue("lean_image")
         found: dockerd.DockerEngine = request.getfixturevalue("docker_engine")
         return found
-    require = request.getfixturevalue("require")
-    require("bwrap", ok=any(each.kind == BUBBLEWRAP and each.works for each in probe_engines()))
+    request.getfixturevalue("bubblewrap")
     return None
 
 

@@ -68,7 +68,7 @@ async def main(folder: Path, dies_at: int, number: int) -> None:
             seen["notes"].append(event.text)
         seen["calls"] += isinstance(event, ToolCalled)
 
-    async def run(job: JobContext) -> Json:
+    async def run(_job: Job, job: JobContext) -> Json:
         async with bubblewrap_provider(folder / "boxes").open(
             SandboxSpec("talk", env={"NUMBER": str(number)})
         ) as box:
@@ -85,7 +85,8 @@ async def main(folder: Path, dies_at: int, number: int) -> None:
     async with open_session(
         folder / "run", BudgetLimits(usd=Decimal(5)), retries={}, observers=[observe]
     ) as session:
-        outcomes = await session.run([Job("talk", run, session.budget.child("flow"), "f")])
+        session.add_handlers({"talk": run})
+        outcomes = await session.run([Job("talk", "talk", ("flow",), "f")])
     seen["status"], seen["error"] = outcomes["talk"].status, outcomes["talk"].error
     sys.stdout.write(json.dumps(seen))
 

@@ -26,10 +26,11 @@ from codetaste.llm.metering.metered import MeteredModel
 from codetaste.llm.price_table import price_of
 from codetaste.llm.ratelimit.limiter import RateLimiter
 from codetaste.orchestration.budget.cost import BudgetLimits, BudgetSnapshot
-from codetaste.orchestration.job import Job, JobContext, Outcome
+from codetaste.orchestration.job import JobContext, Outcome
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import Session, open_session
+from support.orchestration.closure_jobs import closure_job
 
 KEY_ENV = "CODETASTE_TEST_KEY"
 KEY = "sk-dummy-key-of-a-test"
@@ -160,7 +161,7 @@ async def run(talk: Talk, folder: Path, *, stopped: Callable[[], bool] = lambda:
             node = session.budget.child(name, BudgetLimits(usd=Decimal(share)))
             for number in range(talk.jobs):
                 own = node.child(f"talk-{number}", BudgetLimits(usd=Decimal(talk.each)))
-                jobs.append(Job(f"{name}-{number}", body(model), own, "f"))
+                jobs.append(closure_job(session, f"{name}-{number}", body(model), own, "f"))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_stop, session, stopped)
             outcomes = await session.run(jobs)

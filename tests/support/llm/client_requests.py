@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from codetaste.llm.wire.codecs import SERVERS
 from codetaste.llm.wire.common.request import WireRequest, parse_body
-from codetaste.llm.wire.protocols import PROTOCOLS as WIRE_PROTOCOLS
 from support.llm.provider.protocols import Protocol
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
@@ -110,4 +110,4 @@ REAL: dict[Protocol, dict[str, Any]] = {"anthropic": ANTHROPIC, "openai": RESPON
 
 
 def read(protocol: Protocol, body: Any) -> WireRequest:
-    return WIRE_PROTOCOLS[protocol].read_request(parse_body(json.dumps(body).encode()))
+    return SERVERS[protocol].read_request(parse_body(json.dumps(body).encode()))

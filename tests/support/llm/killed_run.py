@@ -45,7 +45,7 @@ async def main(folder: Path, provider: str) -> None:
         configured(folder, provider), base_dir=Path(__file__).parent, record_dir=folder / "record"
     )
 
-    async def body(ctx: JobContext) -> Json:
+    async def body(_job: Job, ctx: JobContext) -> Json:
         messages: list[Message] = [Message("user", (TextBlock(f"begin {ctx.key}"),))]
         for turn in range(1, TURNS + 1):
             request = Request("system", tuple(messages), max_output_tokens=4000)
@@ -57,7 +57,8 @@ async def main(folder: Path, provider: str) -> None:
         return [message.text for message in messages]
 
     async with open_session(folder / "run", BudgetLimits(usd=BUDGET), retries={}) as session:
-        jobs = [Job(f"job-{number}", body, session.budget.child("discover"), "f") for number in range(JOBS)]
+        session.add_handlers({"talk": body})
+        jobs = [Job(f"job-{number}", "talk", ("discover",), "f") for number in range(JOBS)]
         outcomes = await session.run(jobs)
         spent = session.budget.snapshot()
     await model.aclose()

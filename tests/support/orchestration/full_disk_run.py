@@ -16,7 +16,7 @@ from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
 
 
-async def run(context: JobContext) -> Json:
+async def run(_job: Job, context: JobContext) -> Json:
     for number in range(20):
         name = f"turn-{number}"
         if not context.is_recorded(name):
@@ -32,8 +32,8 @@ async def reply() -> Json:
 
 async def main(directory: Path) -> None:
     async with open_session(directory, BudgetLimits(usd=Decimal(100)), capacities={"jobs": 4}) as session:
-        flow = session.budget.child("flow")
-        outcomes = await session.run(Job(f"job-{number}", run, flow, "1") for number in range(8))
+        session.add_handlers({"work": run})
+        outcomes = await session.run(Job(f"job-{number}", "work", ("flow",), "1") for number in range(8))
     print(json.dumps({key: outcome.status for key, outcome in outcomes.items()}))  # noqa: T201
 
 

@@ -56,14 +56,20 @@ async def never() -> Json:
 
 
 async def main(directory: Path, bill: Path) -> None:
-    async def run(context: JobContext) -> Json:
+    async def run(_job: Job, context: JobContext) -> Json:
         return [await turn(context, f"turn-{number}", bill) for number in range(TURNS)]
 
     async with open_session(directory, BudgetLimits(usd=BUDGET), capacities={"jobs": 3}) as session:
         print("ready", flush=True)  # noqa: T201
-        flow = session.budget.child("flow")
+        session.add_handlers({"work": run})
         outcomes = await session.run(
-            Job(f"job-{number}", run, flow, "1", needs=(f"job-{number - 3}",) if number >= 3 else ())
+            Job(
+                f"job-{number}",
+                "work",
+                ("flow",),
+                "1",
+                needs=(f"job-{number - 3}",) if number >= 3 else (),
+            )
             for number in range(JOBS)
         )
     print(json.dumps({key: [outcome.status, outcome.value] for key, outcome in outcomes.items()}))  # noqa: T201

@@ -40,7 +40,13 @@ async def in_docker(
     assert left == [], left
 
 
-@pytest.fixture(params=["bubblewrap", DOCKER, pytest.param(PODMAN, marks=pytest.mark.slow)])
+@pytest.fixture(
+    params=[
+        "bubblewrap",
+        pytest.param(DOCKER, marks=pytest.mark.system),
+        pytest.param(PODMAN, marks=[pytest.mark.system, pytest.mark.slow]),
+    ]
+)
 def opening(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncContextManager[SandboxProvider]:
     """What opens boxes of every kind, before it is opened itself."""
     if request.param == "bubblewrap":

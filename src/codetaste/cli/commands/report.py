@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -19,7 +19,7 @@ from codetaste.core.text import printable
 from codetaste.errors import ConfigError
 from codetaste.evaluation.trials.read import merge_records, read_outputs
 from codetaste.report.render.csv import render_csv
-from codetaste.report.render.json import problem_to_json, table_to_json
+from codetaste.report.render.json import table_to_json
 from codetaste.report.render.latex import render_latex
 from codetaste.report.render.markdown import render_markdown
 from codetaste.report.render.text import render_text
@@ -98,7 +98,7 @@ def report(
             "trials": len(records.records),
             "comparisons": [comparison_to_json(each) for each in made.comparisons],
             "tables": [table_to_json(each) for each in made.tables],
-            "problems": [problem_to_json(each) for each in records.problems],
+            "problems": [asdict(each) for each in records.problems],
             "notes": list(trials.notes),
             "files": files,
         }

@@ -51,12 +51,11 @@ def _calls_in_event(line: bytes) -> Iterator[CountedToolCall]:
         event = json.loads(line)
     except (ValueError, RecursionError):
         return
-    if isinstance(event, dict):
-        kind = event.get("type")
-        if kind == "assistant":
-            yield from tool_calls(event.get("message"))
-        elif kind == "item.completed":
-            yield from tool_calls(event.get("item"))
+    match event:
+        case {"type": "assistant", "message": message}:
+            yield from tool_calls(message)
+        case {"type": "item.completed", "item": item}:
+            yield from tool_calls(item)
 
 
 def _codex_command(text: str) -> str | None:

@@ -9,16 +9,16 @@ the patch, are counted, not those of the plan step, and whether or not the comma
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import ACTIVITY_FILE
 from codetaste.core.files import write_atomically
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-_MAX_FILE_BYTES = 64 * 1024
 _MAX_COUNT = 10**9
 
 
@@ -46,6 +46,10 @@ class Activity:
     replace_all: int = 0
     unparsed: int = 0
 
+    def __add__(self, other: Activity) -> Activity:
+        """Add up both counts."""
+        return Activity(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
+
     @property
     def ran_tests(self) -> bool:
         """Whether the agent ran tests at least once."""
@@ -67,33 +71,8 @@ def write_activity(evaluation: Path, activity: Activity | None) -> None:
         write_atomically(evaluation / ACTIVITY_FILE, f"{json.dumps(asdict(activity), indent=2)}\n")
 
 
-def read_activity(evaluation: Path) -> Activity | None:
-    """Read what ``write_activity`` wrote; None if the file does not exist.
-
-    Raises:
-        ValueError: the file is damaged.
-    """
-    path = evaluation / ACTIVITY_FILE
-    try:
-        if not path.exists():
-            return None
-        if not path.is_file():  # opening a pipe would block
-            raise ValueError(f"{path}: is not a regular file")
-        with path.open("rb") as file:
-            text = file.read(_MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
-    try:
-        return _activity_from_json(json.loads(text))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: does not contain activity counts") from error
-
-
-def _activity_from_json(data: Any) -> Activity:  # noqa: ANN401 - JSON
-    """Accept whole numbers under the known names; ignore names that later versions add."""
-    if not isinstance(data, dict):
-        raise ValueError("not an object")  # noqa: TRY004 - damaged data, whatever its type
+def activity_from_json(data: Mapping[str, Any]) -> Activity | None:
+    """Return the counts that ``write_activity`` wrote, None if any is invalid; other names are ignored."""
     counts = {field.name: data.get(field.name, 0) for field in fields(Activity)}
-    if not all(type(count) is int and 0 <= count <= _MAX_COUNT for count in counts.values()):
-        raise ValueError("not whole numbers")
-    return Activity(**counts)
+    valid = all(type(count) is int and 0 <= count <= _MAX_COUNT for count in counts.values())
+    return Activity(**counts) if valid else None

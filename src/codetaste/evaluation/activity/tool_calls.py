@@ -72,46 +72,32 @@ def tool_calls(message: Any) -> Iterator[CountedToolCall]:  # noqa: ANN401 - JSO
         case "function_call" | "custom_tool_call":
             yield from _call(message.get("name"), message.get("arguments", message.get("input")))
     if message.get("role") == "assistant":
-        yield from _in_message(message)
-
-
-def _in_message(message: Mapping[str, Any]) -> Iterator[CountedToolCall]:
-    for block in _listed(message.get("content")):
-        if block.get("type") in {"tool_use", "call"}:
-            yield from _call(block.get("name"), block.get("input", block.get("arguments")))
-    for call in _listed(message.get("tool_calls")):
-        function = call.get("function")
-        if isinstance(function, dict):
-            yield from _call(function.get("name"), function.get("arguments"))
+        for block in _listed(message.get("content")):
+            if block.get("type") in {"tool_use", "call"}:
+                yield from _call(block.get("name"), block.get("input", block.get("arguments")))
+        for call in _listed(message.get("tool_calls")):
+            function = call.get("function")
+            if isinstance(function, dict):
+                yield from _call(function.get("name"), function.get("arguments"))
 
 
 def _listed(value: object) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def _call(tool: object, raw_arguments: object) -> Iterator[CountedToolCall]:
+def _call(tool: object, raw: object) -> Iterator[CountedToolCall]:
     name = tool.lower() if isinstance(tool, str) else ""
-    arguments = _arguments(raw_arguments)
-    if name in _SHELL_TOOLS:
-        command = next((arguments[key] for key in ("command", "cmd", "script") if key in arguments), None)
-        yield CountedToolCall(shell_text=_command_text(command))
-    elif name in _EDIT_TOOLS and arguments.get("command") not in _NOT_EDITS:
-        edits = [arguments, *_listed(arguments.get("edits"))]
-        yield CountedToolCall(replaces_all=any(edit.get("replace_all") is True for edit in edits))
-
-
-def _arguments(raw: object) -> Mapping[str, Any]:
-    """Return a call's arguments; text that is not a JSON object is the input of a tool without a schema."""
     if isinstance(raw, str) and len(raw) <= _MAX_ARGUMENT_CHARS:
         try:
             raw = json.loads(raw)
-        except (ValueError, RecursionError):
-            return {}
-    return raw if isinstance(raw, dict) else {}
-
-
-def _command_text(command: object) -> str:
-    """Return the text of a command that is a string or a list of words."""
-    if isinstance(command, list) and all(isinstance(word, str) for word in command):
-        return shlex.join(command)
-    return command if isinstance(command, str) else ""
+        except (ValueError, RecursionError):  # the input of a tool without a schema
+            raw = None
+    arguments: Mapping[str, Any] = raw if isinstance(raw, dict) else {}
+    if name in _SHELL_TOOLS:
+        command = next((arguments[key] for key in ("command", "cmd", "script") if key in arguments), None)
+        if isinstance(command, list) and all(isinstance(word, str) for word in command):
+            command = shlex.join(command)
+        yield CountedToolCall(shell_text=command if isinstance(command, str) else "")
+    elif name in _EDIT_TOOLS and arguments.get("command") not in _NOT_EDITS:
+        edits = [arguments, *_listed(arguments.get("edits"))]
+        yield CountedToolCall(replaces_all=any(edit.get("replace_all") is True for edit in edits))

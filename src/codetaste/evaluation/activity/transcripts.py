@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import EVENTS_FOLDER, PUBLISHED_LOG_FILE, TRANSCRIPTS_FOLDER
+from codetaste.core.jsonl import JsonlFile
 from codetaste.errors import JournalError
 from codetaste.evaluation.activity.bulk_edits import BulkEditKind, bulk_edit_kind
 from codetaste.evaluation.activity.cli_logs import calls_in_output
@@ -26,15 +26,11 @@ if TYPE_CHECKING:
     from codetaste.evaluation.activity.tool_calls import CountedToolCall
     from codetaste.gateway.transcript import TranscriptEntry
 
-
 _STEP = "execute"
-
 _MAX_LINE_BYTES = 16 * 1024**2
 """A longer line is skipped."""
-
 _MAX_SHELL_CHARS = 16 * 1024**2
 """Shell text parsed per trial; further commands count as unparsed."""
-
 _ATTEMPT = re.compile(r"\.attempt-(\d+)\.jsonl")
 
 
@@ -53,13 +49,12 @@ def activity_of_trial(run: Path, trial_key: str) -> Activity | None:
     """
     own = run / TRANSCRIPTS_FOLDER / trial_key / f"{_STEP}.jsonl"
     if own.is_file():
-        return count_calls(_own_calls(own))
+        return count_calls(call for message in _own_messages(own) for call in tool_calls(message))
     transcripts, blobs = _attempts(run / TRANSCRIPTS_FOLDER / trial_key), Blobs(run / "blobs")
     for path in transcripts:
         if replies := _replies(path, blobs):
-            return count_calls(
-                call for reply in replies for each in reply.reply_messages for call in tool_calls(each)
-            )
+            messages = [message for reply in replies for message in reply.reply_messages]
+            return count_calls(call for message in messages for call in tool_calls(message))
     if transcripts:
         return Activity()
     outputs = _attempts(run / EVENTS_FOLDER / trial_key)
@@ -81,32 +76,42 @@ def activity_of_log(folder: Path) -> Activity | None:
 
 
 def count_calls(calls: Iterable[CountedToolCall]) -> Activity:
-    """Count calls by their traits."""
-    edits = replace_all = 0
-    traits_by_text: dict[str, CommandTraits] = {}
-    commands: list[CommandTraits] = []
+    """Add up what the calls do."""
+    total = Activity()
+    known: dict[str, Activity] = {}
     left = _MAX_SHELL_CHARS
     for call in calls:
-        if call.shell_text is None:
-            edits += 1
-            replace_all += call.replaces_all
+        text = call.shell_text
+        if text is None:
+            total += Activity(edits=1, replace_all=int(call.replaces_all))
             continue
-        if call.shell_text not in traits_by_text:
-            left -= len(call.shell_text)
-            traits_by_text[call.shell_text] = (
-                command_traits(call.shell_text) if left >= 0 else CommandTraits(complete=False)
-            )
-        commands.append(traits_by_text[call.shell_text])
+        if text not in known:
+            left -= len(text)
+            known[text] = command_activity(text) if left >= 0 else Activity(commands=1, unparsed=1)
+        total += known[text]
+    return total
+
+
+def command_activity(text: str) -> Activity:
+    """Return what the shell text ``text`` does as one command; each count is at most one."""
+    programs, whole = programs_in(text)
+    kinds = {bulk_edit_kind(program) for program in programs}
+    in_place = not kinds.isdisjoint({BulkEditKind.ONE_FILE, BulkEditKind.SEVERAL_FILES})
     return Activity(
-        commands=len(commands),
-        test_runs=sum(each.runs_tests for each in commands),
-        bulk_edits=sum(each.bulk_edit for each in commands),
-        wide_edits=sum(each.wide_edit for each in commands),
-        scripted_edits=sum(each.scripted_edit for each in commands),
-        edits=edits + sum(each.applies_patch for each in commands),
-        replace_all=replace_all,
-        unparsed=sum(not each.complete for each in commands),
+        commands=1,
+        test_runs=int(any(map(runs_tests, programs))),
+        bulk_edits=int(in_place),
+        wide_edits=int(BulkEditKind.SEVERAL_FILES in kinds),
+        scripted_edits=int(BulkEditKind.SCRIPT in kinds),
+        edits=int(any(_applies_patch(program.name, program.arguments) for program in programs)),
+        unparsed=int(not whole),
     )
+
+
+def _applies_patch(name: str, arguments: tuple[str, ...]) -> bool:
+    read_only = {"--check", "--stat", "--numstat", "--summary", "--dry-run", "--help"}
+    applies = name in {"apply_patch", "applypatch", "patch"} or (name == "git" and "apply" in arguments[:3])
+    return applies and read_only.isdisjoint(arguments)
 
 
 def _attempts(folder: Path) -> list[Path]:
@@ -133,18 +138,12 @@ def _lines(path: Path) -> Iterator[bytes]:
         return
 
 
-def _parsed(line: bytes) -> dict[str, Any]:
-    try:
-        parsed = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return parsed if isinstance(parsed, dict) else {}
-
-
-def _own_calls(path: Path) -> Iterator[CountedToolCall]:
-    for line in _lines(path):
-        if b'"call"' in line:
-            yield from tool_calls(_unpacked(_parsed(line)))
+def _own_messages(path: Path) -> Iterator[Any]:
+    """Yield the messages in the transcript of our own agent loop; an unreadable file has none."""
+    with suppress(JournalError):
+        for line in JsonlFile(path).read():
+            with suppress(ValueError, KeyError, TypeError, RecursionError):
+                yield value_from_json(line)
 
 
 def _replies(path: Path, blobs: Blobs) -> list[TranscriptEntry]:
@@ -153,51 +152,3 @@ def _replies(path: Path, blobs: Blobs) -> list[TranscriptEntry]:
         return [entry for entry in read_transcript(path, blobs) if entry.answered]
     except JournalError:
         return []
-
-
-def _unpacked(value: Any) -> Any:  # noqa: ANN401 - JSON
-    try:
-        return value_from_json(value)
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class CommandTraits:
-    """What a command does at least once.
-
-    Attributes:
-        runs_tests: it runs tests.
-        bulk_edit: it replaces text in place.
-        wide_edit: it replaces text in place in several files.
-        scripted_edit: it rewrites files by a codemod tool or a script.
-        applies_patch: it applies a patch.
-        complete: it was parsed completely.
-    """
-
-    runs_tests: bool = False
-    bulk_edit: bool = False
-    wide_edit: bool = False
-    scripted_edit: bool = False
-    applies_patch: bool = False
-    complete: bool = True
-
-
-def command_traits(text: str) -> CommandTraits:
-    """Return what the shell text ``text`` does."""
-    found, whole = programs_in(text)
-    kinds = {bulk_edit_kind(program) for program in found}
-    return CommandTraits(
-        runs_tests=any(map(runs_tests, found)),
-        bulk_edit=not kinds.isdisjoint({BulkEditKind.ONE_FILE, BulkEditKind.SEVERAL_FILES}),
-        wide_edit=BulkEditKind.SEVERAL_FILES in kinds,
-        scripted_edit=BulkEditKind.SCRIPT in kinds,
-        applies_patch=any(_applies_patch(program.name, program.arguments) for program in found),
-        complete=whole,
-    )
-
-
-def _applies_patch(name: str, arguments: tuple[str, ...]) -> bool:
-    read_only = {"--check", "--stat", "--numstat", "--summary", "--dry-run", "--help"}
-    applies = name in {"apply_patch", "applypatch", "patch"} or (name == "git" and "apply" in arguments[:3])
-    return applies and read_only.isdisjoint(arguments)

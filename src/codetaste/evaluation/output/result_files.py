@@ -7,6 +7,7 @@ published layout take an existing file for a score. Our own ``scores.json`` alwa
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from codetaste.evaluation.output.sarif import render_sarif
 from codetaste.evaluation.output.scores_json import scores_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from codetaste.benchmark.instance import Instance
@@ -71,12 +72,19 @@ def write_evaluation(
     if test_output is not None:
         files[TEST_OUTPUT_FILE] = test_output
     if evaluation.rule_counts is not None:
-        files |= dict(_sarif_files(evaluation))
+        tests = evaluation.pass_result.tests
+        for name, rules, matches in (
+            (POSITIVE_SARIF_FILE, evaluation.rules.positive, evaluation.positive_matches),
+            (NEGATIVE_SARIF_FILE, evaluation.rules.negative, evaluation.negative_matches),
+        ):
+            if rules:
+                files[name] = render_sarif(rules, matches, evaluation.problems, evaluation.engine)
         files[RESULT_FILE] = _json(
             {
                 "instance_metadata": dict(instance_metadata or _metadata_of(instance)),
                 "agent_config": dict(agent_config),
-                "agent_test_metrics": _tests(evaluation.pass_result.tests),
+                "agent_test_metrics": tests
+                and {**asdict(tests), "pass_rate": tests.pass_rate, "is_valid": tests.is_valid},
                 "agent_rule_metrics": _rules(evaluation.rule_counts),
                 "inference_metadata": None if inference_metadata is None else dict(inference_metadata),
                 "evaluation_timestamp": timestamp,
@@ -84,7 +92,14 @@ def write_evaluation(
         )
     files[SCORES_FILE] = _json({"instance": instance.id, **scores_to_json(evaluation)})
     for name in (SCORES_FILE, *({RESULT_FILE, POSITIVE_SARIF_FILE, NEGATIVE_SARIF_FILE} - files.keys())):
-        _remove(folder / name)
+        path = folder / name
+        try:
+            path.unlink(missing_ok=True)
+        except NotADirectoryError:
+            continue
+        except OSError as error:
+            text = f"{path}: an earlier result cannot be removed: {error.strerror}"
+            raise JournalError(text) from None
     for name, content in files.items():
         write_atomically(folder / name, content)
     return {name: sha256(content).hexdigest() for name, content in files.items()}
@@ -102,58 +117,32 @@ def read_recorded_tests(folder: Path, patch_sha256: str = "") -> TestCounts | No
     scores = read_scores(folder) or {}
     if patch_sha256 and scores.get("patch_sha256", patch_sha256) != patch_sha256:
         return None
-    result = _read_result(folder / RESULT_FILE)
+    result = _read_object(folder / RESULT_FILE)
     return parse_test_counts(scores.get("tests") if result is None else result.get("agent_test_metrics"))
 
 
 def read_scores(folder: Path) -> dict[str, Any] | None:
     """Return the content of ``scores.json`` in ``folder``, None if it is missing or unreadable."""
     try:
-        with (folder / SCORES_FILE).open("rb") as file:
-            scores = json.loads(file.read(_MAX_RESULT_BYTES))
-    except (OSError, ValueError, RecursionError):
+        return _read_object(folder / SCORES_FILE)
+    except ConfigError:
         return None
-    return scores if isinstance(scores, dict) else None
 
 
-def _read_result(path: Path) -> dict[str, Any] | None:
-    """Read ``evaluation_result.json``, None if it does not exist."""
+def _read_object(path: Path) -> dict[str, Any] | None:
+    """Read a JSON object, None if the file does not exist."""
     try:
         with path.open("rb") as file:
-            content = file.read(_MAX_RESULT_BYTES)
+            result = json.loads(file.read(_MAX_RESULT_BYTES))
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    try:
-        result = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(result, dict):
         raise ConfigError(f"{path}: expected a JSON object")
     return result
-
-
-def _sarif_files(evaluation: Evaluation) -> Iterator[tuple[str, bytes]]:
-    rules, engine, problems = evaluation.rules, evaluation.engine, evaluation.problems
-    if rules.positive:
-        yield POSITIVE_SARIF_FILE, render_sarif(rules.positive, evaluation.positive_matches, problems, engine)
-    if rules.negative:
-        yield NEGATIVE_SARIF_FILE, render_sarif(rules.negative, evaluation.negative_matches, problems, engine)
-
-
-def _tests(tests: TestCounts | None) -> dict[str, Any] | None:
-    if tests is None:
-        return None
-    return {
-        "passed": tests.passed,
-        "failed": tests.failed,
-        "skipped": tests.skipped,
-        "total": tests.total,
-        "error": tests.error,
-        "pass_rate": tests.pass_rate,
-        "is_valid": tests.is_valid,
-    }
 
 
 def _rules(counts: RuleCounts) -> dict[str, Any]:
@@ -178,9 +167,7 @@ def _metadata_of(instance: Instance) -> dict[str, Any]:
         "golden_hash": instance.golden_commit_hash,
         "golden_metrics": None,
         "base_metrics": None,
-        "setup_image": None,
-        "runtime_image": None,
-        "has_execution_environment": None,
+        **dict.fromkeys(("setup_image", "runtime_image", "has_execution_environment")),
         "reason_no_execution_environment": "",
     }
 
@@ -189,21 +176,15 @@ def _rule_output(evaluation: Evaluation) -> str:
     """Return a human-readable summary of the scan."""
     lines = [f"{evaluation.engine or 'the rule engine'} on R with the patch", f"{evaluation.status}"]
     lines += [evaluation.why] if evaluation.why else []
-    lines += [
-        f"{len(rules)} {sign} rules: {len(matches)} results"
-        for sign, rules, matches in (
-            ("positive", evaluation.rules.positive, evaluation.positive_matches),
-            ("negative", evaluation.rules.negative, evaluation.negative_matches),
-        )
-        if evaluation.rule_counts is not None
-    ]
+    if evaluation.rule_counts is not None:
+        positive, negative = len(evaluation.rules.positive), len(evaluation.rules.negative)
+        lines.append(f"{positive} positive rules: {len(evaluation.positive_matches)} results")
+        lines.append(f"{negative} negative rules: {len(evaluation.negative_matches)} results")
     lines += [f"note: {note}" for note in evaluation.notes]
-    problems = evaluation.problems
-    lines += [
-        f"{p.kind}: {' '.join(filter(None, [p.rule_id, p.path, p.message]))}"
-        for p in problems[:_MAX_LISTED_PROBLEMS]
-    ]
-    hidden = len(problems) - _MAX_LISTED_PROBLEMS
+    for problem in evaluation.problems[:_MAX_LISTED_PROBLEMS]:
+        parts = filter(None, [problem.rule_id, problem.path, problem.message])
+        lines.append(f"{problem.kind}: {' '.join(parts)}")
+    hidden = len(evaluation.problems) - _MAX_LISTED_PROBLEMS
     return "\n".join([*lines, *([f"… and {hidden} more problems"] if hidden > 0 else []), ""])
 
 
@@ -211,12 +192,3 @@ def _json(data: Mapping[str, Any]) -> bytes:
     """Return ``data`` as JSON; NaN and infinities, which metadata of other programs may have, become null."""
     finite = json.loads(json.dumps(data), parse_constant=lambda _: None)
     return (json.dumps(finite, indent=2, allow_nan=False) + "\n").encode()
-
-
-def _remove(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except NotADirectoryError:
-        return
-    except OSError as error:
-        raise JournalError(f"{path}: an earlier result cannot be removed: {error.strerror}") from None

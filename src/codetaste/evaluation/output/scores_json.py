@@ -9,9 +9,7 @@ from codetaste import __version__
 from codetaste.evaluation.metrics import METRICS_VERSION, alignment, ifr, ifr_minus, ifr_plus
 
 if TYPE_CHECKING:
-    from codetaste.evaluation.baseline import PassResult
     from codetaste.evaluation.evaluate import Evaluation
-    from codetaste.evaluation.metrics import PrecisionCounts, RuleCounts
 
 _MAX_LISTED_PATHS = 100
 
@@ -21,26 +19,41 @@ def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
 
     It contains no matches and at most a hundred paths.
     """
-    rules, correctness = evaluation.rules, evaluation.pass_result
+    rules, counts, precision = evaluation.rules, evaluation.rule_counts, evaluation.precision
+    correctness = evaluation.pass_result
+    passed, tests, baseline = correctness.passed, correctness.tests, correctness.baseline
+    whole, plus, minus = (None if counts is None else rate(counts) for rate in (ifr, ifr_plus, ifr_minus))
+    bounds = None if baseline.thresholds is None else asdict(baseline.thresholds)
     added, removed = evaluation.line_counts or (None, None)
     added_all, removed_all = evaluation.line_counts_all or (None, None)
     return {
         "status": evaluation.status.value,
         "reason": evaluation.why,
-        **_rates(evaluation.rule_counts, evaluation.precision, correctness.passed),
+        "passed": passed,
+        "ifr": whole,
+        "ifr_plus": plus,
+        "ifr_minus": minus,
+        "alignment": alignment(passed, whole),
+        "alignment_plus": alignment(passed, plus),
+        "alignment_minus": alignment(passed, minus),
+        "prec": precision and precision.prec,
+        "prec_plus": precision and precision.prec_plus,
+        "prec_minus": precision and precision.prec_minus,
         "added": added,
         "removed": removed,
         "added_all": added_all,
         "removed_all": removed_all,
         "files": evaluation.files,
         "exclusions": evaluation.exclusions.value,
-        "hits": _precision(evaluation.precision),
-        "hits_all": _precision(evaluation.precision_all),
+        "hits": precision and asdict(precision),
+        "hits_all": evaluation.precision_all and asdict(evaluation.precision_all),
         "positive_rules": len(rules.positive),
         "negative_rules": len(rules.negative),
         "unmet_additive": list(evaluation.unmet_additive),
         "unmet_reductive": list(evaluation.unmet_reductive),
-        **_correctness(correctness),
+        "tests": tests and asdict(tests),
+        "baseline": bounds and {**bounds, "runs": baseline.runs, "source": baseline.source},
+        "passed_reason": correctness.why or None,
         "unscannable_files": len(evaluation.unscannable),
         "unscannable": [_text(path) for path in evaluation.unscannable[:_MAX_LISTED_PATHS]],
         "notes": [_text(note) for note in (*evaluation.notes, *correctness.notes)],
@@ -50,38 +63,6 @@ def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
         "engine": evaluation.engine,
         "codetaste_version": __version__,
         "metrics_version": METRICS_VERSION,
-    }
-
-
-def _rates(
-    counts: RuleCounts | None, precision: PrecisionCounts | None, passed: bool | None
-) -> dict[str, Any]:
-    whole, plus, minus = (None if counts is None else rate(counts) for rate in (ifr, ifr_plus, ifr_minus))
-    return {
-        "passed": passed,
-        "ifr": whole,
-        "ifr_plus": plus,
-        "ifr_minus": minus,
-        "alignment": alignment(passed, whole),
-        "alignment_plus": alignment(passed, plus),
-        "alignment_minus": alignment(passed, minus),
-        "prec": None if precision is None else precision.prec,
-        "prec_plus": None if precision is None else precision.prec_plus,
-        "prec_minus": None if precision is None else precision.prec_minus,
-    }
-
-
-def _precision(precision: PrecisionCounts | None) -> dict[str, int] | None:
-    return None if precision is None else asdict(precision)
-
-
-def _correctness(correctness: PassResult) -> dict[str, Any]:
-    tests, baseline = correctness.tests, correctness.baseline
-    bounds = None if baseline.thresholds is None else asdict(baseline.thresholds)
-    return {
-        "tests": None if tests is None else asdict(tests),
-        "baseline": bounds and {**bounds, "runs": baseline.runs, "source": baseline.source},
-        "passed_reason": correctness.why or None,
     }
 
 

@@ -54,9 +54,13 @@ class ReadContext:
         if self.benchmark is not None:
             self._instances = {instance.path: instance for instance in self.benchmark.instances}
 
-    def add_problem(self, label: str, problem: FileProblem) -> None:
+    def add_problem(self, label: str, kind: ProblemKind, text: str) -> None:
         """Add a problem with the file or folder ``label``."""
-        self.problems.append(ReadProblem(problem.kind, label, printable(str(problem), 400)))
+        self.problems.append(ReadProblem(kind, label, printable(text, 400)))
+
+    def add_fault(self, label: str, fault: FileProblem) -> None:
+        """Add what reading the file ``label`` raised."""
+        self.add_problem(label, fault.kind, str(fault))
 
     def instance(self, trial: TrialFolder) -> Instance | None:
         """Return the benchmark's instance of ``trial``; None if it is unknown."""
@@ -76,6 +80,7 @@ class ReadContext:
 
     def _find_baseline(self, trial: TrialFolder) -> RecordedBaseline:
         instance = self.instance(trial) or Instance(trial.owner, trial.repo, trial.hash8, "")
+        label = f"{BASELINES_FOLDER}/{trial.instance_path}"
         benchmarks = [] if self.benchmark is None else [self.benchmark]
         if self.outputs is not None and is_folder(self.outputs.parent / BASELINES_FOLDER):
             benchmarks.append(Benchmark(self.outputs.parent, ()))
@@ -84,15 +89,10 @@ class ReadContext:
             try:
                 recorded = read_baseline(each, instance)
             except ConfigError as error:
-                self.add_problem(
-                    f"{BASELINES_FOLDER}/{trial.instance_path}",
-                    FileProblem(ProblemKind.UNREADABLE, error.problems[0]),
-                )
+                self.add_problem(label, ProblemKind.UNREADABLE, error.problems[0])
                 continue
             for problem in recorded.faults:
-                self.add_problem(
-                    f"{BASELINES_FOLDER}/{trial.instance_path}", FileProblem(ProblemKind.UNREADABLE, problem)
-                )
+                self.add_problem(label, ProblemKind.UNREADABLE, problem)
             if recorded.source == BASELINES_FOLDER:
                 return recorded
             found = found if found.thresholds is not None else recorded
@@ -102,13 +102,10 @@ class ReadContext:
         if self.outputs is None:
             return "the pseudo agents' outputs are missing"
         folder = pseudo_trial_folder(self.outputs, trial.instance_path, NULL) / EVALUATION_FOLDER
-        label = (
-            f"{PSEUDO_TRACK}/direct/{trial.instance_path}/{NULL}/{EVALUATION_FOLDER}/{NEGATIVE_SARIF_FILE}"
-        )
         try:
             return read_coverage(folder / NEGATIVE_SARIF_FILE, self.root)
-        except FileNotFoundError:
-            return "the null agent's rules_negative.sarif is missing"
         except FileProblem as problem:
-            self.add_problem(label, problem)
-            return f"the null agent's rules_negative.sarif {problem}"
+            if problem.kind is not ProblemKind.MISSING:
+                parent = f"{PSEUDO_TRACK}/direct/{trial.instance_path}/{NULL}/{EVALUATION_FOLDER}"
+                self.add_fault(f"{parent}/{NEGATIVE_SARIF_FILE}", problem)
+            return f"the null agent's {NEGATIVE_SARIF_FILE} {problem}"

@@ -45,8 +45,7 @@ def read_changed_lines(path: Path, root: str) -> ChangedLines:
     """Return L of the patch in ``path``, with the published exclusions.
 
     Raises:
-        FileNotFoundError: the file does not exist.
-        FileProblem: it cannot be read, is too large, or is not a patch.
+        FileProblem: it is missing, cannot be read, is too large, or is not a patch.
     """
     content = read_file(path, root, MAX_PATCH_FILE_BYTES)
     try:
@@ -61,8 +60,7 @@ def read_coverage(path: Path, root: str, wanted: Container[str] | None = None) -
     """Return the lines that the results in a SARIF file cover, in the ``wanted`` paths; default all.
 
     Raises:
-        FileNotFoundError: the file does not exist.
-        FileProblem: it cannot be read, is too large, truncated, or not SARIF.
+        FileProblem: it is missing, cannot be read, is too large, truncated, or not SARIF.
     """
     content = read_file(path, root, MAX_SARIF_BYTES)
     document = _parse_json(content)

@@ -71,6 +71,12 @@ class TrialFolder:
         """The instance's id."""
         return f"{self.owner}__{self.repo}-{self.hash8}".lower()
 
+    @property
+    def sort_key(self) -> tuple[object, ...]:
+        """The pseudo agents' track is first in an instance: later trials with their names are duplicates."""
+        track = TRACKS.index(self.track) if self.track else 0
+        return self.instance_path, not self.pseudo, track, self.mode, self.agent, self.attempt
+
 
 @dataclass(frozen=True, slots=True)
 class TrialFolders:
@@ -100,24 +106,18 @@ def find_trials(root: Path) -> TrialFolders:
     trials = [trial for folder, track, mode in starts for trial in walk.instances(folder, track, mode)]
     if not trials and not walk.problems:
         walk.problem(root, ProblemKind.INSTANCES, "it contains no trial")
-    trials.sort(key=_sort_key)
+    trials.sort(key=lambda trial: trial.sort_key)
     return TrialFolders(outputs, tuple(trials), tuple(walk.problems))
-
-
-def _sort_key(trial: TrialFolder) -> tuple[object, ...]:
-    """Sort the pseudo agents' track first in an instance: later trials with their names are duplicates."""
-    track = TRACKS.index(trial.track) if trial.track else 0
-    return trial.instance_path, not trial.pseudo, track, trial.mode, trial.agent, trial.attempt
 
 
 def _starts(root: Path, walk: _Walk) -> tuple[Path | None, list[tuple[Path, str, str]]]:
     """Return the outputs folder, and each folder of owners with its track and mode."""
     if is_folder(root / OUTPUTS_FOLDER) and not walk.leads_out(root / OUTPUTS_FOLDER):
         root = root / OUTPUTS_FOLDER
-    names = {entry.name for entry in walk.folders(root, quiet=True)}
+    names = {folder.name for folder in walk.folders(root, quiet=True)}
     if names & set(TRACKS):
-        tracks = [entry for entry in walk.folders(root) if walk.expected(entry, TRACKS, "track")]
-        return root, [start for entry in tracks for start in _modes(Path(entry.path), entry.name, walk)]
+        tracks = list(walk.expected(root, TRACKS, "track"))
+        return root, [start for track in tracks for start in _modes(track, track.name, walk)]
     absolute = Path(os.path.abspath(root))  # noqa: PTH100 - "." and ".." have no name; links keep their name
     if absolute.name in TRACKS and names & set(MODES):
         return absolute.parent, _modes(root, absolute.name, walk)
@@ -127,7 +127,7 @@ def _starts(root: Path, walk: _Walk) -> tuple[Path | None, list[tuple[Path, str,
         return None, _modes(root, "", walk)
     if absolute.name == OUTPUTS_FOLDER and not names:
         return root, []
-    if any(_HASH8.fullmatch(path.name) for path in _third_level(root, walk)):
+    if any(_HASH8.fullmatch(path.name) for path in walk.third_level(root, quiet=True)):
         return None, [(root, "", "")]
     raise ConfigError(
         f"{printable(str(root), 300)}: contains no trials; expected a run's folder, or outputs in the "
@@ -136,15 +136,7 @@ def _starts(root: Path, walk: _Walk) -> tuple[Path | None, list[tuple[Path, str,
 
 
 def _modes(folder: Path, track: str, walk: _Walk) -> list[tuple[Path, str, str]]:
-    entries = [entry for entry in walk.folders(folder) if walk.expected(entry, MODES, "mode")]
-    return [(Path(entry.path), track, entry.name) for entry in entries]
-
-
-def _third_level(root: Path, walk: _Walk) -> Iterator[Path]:
-    for owner in walk.folders(root, quiet=True):
-        for repo in walk.folders(Path(owner.path), quiet=True):
-            for hash8 in walk.folders(Path(repo.path), quiet=True):
-                yield Path(hash8.path)
+    return [(mode, track, mode.name) for mode in walk.expected(folder, MODES, "mode")]
 
 
 class _Walk:
@@ -168,7 +160,7 @@ class _Walk:
             self.problem(path, ProblemKind.LINK, text)
         return outside
 
-    def folders(self, path: Path, *, quiet: bool = False) -> list[os.DirEntry[str]]:
+    def folders(self, path: Path, *, quiet: bool = False) -> list[Path]:
         """Return the folders in ``path``, sorted; links to folders are not included."""
         try:
             with os.scandir(path) as entries:
@@ -182,31 +174,34 @@ class _Walk:
             if _IGNORED.match(entry.name):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                chosen.append(entry)
+                chosen.append(Path(entry.path))
             elif not quiet and entry.is_symlink() and is_folder(Path(entry.path)):
                 self.problem(Path(entry.path), ProblemKind.LINK, "is a link to a folder; it is not followed")
         return chosen
 
-    def expected(self, entry: os.DirEntry[str], names: tuple[str, ...], what: str) -> bool:
-        if entry.name in names:
-            return True
-        self.problem(Path(entry.path), ProblemKind.LAYOUT, f"is not a {what} ({', '.join(names)}); not read")
-        return False
+    def expected(self, path: Path, names: tuple[str, ...], what: str) -> Iterator[Path]:
+        """Yield the folders in ``path`` with one of ``names``; report the others."""
+        for folder in self.folders(path):
+            if folder.name in names:
+                yield folder
+            else:
+                self.problem(folder, ProblemKind.LAYOUT, f"is not a {what} ({', '.join(names)}); not read")
+
+    def third_level(self, path: Path, *, quiet: bool = False) -> Iterator[Path]:
+        for owner in self.folders(path, quiet=quiet):
+            for repo in self.folders(owner, quiet=quiet):
+                yield from self.folders(repo, quiet=quiet)
 
     def instances(self, folder: Path, track: str, mode: str) -> Iterator[TrialFolder]:
-        for owner in self.folders(folder):
-            for repo in self.folders(Path(owner.path)):
-                for base in self.folders(Path(repo.path)):
-                    path = Path(base.path)
-                    if not (
-                        _HASH8.fullmatch(base.name) and is_path_name(owner.name) and is_path_name(repo.name)
-                    ):
-                        text = "is not <owner>/<repo>/<eight digits of the base commit>; not read"
-                        self.problem(path, ProblemKind.LAYOUT, text)
-                        continue
-                    template = TrialFolder(path, "", track, mode, owner.name, repo.name, base.name, "", 1)
-                    for agent in self.folders(path):
-                        yield from self._trials_of_agent(Path(agent.path), agent.name, template, 1)
+        for path in self.third_level(folder):
+            owner, repo, hash8 = path.parts[-3:]
+            if _HASH8.fullmatch(hash8) and is_path_name(owner) and is_path_name(repo):
+                template = TrialFolder(path, "", track, mode, owner, repo, hash8, "", 1)
+                for agent in self.folders(path):
+                    yield from self._trials_of_agent(agent, agent.name, template, 1)
+            else:
+                text = "is not <owner>/<repo>/<eight digits of the base commit>; not read"
+                self.problem(path, ProblemKind.LAYOUT, text)
 
     def _trials_of_agent(
         self, folder: Path, name: str, template: TrialFolder, depth: int
@@ -216,20 +211,19 @@ class _Walk:
         except OSError as error:
             self.problem(folder, ProblemKind.UNREADABLE, f"cannot be read: {error.strerror}")
             return
-        inner = [entry for entry in self.folders(folder, quiet=True) if entry.name not in _TRIAL_ENTRIES]
-        attempts = [(entry, match) for entry in inner if (match := _ATTEMPT.fullmatch(entry.name))]
+        inner = [path for path in self.folders(folder, quiet=True) if path.name not in _TRIAL_ENTRIES]
+        attempts = {int(match[1]): path for path in inner if (match := _ATTEMPT.fullmatch(path.name))}
         if names & _TRIAL_ENTRIES or not (inner or depth > 1):
             yield self._trial(folder, name, template, 1)
         elif not attempts and inner and depth < _MAX_AGENT_DEPTH:
             text = f"an agent's id with a slash: the folders in {printable(name)} are read as agents"
             self.problem(folder, ProblemKind.NAME, text)
-            for entry in inner:
-                agent = f"{name}/{entry.name}"
-                yield from self._trials_of_agent(Path(entry.path), agent, template, depth + 1)
+            for path in inner:
+                yield from self._trials_of_agent(path, f"{name}/{path.name}", template, depth + 1)
         elif not attempts:
             self.problem(folder, ProblemKind.LAYOUT, "contains no files of a trial; not read")
-        for entry, match in sorted(attempts, key=lambda pair: int(pair[1][1])):
-            yield self._trial(Path(entry.path), name, template, int(match[1]))
+        for attempt in sorted(attempts):
+            yield self._trial(attempts[attempt], name, template, attempt)
 
     def _trial(self, folder: Path, agent: str, template: TrialFolder, attempt: int) -> TrialFolder:
         return replace(template, folder=folder, label=self.label(folder), agent=agent, attempt=attempt)

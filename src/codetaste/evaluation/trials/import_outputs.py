@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import product
 from typing import TYPE_CHECKING
 
 from codetaste import __version__
@@ -102,7 +103,14 @@ def import_outputs(source: Path, to: Path, benchmark: Benchmark | None, *, sourc
     except OSError as error:
         raise storage_error(error, str(to), SourceError) from error
     records = TrialRecords(tuple(imported), tuple(context.problems))
-    write_atomically(to / MANIFEST_FILE, json.dumps(_manifest(records, source_name), indent=2) + "\n")
+    manifest = {
+        "source": printable(source_name, 1000),
+        "imported": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "codetaste_version": __version__,
+        "trials": len(imported),
+        "problems": [asdict(problem) for problem in context.problems],
+    }
+    write_atomically(to / MANIFEST_FILE, json.dumps(manifest, indent=2) + "\n")
     return ImportResult(records, copied)
 
 
@@ -132,10 +140,9 @@ def _copy_trial(trial: TrialFolder, folder: Path, context: ReadContext) -> Itera
             continue
         try:
             yield copy_file(source, folder / name, context.root, _MAX_FILE_BYTES)
-        except FileNotFoundError:
-            continue
         except FileProblem as problem:
-            context.add_problem(f"{trial.label}/{name}", FileProblem(problem.kind, f"{problem}; not copied"))
+            if problem.kind is not ProblemKind.MISSING:
+                context.add_problem(f"{trial.label}/{name}", problem.kind, f"{problem}; not copied")
 
 
 def _write_activity(trial: TrialFolder, folder: Path, context: ReadContext) -> None:
@@ -146,7 +153,7 @@ def _write_activity(trial: TrialFolder, folder: Path, context: ReadContext) -> N
         activity = activity_of_log(trial.folder)
     except (OSError, ValueError) as error:
         text = f"its log cannot be read: {printable(str(error))}"
-        context.add_problem(trial.label, FileProblem(ProblemKind.UNREADABLE, text))
+        context.add_problem(trial.label, ProblemKind.UNREADABLE, text)
         return
     write_activity(folder / EVALUATION_FOLDER, activity)
 
@@ -155,31 +162,12 @@ def _copy_baselines(context: ReadContext, paths: set[str], to: Path) -> int:
     """Copy the baselines beside the outputs to where a report looks for them."""
     if context.outputs is None:
         return 0
-    source = context.outputs.parent / BASELINES_FOLDER
-    copied = 0
-    for path in sorted(paths):
-        for name in _BASELINE_FILES:
-            try:
-                copied += copy_file(
-                    source / path / name,
-                    to / BASELINES_FOLDER / path / name,
-                    str(source.resolve()),
-                    _MAX_FILE_BYTES,
-                )
-            except FileNotFoundError:
-                continue
-            except FileProblem as problem:
-                context.add_problem(f"{BASELINES_FOLDER}/{path}/{name}", problem)
+    copied, source = 0, context.outputs.parent / BASELINES_FOLDER
+    for path, name in product(sorted(paths), _BASELINE_FILES):
+        target = to / BASELINES_FOLDER / path / name
+        try:
+            copied += copy_file(source / path / name, target, str(source.resolve()), _MAX_FILE_BYTES)
+        except FileProblem as problem:
+            if problem.kind is not ProblemKind.MISSING:
+                context.add_fault(f"{BASELINES_FOLDER}/{path}/{name}", problem)
     return copied
-
-
-def _manifest(records: TrialRecords, named: str) -> dict[str, object]:
-    return {
-        "source": printable(named, 1000),
-        "imported": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-        "codetaste_version": __version__,
-        "trials": len(records.records),
-        "problems": [
-            {"kind": p.kind.value, "location": p.location, "text": p.text} for p in records.problems
-        ],
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from codetaste.benchmark.layout import (
     AGENT_CONFIG_FILE,
@@ -26,7 +26,9 @@ from codetaste.evaluation.trials.untrusted_files import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
+
+    from codetaste.evaluation.trials.context import ReadContext
+    from codetaste.evaluation.trials.find import TrialFolder
 
 _STEPS = {
     "direct": (),
@@ -38,62 +40,100 @@ _UNKNOWN_COST = -1.0
 """The published harness writes this for an unknown cost."""
 
 _Value = TypeVar("_Value")
-ProblemReporter: TypeAlias = "Callable[[str, FileProblem], None]"
-"""Called with a file's name and the problem with it."""
 
 
 @dataclass(slots=True)
 class _StepTotals:
-    """Sums of costs and times over steps, and whether any of them is unknown."""
+    """Sums of costs and times over steps; ``usd`` and ``time_s`` are None if one of them is unknown."""
 
-    usd: float = 0.0
+    usd: float | None = 0.0
     known_usd: float | None = None
-    time_s: float | None = None
-    cost_open: bool = False
-    time_open: bool = False
+    time_s: float | None = 0.0
 
     def add(self, cost: float | None, published: float | None, seconds: float | None) -> None:
         """Add a step; ``published`` is its cost as the published harness reads it, None if it cannot."""
-        if cost is not None:
-            self.usd += cost
+        self.usd = None if cost is None or self.usd is None else self.usd + cost
         if published is not None and published >= 0:
             self.known_usd = (self.known_usd or 0.0) + published
-        if seconds is not None:
-            self.time_s = (self.time_s or 0.0) + seconds
-        self.cost_open |= cost is None
-        self.time_open |= seconds is None
+        self.time_s = None if seconds is None or self.time_s is None else self.time_s + seconds
 
 
-def read_metadata(
-    folder: Path, root: str, mode: str, *, pseudo: bool, report: ProblemReporter
-) -> TrialMetadata:
-    """Read the metadata of the trial in ``folder``.
+class _MetadataFiles:
+    """The metadata files of one trial; a problem with a value is reported, and the value is unknown."""
 
-    Args:
-        folder: the trial's folder.
-        root: the real path of the folder that must contain all files.
-        mode: the mode in the folder's path, "" if it has none.
-        pseudo: whether it is a pseudo agent's trial, which may have no metadata and no cost.
-        report: called for each file with a problem.
-    """
-    config = _read_json(folder, root, AGENT_CONFIG_FILE, report)
-    metadata = _read_json(folder, root, METADATA_FILE, _ignore if pseudo else report)
+    def __init__(self, trial: TrialFolder, context: ReadContext) -> None:
+        self._trial = trial
+        self._context = context
+
+    def read(self, name: str, *, quiet: bool = False) -> dict[str, Any]:
+        try:
+            return read_json_object(self._trial.folder / name, self._context.root)
+        except FileProblem as problem:
+            if not quiet:
+                self._report(name, problem)
+            return {}
+
+    def value(
+        self, name: str, key: str, value: object, parse: Callable[[object, str], _Value | None]
+    ) -> _Value | None:
+        try:
+            return parse(value, key)
+        except FileProblem as problem:
+            self._report(name, problem)
+            return None
+
+    def cost(self, name: str, data: Mapping[str, Any], key: str = "cost_usd") -> float | None:
+        if not data or data.get(key) == _UNKNOWN_COST:
+            return None
+        if data.get(key) is None:
+            value = "null" if key in data else "missing"
+            self._report(name, FileProblem(ProblemKind.NUMBER, f"{key} is {value}: the cost is unknown"))
+            return None
+        return self.value(name, key, data[key], parse_number)
+
+    def seconds(self, name: str, data: Mapping[str, Any]) -> float | None:
+        start, finish = _parse_time(data.get("start_time")), _parse_time(data.get("finish_time"))
+        if start is None or finish is None:
+            return None
+        seconds = (finish - start).total_seconds()
+        return self.value(name, "finish_time - start_time", seconds, parse_number)
+
+    def _report(self, name: str, problem: FileProblem) -> None:
+        self._context.add_fault(f"{self._trial.label}/{name}", problem)
+
+
+def read_metadata(trial: TrialFolder, context: ReadContext, *, pseudo: bool) -> TrialMetadata:
+    """Read the metadata of ``trial``; a pseudo agent's trial may have no metadata and no cost."""
+    files = _MetadataFiles(trial, context)
+    config = files.read(AGENT_CONFIG_FILE)
+    metadata = files.read(METADATA_FILE, quiet=pseudo)
     additional = metadata.get("additional")
     additional = additional if isinstance(additional, dict) else {}
     own = "codetaste_version" in additional
     totals = _StepTotals()
     if metadata:
-        cost = (
-            None
-            if pseudo and metadata.get("cost_usd") is None
-            else _cost(metadata, METADATA_FILE, "cost_usd", report)
-        )
-        totals.add(cost, _published_cost(metadata), _seconds(metadata, METADATA_FILE, report))
-        steps = _STEPS.get(mode or parse_text(metadata.get("mode")), ())
+        no_cost = pseudo and metadata.get("cost_usd") is None
+        cost = None if no_cost else files.cost(METADATA_FILE, metadata)
+        totals.add(cost, _published_cost(metadata), files.seconds(METADATA_FILE, metadata))
+        steps = _STEPS.get(trial.mode or parse_text(metadata.get("mode")), ())
         for name in () if own or pseudo else steps:
-            _add_step(totals, folder, root, name, report)
+            step = files.read(name)
+            if name == JUDGE_METADATA_FILE:
+                # Its start and end times include the plans, which their own metadata count already.
+                key = "judge_latency_seconds"
+                seconds = files.value(name, key, step.get(key), parse_number)
+                loadable = step.get("finish_reason") in [*FinishReason]
+                loadable = loadable and isinstance(step.get("start_time"), str)
+                published = _lax_number(step.get("judge_cost_usd")) if loadable else None
+                totals.add(files.cost(name, step, "judge_cost_usd"), published, seconds)
+            else:
+                totals.add(files.cost(name, step), _published_cost(step), files.seconds(name, step))
     agent, model = config.get("agent"), config.get("model")
     identity = config.get("id")
+    turns, tool_calls = (
+        files.value(METADATA_FILE, key, additional.get(key), parse_count) for key in ("turns", "tool_calls")
+    )
+    message = additional.get("message") or additional.get("error") or additional.get("error_message")
     return TrialMetadata(
         agent_id=identity if isinstance(identity, str) else "",
         model=parse_text(model.get("name")) if isinstance(model, dict) else "",
@@ -102,29 +142,22 @@ def read_metadata(
         finish_reason=parse_text(metadata.get("finish_reason")),
         track=parse_text(metadata.get("description_type")),
         mode=parse_text(metadata.get("mode")),
-        cost_usd=totals.usd if metadata and not totals.cost_open else None,
+        cost_usd=totals.usd if metadata else None,
         known_cost_usd=totals.known_usd,
-        time_s=None if totals.time_open else totals.time_s,
-        turns=_try_read(METADATA_FILE, report, lambda: parse_count(additional.get("turns"), "turns")),
-        tool_calls=_try_read(
-            METADATA_FILE, report, lambda: parse_count(additional.get("tool_calls"), "tool_calls")
-        ),
-        message=parse_text(
-            additional.get("message") or additional.get("error") or additional.get("error_message")
-        ),
+        time_s=totals.time_s if metadata else None,
+        turns=turns,
+        tool_calls=tool_calls,
+        message=parse_text(message),
         interruption=parse_text(additional.get("interruption")),
         loadable=_loadable(metadata),
     )
-
-
-_LOADABLE_MODES = (None, *MODES)
 
 
 def _loadable(metadata: Mapping[str, Any]) -> bool:
     return (
         metadata.get("finish_reason") in [*FinishReason]
         and _lax_number(metadata.get("cost_usd", _UNKNOWN_COST)) is not None
-        and metadata.get("mode") in _LOADABLE_MODES
+        and metadata.get("mode") in (None, *MODES)
     )
 
 
@@ -141,62 +174,9 @@ def _lax_number(value: object) -> float | None:
         return None
 
 
-def _add_step(totals: _StepTotals, folder: Path, root: str, name: str, report: ProblemReporter) -> None:
-    step = _read_json(folder, root, name, report)
-    if name == JUDGE_METADATA_FILE:
-        # Its start and end times include the plans, which their own metadata count already.
-        loadable = step.get("finish_reason") in [*FinishReason] and isinstance(step.get("start_time"), str)
-        published = _lax_number(step.get("judge_cost_usd")) if loadable else None
-        key = "judge_latency_seconds"
-        seconds = _try_read(name, report, lambda: parse_number(step.get(key), key))
-        totals.add(_cost(step, name, "judge_cost_usd", report), published, seconds)
-    else:
-        totals.add(_cost(step, name, "cost_usd", report), _published_cost(step), _seconds(step, name, report))
-
-
-def _cost(data: Mapping[str, Any], name: str, key: str, report: ProblemReporter) -> float | None:
-    if not data or data.get(key) == _UNKNOWN_COST:
-        return None
-    if data.get(key) is None:
-        value = "null" if key in data else "missing"
-        report(name, FileProblem(ProblemKind.NUMBER, f"{key} is {value}: the cost is unknown"))
-        return None
-    return _try_read(name, report, lambda: parse_number(data[key], key))
-
-
-def _seconds(data: Mapping[str, Any], name: str, report: ProblemReporter) -> float | None:
-    start, finish = _parse_time(data.get("start_time")), _parse_time(data.get("finish_time"))
-    if start is None or finish is None:
-        return None
-    seconds = (finish - start).total_seconds()
-    return _try_read(name, report, lambda: parse_number(seconds, "finish_time - start_time"))
-
-
 def _parse_time(value: object) -> datetime | None:
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
         return None
     return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
-
-
-def _try_read(name: str, report: ProblemReporter, read: Callable[[], _Value]) -> _Value | None:
-    try:
-        return read()
-    except FileProblem as problem:
-        report(name, problem)
-        return None
-
-
-def _ignore(_name: str, _problem: FileProblem) -> None:
-    """Report nothing: the file is optional."""
-
-
-def _read_json(folder: Path, root: str, name: str, report: ProblemReporter) -> dict[str, Any]:
-    try:
-        return read_json_object(folder / name, root)
-    except FileNotFoundError:
-        report(name, FileProblem(ProblemKind.MISSING, "is missing"))
-    except FileProblem as problem:
-        report(name, problem)
-    return {}

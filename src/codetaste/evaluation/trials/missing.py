@@ -21,7 +21,6 @@ from codetaste.evaluation.trials.records import (
     TrialSource,
     TrialStatus,
 )
-from codetaste.evaluation.trials.untrusted_files import FileProblem
 from codetaste.orchestration.journal.history import LIVE_STATES, History, JobState
 from codetaste.orchestration.journal.journal import JOURNAL_FILE, check_format
 
@@ -67,7 +66,7 @@ def reconcile_with_journal(
         history = History(_lines(path, causes))
     except (OSError, JournalError) as error:
         text = f"cannot be read: trials that left no folder are not counted ({printable(str(error))})"
-        context.add_problem(JOURNAL_FILE, FileProblem(ProblemKind.UNREADABLE, text))
+        context.add_problem(JOURNAL_FILE, ProblemKind.UNREADABLE, text)
         return list(known), []
     trials: dict[TrialIdentity, _Jobs] = {}
     for key, job in history.jobs.items():

@@ -29,7 +29,7 @@ from codetaste.evaluation.trials.scores import PublishedResult, scores_of_result
 from codetaste.evaluation.trials.untrusted_files import FileProblem, ends_like_json, file_size, read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
     from typing import Any
 
@@ -57,16 +57,14 @@ def scores_without_evaluation(
     because = f" ({reason})" if reason else ""
     if size is None:
         if metadata.finish_reason in _REGULAR_ENDS:
-            context.add_problem(
-                f"{trial.label}/{PREDICTION_FILE}", FileProblem(ProblemKind.MISSING, "is missing")
-            )
+            context.add_problem(f"{trial.label}/{PREDICTION_FILE}", ProblemKind.MISSING, "is missing")
         return TrialScores(TrialStatus.FAILED, f"it left no patch{because}")
     if size <= _EMPTY_PATCH_BYTES and metadata.finish_reason not in _REGULAR_ENDS:
         return TrialScores(TrialStatus.FAILED, f"it left an empty patch{because}")
     scores = TrialScores(TrialStatus.NOT_SCORED, "it has no evaluation")
     try:
         log = read_file(trial.folder / EVALUATION_FOLDER / RULE_OUTPUT_FILE, context.root, _OUTPUT_BYTES)
-    except (FileNotFoundError, FileProblem):
+    except FileProblem:
         log = b""
     if _NOT_APPLIED.search(log):
         scores = TrialScores(TrialStatus.DOES_NOT_APPLY, f"git could not apply it ({RULE_OUTPUT_FILE})")
@@ -77,24 +75,18 @@ def scores_of_evaluation(trial: TrialFolder, result: PublishedResult, context: R
     """Return the scores of a trial's published evaluation, PREC included if its files are complete."""
     folder = trial.folder / EVALUATION_FOLDER
     scores = scores_of_result(result, tests_ran=file_size(folder / TEST_OUTPUT_FILE) is not None)
-    scores = replace(scores, **_pass(scores, trial, result, context))
+    tests = scores.tests
+    if tests is None:
+        scores = replace(scores, why=scores.why or "no test results are recorded")
+    elif bounds := context.baseline(trial).thresholds or _thresholds_in(result.instance_metadata):
+        scores = replace(scores, passed=passes(tests, bounds))
+    else:
+        scores = replace(scores, why=scores.why or "no baseline of R and R∘X* is recorded")
     scores = _with_lines(scores, trial, context, positive=folder / POSITIVE_SARIF_FILE)
     why = _partial(trial, result, context)
     if not why:
         return scores
     return replace(scores, status=TrialStatus.PARTIAL, why=why, ifr=None, ifr_plus=None, ifr_minus=None)
-
-
-def _pass(
-    scores: TrialScores, trial: TrialFolder, result: PublishedResult, context: ReadContext
-) -> dict[str, Any]:
-    """Return ``passed``, or ``why`` it is unknown."""
-    if scores.tests is None:
-        return {"why": scores.why or "no test results are recorded"}
-    bounds = context.baseline(trial).thresholds or _thresholds_in(result.instance_metadata)
-    if bounds is None:
-        return {"why": scores.why or "no baseline of R and R∘X* is recorded"}
-    return {"passed": passes(scores.tests, bounds)}
 
 
 def _thresholds_in(metadata: Mapping[str, Any]) -> PassThresholds | None:
@@ -112,38 +104,25 @@ def _partial(trial: TrialFolder, result: PublishedResult, context: ReadContext) 
     folder, counts = trial.folder / EVALUATION_FOLDER, result.rule_counts
     if file_size(folder / POSITIVE_SARIF_FILE) is None and file_size(folder / NEGATIVE_SARIF_FILE) is None:
         matched = counts.positive_matched or counts.negative_matched
-        return (
-            ""
-            if matched or not (counts.positive_total + counts.negative_total)
-            else "both scans are missing: no match is no measurement"
-        )
+        unmeasured = counts.positive_total + counts.negative_total and not matched
+        return "both scans are missing: no match is no measurement" if unmeasured else ""
     problems = []
     for name, matched, total in (
         (POSITIVE_SARIF_FILE, counts.positive_matched, counts.positive_total),
         (NEGATIVE_SARIF_FILE, counts.negative_matched, counts.negative_total),
     ):
-        why = _scan_fault(folder / name, context.root, thorough=bool(total and not matched))
-        if why and name == NEGATIVE_SARIF_FILE:
-            context.add_problem(f"{trial.label}/{EVALUATION_FOLDER}/{name}", why)
-        if why and total and not matched:
-            problems.append(f"{name} {why}")
+        thorough = bool(total and not matched)
+        try:
+            if thorough:
+                read_coverage(folder / name, context.root)
+            elif not ends_like_json(folder / name, context.root):
+                raise FileProblem(ProblemKind.TRUNCATED, "is truncated")  # noqa: TRY301
+        except FileProblem as problem:
+            if name == NEGATIVE_SARIF_FILE:
+                context.add_fault(f"{trial.label}/{EVALUATION_FOLDER}/{name}", problem)
+            if thorough:
+                problems.append(f"{name} {problem}")
     return f"{'; '.join(problems)}: no match is no measurement" if problems else ""
-
-
-def _scan_fault(path: Path, root: str, *, thorough: bool) -> FileProblem | None:
-    """Return what is wrong with a SARIF file; unless ``thorough``, only its end is checked."""
-    try:
-        if thorough:
-            read_coverage(path, root)
-        elif not ends_like_json(path, root):
-            return FileProblem(ProblemKind.TRUNCATED, "is truncated")
-    except (FileNotFoundError, FileProblem) as error:
-        return _as_problem(error)
-    return None
-
-
-def _as_problem(error: FileNotFoundError | FileProblem) -> FileProblem:
-    return error if isinstance(error, FileProblem) else FileProblem(ProblemKind.MISSING, "is missing")
 
 
 def _with_lines(
@@ -152,36 +131,28 @@ def _with_lines(
     """Add |L⁺| and |L⁻|, and PREC where there is a SARIF file of Γ⁺ on R∘X̂."""
     try:
         lines = read_changed_lines(trial.folder / PREDICTION_FILE, context.root)
-    except (FileNotFoundError, FileProblem) as error:
-        problem = _as_problem(error)
-        context.add_problem(f"{trial.label}/{PREDICTION_FILE}", problem)
+    except FileProblem as problem:
+        context.add_fault(f"{trial.label}/{PREDICTION_FILE}", problem)
         return replace(scores, notes=(*scores.notes, f"no precision: {PREDICTION_FILE} {problem}"))
     added, removed = lines.counts
     scores = replace(scores, added=added, removed=removed)
     if positive is None:
         return scores
-    covered = _coverage(positive, lines.added, trial, context)
+    covered: RuleCoverage | str
+    try:
+        covered = read_coverage(positive, context.root, lines.added)
+    except FileProblem as problem:
+        context.add_fault(f"{trial.label}/{EVALUATION_FOLDER}/{positive.name}", problem)
+        covered = f"{positive.name} {problem}"
     null = context.null_coverage(trial)
     if isinstance(covered, str) or isinstance(null, str):
         why = covered if isinstance(covered, str) else str(null)
         return replace(scores, notes=(*scores.notes, f"no precision: {why}"))
     share = precision_counts(lines, covered.lines, null.lines)
-    scored_by = f"opengrep {covered.engine}" if covered.engine else ""
     return replace(
         scores,
         prec=share.prec,
         prec_plus=share.prec_plus,
         prec_minus=share.prec_minus,
-        scored_by=scored_by,
+        scored_by=f"opengrep {covered.engine}" if covered.engine else "",
     )
-
-
-def _coverage(
-    path: Path, wanted: Container[str], trial: TrialFolder, context: ReadContext
-) -> RuleCoverage | str:
-    try:
-        return read_coverage(path, context.root, wanted)
-    except (FileNotFoundError, FileProblem) as error:
-        problem = _as_problem(error)
-        context.add_problem(f"{trial.label}/{EVALUATION_FOLDER}/{path.name}", problem)
-        return f"{path.name} {problem}"

@@ -14,7 +14,6 @@ from codetaste.evaluation.trials.find import find_trials
 from codetaste.evaluation.trials.missing import reconcile_with_journal
 from codetaste.evaluation.trials.read_trial import read_trial
 from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialRecords, TrialStatus
-from codetaste.evaluation.trials.untrusted_files import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -58,7 +57,7 @@ def read_outputs(root: Path, benchmark: Benchmark | None = None) -> TrialRecords
         if without_rules:
             shown = ", ".join(without_rules[:_MAX_LISTED])
             text = f"{len(without_rules)} instances have no rules, so that their IFR is not defined: {shown}"
-            context.add_problem(".", FileProblem(ProblemKind.RULES, text))
+            context.add_problem(".", ProblemKind.RULES, text)
         return TrialRecords(tuple(records), tuple(context.problems))
     finally:
         if gc_was_enabled:
@@ -86,7 +85,7 @@ def read_trials(
         first, _ = trials.setdefault(record.identity, (trial, record))
         if first is not trial:
             text = f"is the same trial as {first.label}, which is used"
-            context.add_problem(trial.label, FileProblem(ProblemKind.DUPLICATE, text))
+            context.add_problem(trial.label, ProblemKind.DUPLICATE, text)
     return list(trials.values()), context
 
 

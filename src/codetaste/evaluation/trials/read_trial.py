@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import (
     ACTIVITY_FILE,
@@ -22,7 +22,7 @@ from codetaste.benchmark.layout import (
     Track,
 )
 from codetaste.core.text import printable
-from codetaste.evaluation.activity.counts import read_activity
+from codetaste.evaluation.activity.counts import activity_from_json
 from codetaste.evaluation.evaluate import EvaluationStatus
 from codetaste.evaluation.metrics import passes
 from codetaste.evaluation.trials.metadata import read_metadata
@@ -46,8 +46,6 @@ from codetaste.evaluation.trials.untrusted_files import (
 from codetaste.source.patch.parse import MAX_PATCH_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from codetaste.evaluation.activity.counts import Activity
     from codetaste.evaluation.trials.context import ReadContext
     from codetaste.evaluation.trials.find import TrialFolder
@@ -63,16 +61,10 @@ def read_trial(trial: TrialFolder, context: ReadContext) -> TrialRecord | None:
     instance = context.instance(trial)
     if context.benchmark is not None and instance is None:
         text = f"the benchmark has no instance {printable(trial.instance_path)}; it is left out"
-        context.add_problem(trial.label, FileProblem(ProblemKind.UNKNOWN_INSTANCE, text))
+        context.add_problem(trial.label, ProblemKind.UNKNOWN_INSTANCE, text)
         return None
     pseudo = trial.pseudo or trial.agent in {GOLDEN, NULL}
-    metadata = read_metadata(
-        trial.folder,
-        context.root,
-        trial.mode,
-        pseudo=pseudo,
-        report=lambda name, problem: context.add_problem(f"{trial.label}/{name}", problem),
-    )
+    metadata = read_metadata(trial, context, pseudo=pseudo)
     result, problem = _result(trial, context)
     scores, own = _scores(trial, metadata, result, problem, context)
     track, mode = _track(trial, metadata, context, pseudo=pseudo)
@@ -103,12 +95,12 @@ def _agent(
     if name != trial.agent and not {GOLDEN, NULL}.isdisjoint((name, trial.agent)):
         # Otherwise an agent's trial would be taken for a pseudo agent's and not counted, or the reverse.
         text = f"has the id {printable(name)!r} in the folder of {printable(trial.agent)}, which is used"
-        context.add_problem(f"{trial.label}/{AGENT_CONFIG_FILE}", FileProblem(ProblemKind.NAME, text))
+        context.add_problem(f"{trial.label}/{AGENT_CONFIG_FILE}", ProblemKind.NAME, text)
         name = trial.agent
     shown = printable(name, _MAX_NAME_CHARS)
     if not _SAFE_NAME.fullmatch(name):
         text = f"the agent's id {shown!r} is not a plain name (letters, digits, '.', '_', '+', '@', '-')"
-        context.add_problem(f"{trial.label}/{AGENT_CONFIG_FILE}", FileProblem(ProblemKind.NAME, text))
+        context.add_problem(f"{trial.label}/{AGENT_CONFIG_FILE}", ProblemKind.NAME, text)
     return shown
 
 
@@ -123,45 +115,39 @@ def _track(
     if not trial.track:
         if not valid:
             text = "neither the folder nor the metadata contain its track and mode"
-            context.add_problem(trial.label, FileProblem(ProblemKind.LAYOUT, text))
+            context.add_problem(trial.label, ProblemKind.LAYOUT, text)
         return recorded if valid else ("", "")
     if any(recorded) and recorded != (trial.track, trial.mode):
         text = f"has {printable('/'.join(recorded))} in the folder of {trial.track}/{trial.mode}"
-        context.add_problem(f"{trial.label}/{METADATA_FILE}", FileProblem(ProblemKind.LAYOUT, text))
+        context.add_problem(f"{trial.label}/{METADATA_FILE}", ProblemKind.LAYOUT, text)
     return trial.track, trial.mode
 
 
 def _result(trial: TrialFolder, context: ReadContext) -> tuple[PublishedResult | None, str]:
     """Return the content of ``evaluation_result.json``, and what is wrong with it."""
     folder = trial.folder / EVALUATION_FOLDER
+    label = f"{trial.label}/{EVALUATION_FOLDER}/{RESULT_FILE}"
     try:
         if is_link(folder):
             raise FileProblem(ProblemKind.LINK, "its folder is a link, which is not followed")  # noqa: TRY301
         result = result_from_json(read_json_object(folder / RESULT_FILE, context.root))
-    except FileNotFoundError:
-        return None, ""
     except FileProblem as problem:
-        context.add_problem(f"{trial.label}/{EVALUATION_FOLDER}/{RESULT_FILE}", problem)
+        if problem.kind is ProblemKind.MISSING:
+            return None, ""
+        context.add_fault(label, problem)
         return None, f"{RESULT_FILE} {problem}"
-    label = f"{trial.label}/{EVALUATION_FOLDER}/{RESULT_FILE}"
     if result.invalid_tests:
         text = "agent_test_metrics are not valid test counts: taken as not recorded"
-        context.add_problem(label, FileProblem(ProblemKind.NUMBER, text))
-    mismatch = _other_commit(trial, result, context)
-    if mismatch:
-        context.add_problem(label, FileProblem(ProblemKind.OTHER_COMMIT, mismatch))
-    return result, mismatch
-
-
-def _other_commit(trial: TrialFolder, result: PublishedResult, context: ReadContext) -> str:
-    """Return how the commits of an evaluation differ from the instance's, "" if they do not."""
+        context.add_problem(label, ProblemKind.NUMBER, text)
     instance = context.instance(trial)
     base, golden = (instance.commit_hash, instance.golden_commit_hash) if instance else (trial.hash8, "")
     for key, expected in (("base_hash", base), ("golden_hash", golden)):
         recorded = result.instance_metadata.get(key)
         if isinstance(recorded, str) and not recorded.startswith(expected):
-            return f"its {key} is {printable(recorded[:12])}, the instance's is {expected[:12]}"
-    return ""
+            mismatch = f"its {key} is {printable(recorded[:12])}, the instance's is {expected[:12]}"
+            context.add_problem(label, ProblemKind.OTHER_COMMIT, mismatch)
+            return result, mismatch
+    return result, ""
 
 
 def _scores(
@@ -187,52 +173,47 @@ def _scores(
 
 def _own_scores(trial: TrialFolder, context: ReadContext) -> TrialScores | None:
     """Return the scores in our ``scores.json``, if it exists and is of this patch."""
-    path = trial.folder / EVALUATION_FOLDER / SCORES_FILE
+    path, prediction = trial.folder / EVALUATION_FOLDER / SCORES_FILE, trial.folder / PREDICTION_FILE
+    label = f"{trial.label}/{EVALUATION_FOLDER}/{SCORES_FILE}"
     if is_link(path.parent):  # already reported
         return None
-    label = f"{trial.label}/{EVALUATION_FOLDER}/{SCORES_FILE}"
     try:
         scores = read_json_object(path, context.root)
-    except FileNotFoundError:
-        return None
     except FileProblem as problem:
-        context.add_problem(label, problem)
+        if problem.kind is not ProblemKind.MISSING:
+            context.add_fault(label, problem)
         return None
     try:
-        _check_patch(scores, trial, context)
-        return scores_from_json(scores)
-    except FileNotFoundError:
-        context.add_problem(
-            f"{trial.label}/{PREDICTION_FILE}", FileProblem(ProblemKind.MISSING, "is missing")
-        )
+        digest = scores.get("patch_sha256")
+        if scores.get("status") == EvaluationStatus.TOO_LARGE and not digest:  # the patch was not read
+            same = file_size(prediction) == scores.get("patch_bytes")
+        else:
+            patch = read_file(prediction, context.root, MAX_PATCH_BYTES)
+            same = digest == hashlib.sha256(patch).hexdigest()
+        if same:
+            return scores_from_json(scores)
     except FileProblem as fault:
-        context.add_problem(label, fault)
-        if fault.kind is ProblemKind.STALE:  # the files written with it are stale too
-            return TrialScores(TrialStatus.NOT_SCORED, f"its {SCORES_FILE} {fault}")
-    return None
-
-
-def _check_patch(scores: Mapping[str, Any], trial: TrialFolder, context: ReadContext) -> None:
-    """Check that the scores are of the trial's patch, by size if the patch was too large to be read."""
-    digest = scores.get("patch_sha256")
-    if scores.get("status") == EvaluationStatus.TOO_LARGE and not digest:
-        same = file_size(trial.folder / PREDICTION_FILE) == scores.get("patch_bytes")
-    else:
-        patch = read_file(trial.folder / PREDICTION_FILE, context.root, MAX_PATCH_BYTES)
-        same = digest == hashlib.sha256(patch).hexdigest()
-    if not same:
-        raise FileProblem(ProblemKind.STALE, f"is of another {PREDICTION_FILE} than the trial's")
+        missing = fault.kind is ProblemKind.MISSING
+        context.add_fault(f"{trial.label}/{PREDICTION_FILE}" if missing else label, fault)
+        return None
+    stale = f"is of another {PREDICTION_FILE} than the trial's"
+    context.add_problem(label, ProblemKind.STALE, stale)
+    # The files written with it are stale too.
+    return TrialScores(TrialStatus.NOT_SCORED, f"its {SCORES_FILE} {stale}")
 
 
 def _activity(trial: TrialFolder, context: ReadContext) -> Activity | None:
+    label = f"{trial.label}/{EVALUATION_FOLDER}/{ACTIVITY_FILE}"
     try:
-        return read_activity(trial.folder / EVALUATION_FOLDER)
-    except ValueError as error:
-        text = f"cannot be read: {str(error).rpartition(': ')[2]}"
-        context.add_problem(
-            f"{trial.label}/{EVALUATION_FOLDER}/{ACTIVITY_FILE}", FileProblem(ProblemKind.UNREADABLE, text)
-        )
+        data = read_json_object(trial.folder / EVALUATION_FOLDER / ACTIVITY_FILE, context.root)
+    except FileProblem as problem:
+        if problem.kind is not ProblemKind.MISSING:
+            context.add_fault(label, problem)
         return None
+    activity = activity_from_json(data)
+    if activity is None:
+        context.add_problem(label, ProblemKind.NUMBER, "does not contain activity counts")
+    return activity
 
 
 def _published(
@@ -254,11 +235,16 @@ def _published(
             return None
     elif not (metadata.loadable and metadata.track and metadata.mode):
         return None
-    counts = result.rule_counts
+    counts, passed = result.rule_counts, None
     total = counts.positive_total + counts.negative_total
     met = counts.positive_matched + counts.negative_total - counts.negative_matched
+    thresholds = context.baseline(trial).thresholds
+    recorded = context.baseline(trial).source == BASELINES_FOLDER
+    if result.instance_metadata.get("has_execution_environment") and recorded and thresholds is not None:
+        # Its ``test_success`` is 0 without results.
+        passed = float(result.tests is not None and passes(result.tests, thresholds))
     return PublishedScores(
-        passed=_published_pass(trial, result, context),
+        passed=passed,
         ifr=met / total if total else 1.0,
         ifr_plus=counts.positive_matched / counts.positive_total if counts.positive_total else 1.0,
         ifr_minus=1 - counts.negative_matched / counts.negative_total if counts.negative_total else 1.0,
@@ -267,12 +253,3 @@ def _published(
         prec_minus=scores.prec_minus,
         cost_usd=metadata.known_cost_usd,
     )
-
-
-def _published_pass(trial: TrialFolder, result: PublishedResult, context: ReadContext) -> float | None:
-    """Its ``test_success``: None without an environment or recorded baseline runs, 0 without results."""
-    has_environment = result.instance_metadata.get("has_execution_environment")
-    baseline = context.baseline(trial)
-    if not has_environment or baseline.thresholds is None or baseline.source != BASELINES_FOLDER:
-        return None
-    return float(result.tests is not None and passes(result.tests, baseline.thresholds))

@@ -77,7 +77,6 @@ class PublishedResult:
         tests: results of the test run, None if it has none.
         instance_metadata: its ``instance_metadata``.
         agent_config: its ``agent_config``.
-        inference_metadata: its own, None if the published harness reads ``inference_metadata.json`` instead.
         loadable: whether the published harness could read it.
         invalid_tests: whether it has test results that are not valid counts.
     """
@@ -86,7 +85,6 @@ class PublishedResult:
     tests: TestCounts | None
     instance_metadata: Mapping[str, Any]
     agent_config: Mapping[str, Any]
-    inference_metadata: Mapping[str, Any] | None
     loadable: bool
     invalid_tests: bool
 
@@ -114,9 +112,7 @@ def result_from_json(data: Mapping[str, Any]) -> PublishedResult:
     if counts.positive_matched > counts.positive_total or counts.negative_matched > counts.negative_total:
         raise FileProblem(ProblemKind.NUMBER, "more rules match than there are")
     tests = data.get("agent_test_metrics")
-    instance, agent, inference = (
-        data.get(f"{name}") for name in ("instance_metadata", "agent_config", "inference_metadata")
-    )
+    instance, agent = data.get("instance_metadata"), data.get("agent_config")
     read = parse_test_counts(tests)
     odd_tests = tests is not None and read is None
     return PublishedResult(
@@ -124,7 +120,6 @@ def result_from_json(data: Mapping[str, Any]) -> PublishedResult:
         read,
         instance if isinstance(instance, dict) else {},
         agent if isinstance(agent, dict) else {},
-        inference if isinstance(inference, dict) else None,
         _loads_agent(agent) and isinstance(instance, dict) and not odd_tests,
         odd_tests,
     )

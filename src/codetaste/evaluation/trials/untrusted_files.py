@@ -25,7 +25,7 @@ _MAX_NUMBER = 1e15
 
 
 class FileProblem(Exception):
-    """An existing file cannot be used; ``kind`` and the text give the reason."""
+    """A file is missing or cannot be used; ``kind`` and the text give the reason."""
 
     def __init__(self, kind: ProblemKind, text: str) -> None:
         super().__init__(text)
@@ -36,8 +36,8 @@ def read_file(path: Path, root: str, limit: int) -> bytes:
     """Return the bytes of ``path``; ``root`` is the real path of the folder that must contain it.
 
     Raises:
-        FileNotFoundError: the file does not exist.
-        FileProblem: it is a link out of ``root`` or not a file, cannot be read, or exceeds ``limit`` bytes.
+        FileProblem: it is missing, a link out of ``root`` or not a file, cannot be read, or exceeds ``limit``
+            bytes.
     """
     with _open_file(path, root, limit) as file:
         try:
@@ -50,7 +50,6 @@ def copy_file(path: Path, to: Path, root: str, limit: int) -> int:
     """Copy ``path`` to the new file ``to``, creating folders as needed; return its size in bytes.
 
     Raises:
-        FileNotFoundError: the file does not exist.
         FileProblem: as ``read_file``.
         OSError: ``to`` cannot be written.
     """
@@ -62,10 +61,20 @@ def copy_file(path: Path, to: Path, root: str, limit: int) -> int:
 
 
 def _open_file(path: Path, root: str, limit: int) -> BinaryIO:
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        descriptor = _open_descriptor(path, root)
+        try:
+            descriptor = os.open(path, flags)
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            real = os.path.realpath(path)
+            if os.path.commonpath((real, root)) != root:
+                text = "is a link out of the folder that is read; it is not followed"
+                raise FileProblem(ProblemKind.LINK, text) from None
+            descriptor = os.open(real, flags)
     except FileNotFoundError:
-        raise
+        raise FileProblem(ProblemKind.MISSING, "is missing") from None
     except (OSError, ValueError) as error:
         raise FileProblem(ProblemKind.UNREADABLE, f"cannot be read: {_error_text(error)}") from None
     info = os.fstat(descriptor)
@@ -81,7 +90,6 @@ def ends_like_json(path: Path, root: str) -> bool:
     """Whether a file ends like a JSON object.
 
     Raises:
-        FileNotFoundError: the file does not exist.
         FileProblem: as ``read_file``, without a size limit.
     """
     with _open_file(path, root, sys.maxsize) as file:
@@ -111,7 +119,6 @@ def read_json_object(path: Path, root: str, limit: int = MAX_JSON_BYTES) -> dict
     """Return the JSON object in ``path``.
 
     Raises:
-        FileNotFoundError: the file does not exist.
         FileProblem: as ``read_file``; or it is truncated, or not a JSON object.
     """
     content = read_file(path, root, limit)
@@ -188,19 +195,6 @@ def _describe_value(value: object) -> str:
         return printable(repr(value), 40)
     except ValueError:  # an integer of thousands of digits
         return "a very long number"
-
-
-def _open_descriptor(path: Path, root: str) -> int:
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-    try:
-        return os.open(path, flags)
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
-    real = os.path.realpath(path)
-    if os.path.commonpath((real, root)) != root:
-        raise FileProblem(ProblemKind.LINK, "is a link out of the folder that is read; it is not followed")
-    return os.open(real, flags)
 
 
 def _error_text(error: Exception) -> str:

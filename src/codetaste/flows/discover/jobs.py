@@ -15,7 +15,7 @@ from codetaste.agent.rule_tools import RuleContext, registered_rules
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
 from codetaste.flows.discover.publish import write_pass_rules
 from codetaste.flows.discover.result import DiscoveryResult
-from codetaste.flows.sources import digest_parts, sources_job
+from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
 from codetaste.flows.transcript import write_transcript
 from codetaste.llm.prompts import load_prompt
 from codetaste.orchestration.budget.cost import BudgetLimits
@@ -30,12 +30,14 @@ if TYPE_CHECKING:
     from codetaste.flows.discover.context import DiscoveryContext, RuleToolServices
     from codetaste.flows.discover.plan import DiscoveryPass
     from codetaste.orchestration.budget.budget import Budget
-    from codetaste.orchestration.job import JobContext
+    from codetaste.orchestration.job import Handler, JobContext
     from codetaste.orchestration.journal.journal import Json
     from codetaste.rules.registration import Direction
     from codetaste.source.checkout import Trees
 
 
+DISCOVER = "discover"
+"""The kind of the jobs."""
 VERSION = 1
 """Increment it when a change of this module changes the result of a pass with the same prompts and tools."""
 
@@ -45,21 +47,26 @@ def discovery_jobs(passes: Iterable[DiscoveryPass], context: DiscoveryContext, b
     made: dict[str, Job] = {}
     limits = BudgetLimits(usd=context.config.budget_usd, working_s=context.config.time_limit)
     for each in passes:
-        if each.sources_key not in made:
-            made[each.sources_key] = sources_job(
-                each.sources_key, each.instance, context.benchmark, context.services.scan.cache, budget
-            )
+        made.setdefault(each.sources_key, sources_job(each.instance, budget))
         node = budget.child(f"{each.model_id}/{each.instance.id}", limits)
         made[each.key] = _pass_job(each, context, node)
     return list(made.values())
+
+
+def discovery_handlers(context: DiscoveryContext) -> dict[str, Handler]:
+    """Return what runs the jobs of ``discovery_jobs``, by kind."""
+    return {
+        SOURCES: sources_handler(context.benchmark, context.services.scan.cache),
+        DISCOVER: lambda job, run: _run_pass(job.parameters, context, run),
+    }
 
 
 def _pass_job(each: DiscoveryPass, context: DiscoveryContext, node: Budget) -> Job:
     settings, models, scan = _loop_settings(each, context), context.models, context.services.scan
     return Job(
         each.key,
-        lambda job: _run_pass(each, context, job),
-        node,
+        DISCOVER,
+        node.path,
         fingerprint=digest_parts(
             str(VERSION),
             settings.system,
@@ -70,6 +77,7 @@ def _pass_job(each: DiscoveryPass, context: DiscoveryContext, node: Budget) -> J
             scan.ignore_text,
             *(f"{tool.spec.name} {tool.digest}" for tool in settings.tools),
         ),
+        parameters=each,
         needs=(each.sources_key,),
         resources={"sandbox": 1},
         lane=each.model_label,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from anyio import Lock, to_thread
 
+from codetaste.core.hashing import file_sha256
 from codetaste.errors import CodetasteError
 from codetaste.evaluation.baseline import RecordedBaseline, read_baseline, read_pseudo_agent_tests
 from codetaste.evaluation.pseudo_agents import PSEUDO_AGENTS
@@ -136,6 +137,6 @@ def _load_reference(benchmark: Benchmark, instance: Instance) -> InstanceReferen
 def _file_digest(path: Path) -> str:
     """Return the SHA-256 of a file; "" where it cannot be read."""
     try:
-        return sha256(path.read_bytes()).hexdigest()
+        return file_sha256(path)
     except OSError:
         return ""

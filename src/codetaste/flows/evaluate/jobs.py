@@ -20,7 +20,7 @@ from codetaste.flows.evaluate.evaluate_prediction import (
     recorded_test_counts,
     write_evaluated_prediction,
 )
-from codetaste.flows.sources import digest_parts, sources_job
+from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
 from codetaste.orchestration.job import Job
 
 if TYPE_CHECKING:
@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from codetaste.flows.evaluate.context import EvaluationContext
     from codetaste.flows.evaluate.plan import EvaluationTask
     from codetaste.orchestration.budget.budget import Budget
-    from codetaste.orchestration.job import JobContext
+    from codetaste.orchestration.job import Handler, JobContext
     from codetaste.orchestration.journal.journal import Json
 
+EVALUATE = "evaluate"
+"""The kind of the jobs."""
 VERSION = 1
 """Increment it when the flow changes an evaluation's result; the formulas have their own version."""
 _MAX_CONCURRENT = 4
@@ -45,30 +47,27 @@ async def evaluation_jobs(
     fingerprints = await to_thread.run_sync(_fingerprints, tasks, context)
     made: dict[str, Job] = {}
     for task in tasks:
-        if task.sources_key not in made:
-            made[task.sources_key] = sources_job(
-                task.sources_key, task.instance, context.benchmark, context.scan.cache, budget
-            )
-        made[task.key] = _job(task, context, fingerprints[task.key], budget, max(1.0, cpus / _MAX_CONCURRENT))
+        made.setdefault(task.sources_key, sources_job(task.instance, budget))
+        made[task.key] = Job(
+            task.key,
+            EVALUATE,
+            budget.path,
+            fingerprint=fingerprints[task.key],
+            parameters=task,
+            needs=task.needs,
+            resources={"cpu": max(1.0, cpus / _MAX_CONCURRENT)},
+            title=task.title,
+            costs_nothing=True,
+        )
     return list(made.values())
 
 
-def _job(
-    task: EvaluationTask, context: EvaluationContext, fingerprint: str, budget: Budget, cpu: float
-) -> Job:
-    async def run(job: JobContext) -> Json:
-        return await _evaluate(task, context, job)
-
-    return Job(
-        task.key,
-        run,
-        budget,
-        fingerprint=fingerprint,
-        needs=task.needs,
-        resources={"cpu": cpu},
-        title=task.title,
-        costs_nothing=True,
-    )
+def evaluation_handlers(context: EvaluationContext) -> dict[str, Handler]:
+    """Return what runs the jobs of ``evaluation_jobs``, by kind."""
+    return {
+        SOURCES: sources_handler(context.benchmark, context.scan.cache),
+        EVALUATE: lambda job, run: _evaluate(job.parameters, context, run),
+    }
 
 
 def _fingerprints(tasks: Sequence[EvaluationTask], context: EvaluationContext) -> dict[str, str]:

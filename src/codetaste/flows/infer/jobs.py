@@ -7,14 +7,14 @@ twice.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from codetaste.flows.agents.runners import CliAgentRunner
 from codetaste.flows.infer.execute_step import execute, execution_prompt
 from codetaste.flows.infer.judge import judge, opening_request, repeated_question
 from codetaste.flows.infer.plan import PLAN_COUNT, StepKind
 from codetaste.flows.infer.plan_step import plan, planning_prompt
-from codetaste.flows.sources import digest_parts, sources_job
+from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
 from codetaste.orchestration.budget.cost import BudgetLimits
 from codetaste.orchestration.job import Job
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from codetaste.flows.infer.plan import Step
     from codetaste.orchestration.budget.budget import Budget
     from codetaste.orchestration.budget.cost import Cost
-    from codetaste.orchestration.job import JobContext
+    from codetaste.orchestration.job import Handler, JobContext
     from codetaste.orchestration.journal.journal import Json
 
 VERSION = 1
 """Increment it when a change of the flow changes the result of a step with the same prompts and tools."""
-_STEP_FUNCTIONS = {StepKind.PLAN: plan, StepKind.JUDGE: judge, StepKind.EXECUTE: execute}
-_SHARED = "install"
+INSTALL = "infer.install"
+"""The kind of the jobs that install CLI agents; those of the steps are "infer." and the step's kind."""
 
 
 def inference_jobs(steps: Iterable[Step], context: InferenceContext, budget: Budget) -> list[Job]:
@@ -39,15 +39,29 @@ def inference_jobs(steps: Iterable[Step], context: InferenceContext, budget: Bud
     made: dict[str, Job] = {}
     for step in steps:
         if step.kind is not StepKind.JUDGE:
-            if step.sources_key not in made:
-                made[step.sources_key] = sources_job(
-                    step.sources_key, step.trial.instance, context.benchmark, context.agents.cache, budget
-                )
+            made.setdefault(step.sources_key, sources_job(step.trial.instance, budget))
             runner = context.runner(step.trial.agent)
             if isinstance(runner, CliAgentRunner) and step.install_key not in made:
                 made[step.install_key] = _install_job(step, runner, budget)
         made[step.key] = _step_job(step, context, trial_budget(step, budget))
     return list(made.values())
+
+
+def inference_handlers(context: InferenceContext) -> dict[str, Handler]:
+    """Return what runs the jobs of ``inference_jobs``, by kind."""
+
+    async def install(job: Job, _context: JobContext) -> Json:
+        runner = cast("CliAgentRunner", context.agents.runners[job.parameters])
+        installed = await runner.install()
+        return {"id": installed.id, "digest": installed.digest, "version": installed.version}
+
+    return {
+        SOURCES: sources_handler(context.benchmark, context.agents.cache),
+        INSTALL: install,
+        "infer.plan": lambda job, run: plan(job.parameters, context, run),
+        "infer.judge": lambda job, run: judge(job.parameters, context, run),
+        "infer.execute": lambda job, run: execute(job.parameters, context, run),
+    }
 
 
 def trial_budget(step: Step, budget: Budget) -> Budget:
@@ -63,14 +77,12 @@ def _step_job(step: Step, context: InferenceContext, trial: Budget) -> Job:
         # The job's own budget node; the scheduler would create it without limits.
         trial.child(step.key, BudgetLimits(working_s=step.trial.track.plan_time_limit))
 
-    async def run(job: JobContext) -> Json:
-        return await _STEP_FUNCTIONS[step.kind](step, context, job)
-
     return Job(
         step.key,
-        run,
-        trial,
+        f"infer.{step.kind}",
+        trial.path,
         fingerprint=_fingerprint(step, context),
+        parameters=step,
         needs=step.needs,
         resources={} if step.kind is StepKind.JUDGE else {"sandbox": 1},
         lane=step.lane,
@@ -114,16 +126,12 @@ def _min_cost(step: Step, context: InferenceContext) -> Cost | None:
 
 def _install_job(step: Step, runner: CliAgentRunner, budget: Budget) -> Job:
     adapter, version = runner.adapter, runner.version
-
-    async def run(_job: JobContext) -> Json:
-        installed = await runner.install()
-        return {"id": installed.id, "digest": installed.digest, "version": installed.version}
-
     return Job(
         step.install_key,
-        run,
-        budget,
-        fingerprint=digest_parts(_SHARED, adapter.digest, version),
+        INSTALL,
+        budget.path,
+        fingerprint=digest_parts("install", adapter.digest, version),
+        parameters=step.trial.agent.id,
         resources={"cpu": 1},
         title=f"install {adapter.name} {version}",
         costs_nothing=True,

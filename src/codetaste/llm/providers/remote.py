@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.llm.providers.connection import SdkConnection
 from codetaste.llm.providers.sdk_client import anthropic_client, api_key_for, openai_client
+from codetaste.llm.wire.codecs import CLIENTS
 from codetaste.llm.wire.common.tool_calls import call_ids
 
 if TYPE_CHECKING:
@@ -38,22 +39,14 @@ class RemoteModel:
         address: the base URL of the provider.
     """
 
+    has_ledger = False
+
     def __init__(
         self, model_id: str, model: str, protocol: WireProtocol, connection: SdkConnection, address: str
     ) -> None:
-        self._id, self._model = model_id, model
-        self._protocol, self._connection = protocol, connection
+        self.id, self._model = model_id, model
+        self._codec, self._connection = CLIENTS[protocol.name], connection
         self._options, self._caps = protocol.options_at(address), protocol.caps_at(address)
-
-    @property
-    def id(self) -> str:
-        """The model's id in the config."""
-        return self._id
-
-    @property
-    def has_ledger(self) -> bool:
-        """False: the provider has no record of calls to query."""
-        return False
 
     async def complete(self, request: Request, *, call: str) -> Reply:  # noqa: ARG002 - no protocol has a field for it
         """Send the request once and read the complete reply.
@@ -61,8 +54,8 @@ class RemoteModel:
         Raises:
             ModelError: see ``errors``; ``unbilled`` if the provider certainly did not begin a reply.
         """
-        body = {**self._options, **self._protocol.request_body(request, self._model, self._caps)}
-        headers = self._protocol.request_headers(request)
+        body = {**self._options, **self._codec.request_body(request, self._model, self._caps)}
+        headers = self._codec.request_headers(request)
         return await self._connection.ask(body, headers=headers, taken=call_ids(request))
 
     async def lookup(self, call: str) -> Reply | None:  # noqa: ARG002 - the provider has no record

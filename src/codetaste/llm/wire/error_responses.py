@@ -2,7 +2,7 @@
 
 The status and error codes at which Claude Code, Codex and Qwen Code stop or retry were measured for the
 versions that ``agents/`` pins: Codex retries everything but a 400, Claude Code retries 401 and 429 for
-minutes, and all of them retry 5xx. The codes are in the table of protocols.
+minutes, and all of them retry 5xx. The codes are in the ``server`` module of each protocol.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING
 
+from codetaste.llm.wire.codecs import SERVERS
 from codetaste.llm.wire.common.error_codes import TRANSIENT_ERRORS
-from codetaste.llm.wire.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from codetaste.llm.wire.common.error_codes import ErrorKind
-    from codetaste.llm.wire.common.request import ProtocolName
+    from codetaste.llm.wire.protocols import ProtocolName
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ def error_response(
         retry: whether the agent may retry at all after a transient error.
         stream_started: whether the beginning of a reply has been sent, so that no status can follow.
     """
-    wire = PROTOCOLS[protocol]
-    error = wire.error_codes[kind]
+    server = SERVERS[protocol]
+    error = server.ERROR_CODES[kind]
     if stream_started:
-        return ErrorResponse(200, wire.error_events(error, message))
+        return ErrorResponse(200, server.error_events(error, message))
     may_retry = retry and kind in TRANSIENT_ERRORS
     headers = {"content-type": "application/json", "x-should-retry": "true" if may_retry else "false"}
     if may_retry and retry_after_s is not None:
         headers["retry-after"] = str(ceil(retry_after_s))
-    return ErrorResponse(error.status, json.dumps(wire.error_body(error, message)).encode(), headers)
+    return ErrorResponse(error.status, json.dumps(server.error_body(error, message)).encode(), headers)

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codetaste.errors import ModelError
+from codetaste.llm.wire.codecs import CLIENTS, STREAM_DECODERS
 from codetaste.llm.wire.common.http import read_json
 from codetaste.llm.wire.common.sse import MAX_REPLY_BYTES, SseParser
 
 if TYPE_CHECKING:
     from codetaste.llm.messages import Reply, Usage
-    from codetaste.llm.wire.protocols import WireProtocol
+    from codetaste.llm.wire.protocols import ProtocolName
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,9 @@ class UsageTap:
         request_id: the provider's id of the request.
     """
 
-    def __init__(self, protocol: WireProtocol, *, streamed: bool, request_id: str = "") -> None:
+    def __init__(self, protocol: ProtocolName, *, streamed: bool, request_id: str = "") -> None:
         self._protocol, self._request_id = protocol, request_id
-        self._decoder = protocol.stream_decoder(request_id) if streamed else None
+        self._decoder = STREAM_DECODERS[protocol](request_id) if streamed else None
         self._events = SseParser()
         self._body = bytearray()
         self._complete = False
@@ -78,15 +79,13 @@ class UsageTap:
         """Return the result, after the last byte or an interruption."""
         if self._reply is None and self._error is None:
             try:
-                self._reply = self._decode()
+                if self._decoder is not None:
+                    self._reply = self._decoder.reply()
+                else:
+                    body = read_json(self._body.decode("utf-8", "replace"))
+                    self._reply = CLIENTS[self._protocol].whole_reply(body, self._request_id)
             except ModelError as error:
                 self._error = error
         counted = None if self._decoder is None else self._decoder.usage
         usage = counted if self._reply is None or self._reply.usage is None else self._reply.usage
         return TapResult(self._reply, usage, self._error)
-
-    def _decode(self) -> Reply:
-        if self._decoder is not None:
-            return self._decoder.reply()
-        body = read_json(self._body.decode("utf-8", "replace"))
-        return self._protocol.whole_reply(body, self._request_id)

@@ -19,7 +19,7 @@ from codetaste.orchestration.scheduler.scheduled_job import AttemptResult, Sched
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from codetaste.orchestration.job import Job
+    from codetaste.orchestration.job import Handler, Job
     from codetaste.orchestration.journal.recorder import RunRecorder
 
 
@@ -47,7 +47,9 @@ def exhausted_by(entry: ScheduledJob) -> AttemptResult | None:
     return None
 
 
-async def run_attempt(entry: ScheduledJob, needs: Mapping[str, Json], record: RunRecorder) -> AttemptResult:
+async def run_attempt(
+    entry: ScheduledJob, handler: Handler, needs: Mapping[str, Json], record: RunRecorder
+) -> AttemptResult:
     """Run the job once. It is cancelled when it exceeds its deadline by the clean-up grace."""
     key = entry.job.key
     number = record.history.job(key).attempts + 1
@@ -63,7 +65,7 @@ async def run_attempt(entry: ScheduledJob, needs: Mapping[str, Json], record: Ru
     )
     verdict = AttemptResult(Status.CANCELLED, cause=Cause.CANCELLED, error="cancelled")
     with entry.cancel_scope, entry.budget.deadline(grace_s=record.grace.seconds) as deadline:
-        verdict = await _run(entry.job, context)
+        verdict = await _run(handler, entry.job, context)
     stopped = verdict.status in {Status.FAILED, Status.CANCELLED}
     if stopped and entry.cancel_scope.cancel_called:
         return AttemptResult(Status.CANCELLED, cause=Cause.CANCELLED, error=verdict.error)
@@ -72,9 +74,9 @@ async def run_attempt(entry: ScheduledJob, needs: Mapping[str, Json], record: Ru
     return verdict
 
 
-async def _run(job: Job, context: JobContext) -> AttemptResult:
+async def _run(handler: Handler, job: Job, context: JobContext) -> AttemptResult:
     try:
-        value = json_copy(await job.run(context))
+        value = json_copy(await handler(job, context))
     except anyio.get_cancelled_exc_class() as error:
         if anyio.current_effective_deadline() == -math.inf:
             raise

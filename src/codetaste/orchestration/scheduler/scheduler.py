@@ -25,7 +25,7 @@ from codetaste.orchestration.scheduler import resume
 from codetaste.orchestration.scheduler.attempt import run_attempt
 from codetaste.orchestration.scheduler.ready_queue import ReadyQueue
 from codetaste.orchestration.scheduler.scheduled_job import AttemptResult, ScheduledJob
-from codetaste.orchestration.scheduler.validation import validate_jobs
+from codetaste.orchestration.scheduler.validation import validate_jobs, validate_kinds
 
 if TYPE_CHECKING:
     import random
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from codetaste.orchestration.budget.budget import Budget
-    from codetaste.orchestration.job import Job, Outcome
+    from codetaste.orchestration.job import Handler, Job, Outcome
     from codetaste.orchestration.journal.lines import JobLine
     from codetaste.orchestration.journal.recorder import RunRecorder
     from codetaste.orchestration.retry import RetryRule
@@ -62,6 +62,9 @@ class Scheduler:
         self._clock_writer = ClockWriter(record, budget, self._drain_if_running)
         self._queue = ReadyQueue(record, budget, capacities, end_job=self._end_unstarted, wake=self._advance)
         self._rerun, self._retries, self._rng = rerun, retries, rng
+        self.handlers: dict[str, Handler] = {}
+        """What runs the jobs of each kind."""
+        self._budget = budget
         self._added: list[Job] = []
         self._entries: dict[str, ScheduledJob] = {}
         self._unfinished = 0
@@ -73,8 +76,9 @@ class Scheduler:
         """Add jobs; during ``run`` they start as soon as they can.
 
         Raises:
-            ConfigError: during ``run``: one of them is invalid; none was added.
+            ConfigError: a kind has no handler; during ``run``: one of them is invalid. None was added.
         """
+        validate_kinds(jobs, self.handlers)
         self._added.extend(jobs)
         if self._tasks is not None:
             self._register()
@@ -140,7 +144,7 @@ class Scheduler:
         each = {"jobs": 1.0} if "jobs" in self._queue.max_capacities else {}
         for job in jobs:
             resources = {**each, **job.resources} if job.resources else each
-            self._entries[job.key] = ScheduledJob(job, job.budget.child(job.key), resources)
+            self._entries[job.key] = ScheduledJob(job, self._budget.find((*job.budget, job.key)), resources)
             self._announce(self._entries[job.key])
         for job in jobs:
             entry = self._entries[job.key]
@@ -221,7 +225,8 @@ class Scheduler:
         try:
             outcomes = {need: self._entries[need].outcome for need in entry.job.needs}
             needs = {need: outcome.value if outcome else None for need, outcome in outcomes.items()}
-            verdict = await run_attempt(entry, needs, self._record)
+            handler = self.handlers[entry.job.kind]
+            verdict = await run_attempt(entry, handler, needs, self._record)
         finally:
             self._queue.release(entry)
         self._advance()

@@ -13,6 +13,20 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import Job
 
 
+def validate_kinds(jobs: Sequence[Job], handlers: Collection[str]) -> None:
+    """Check that each kind of ``jobs`` is among ``handlers``, the kinds that have a handler.
+
+    Raises:
+        ConfigError: one line for each unknown kind.
+    """
+    unknown = {job.kind: job.key for job in jobs if job.kind not in handlers}
+    if unknown:
+        known = ", ".join(sorted(handlers)) or "none"
+        raise ConfigError(
+            *(f"job {key}: no handler for the kind {kind!r}; known: {known}" for kind, key in unknown.items())
+        )
+
+
 def validate_jobs(jobs: Sequence[Job], known: Collection[str], capacities: Mapping[str, float]) -> None:
     """Validate ``jobs`` that are added to a run with the job keys ``known``.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from codetaste.orchestration.events import (
@@ -20,10 +22,7 @@ from codetaste.orchestration.events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from codetaste.orchestration.events import Event
-    from codetaste.orchestration.wait import Wait
 
 _MAX_TEXT = 1000
 
@@ -39,13 +38,23 @@ class LogLine(NamedTuple):
 
 def log_line(event: Event) -> LogLine | None:
     """Return the log line of ``event``; None where it has none."""
-    make_line = _LINES.get(type(event))
-    return None if make_line is None else make_line(event)
+    match event:
+        case JobFinished():
+            return None if event.resumed else _finished(event)  # it is in the log of the earlier session
+        case WaitStarted() | WaitEnded():
+            wait = {"reason": event.wait.reason.value, "detail": event.wait.detail or None}
+            if isinstance(event, WaitStarted):
+                return LogLine("info", event.key, "wait_started", wait)
+            return LogLine("info", event.key, "wait_ended", {**wait, "waited_s": event.waited_s})
+    kind = _KINDS.get(type(event))
+    if kind is None:
+        return None
+    level, name, fields = kind
+    values = {field: _value(getattr(event, field)) for field in fields}
+    return LogLine(level, getattr(event, "key", ""), name, values)
 
 
-def _finished(event: JobFinished) -> LogLine | None:
-    if event.resumed:
-        return None  # it is in the log of the earlier session
+def _finished(event: JobFinished) -> LogLine:
     cost = event.cost
     fields = {
         "status": str(event.status),
@@ -59,67 +68,30 @@ def _finished(event: JobFinished) -> LogLine | None:
     return LogLine("error" if event.status == "failed" else "info", event.key, "finished", fields)
 
 
-def _retrying(event: JobRetrying) -> LogLine:
-    fields = {
-        "cause": event.cause.value,
-        "error": event.error[:_MAX_TEXT],
-        "delay_s": round(event.delay_s, 3),
-    }
-    return LogLine("warning", event.key, "retrying", fields)
+def _value(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return a field of an event as JSON: exact dollars, milliseconds, and texts of limited length."""
+    match value:
+        case Decimal():
+            return format(value, "f")
+        case float():
+            return round(value, 3)
+        case str():
+            return str(value)[:_MAX_TEXT]
+        case Mapping():
+            return dict(value)
+        case _:
+            return value
 
 
-def _answered(event: CallAnswered) -> LogLine:
-    fields = {
-        "model": event.model,
-        "call": event.call,
-        "duration_s": round(event.duration_s, 3),
-        "usage": dict(event.usage),
-        "usd": None if event.usd is None else format(event.usd, "f"),
-        "request_id": event.request_id,
-    }
-    return LogLine("info", event.key, "call_answered", fields)
-
-
-def _call_failed(event: CallFailed) -> LogLine:
-    fields = {
-        "model": event.model,
-        "call": event.call,
-        "duration_s": round(event.duration_s, 3),
-        "cause": event.cause.value,
-        "error": event.error[:_MAX_TEXT],
-    }
-    return LogLine("warning", event.key, "call_failed", fields)
-
-
-def _call_retrying(event: CallRetrying) -> LogLine:
-    fields = {"model": event.model, "cause": event.cause.value, "delay_s": round(event.delay_s, 3)}
-    return LogLine("warning", event.key, "call_retrying", fields)
-
-
-def _wait(wait: Wait) -> dict[str, Any]:
-    return {"reason": wait.reason.value, "detail": wait.detail or None}
-
-
-def _tool(event: ToolCalled) -> LogLine:
-    fields = {"tool": event.tool[:_MAX_TEXT], "name": event.name, "duration_s": round(event.duration_s, 3)}
-    return LogLine("info", event.key, "tool_called", {**fields, "failed": event.failed})
-
-
-_LINES: dict[type, Callable[[Any], LogLine | None]] = {
-    JobStarted: lambda event: LogLine("info", event.key, "started", {}),
-    JobRetrying: _retrying,
-    JobFinished: _finished,
-    WaitStarted: lambda event: LogLine("info", event.key, "wait_started", _wait(event.wait)),
-    WaitEnded: lambda event: LogLine(
-        "info", event.key, "wait_ended", _wait(event.wait) | {"waited_s": event.waited_s}
-    ),
-    CallSent: lambda event: LogLine(
-        "info", event.key, "call_sent", {"model": event.model, "call": event.call}
-    ),
-    CallAnswered: _answered,
-    CallFailed: _call_failed,
-    CallRetrying: _call_retrying,
-    ToolCalled: _tool,
-    Note: lambda event: LogLine("info", event.key, "note", {"text": event.text[:_MAX_TEXT]}),
-    Draining: lambda event: LogLine("warning", "", "draining", {"why": event.why, "grace_s": event.grace_s}),
+_KINDS: dict[type, tuple[str, str, tuple[str, ...]]] = {
+    JobStarted: ("info", "started", ()),
+    JobRetrying: ("warning", "retrying", ("cause", "error", "delay_s")),
+    CallSent: ("info", "call_sent", ("model", "call")),
+    CallAnswered: ("info", "call_answered", ("model", "call", "duration_s", "usage", "usd", "request_id")),
+    CallFailed: ("warning", "call_failed", ("model", "call", "duration_s", "cause", "error")),
+    CallRetrying: ("warning", "call_retrying", ("model", "cause", "delay_s")),
+    ToolCalled: ("info", "tool_called", ("tool", "name", "duration_s", "failed")),
+    Note: ("info", "note", ("text",)),
+    Draining: ("warning", "draining", ("why", "grace_s")),
 }
+"""Level, name and fields of the line of an event."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from codetaste.core.units import format_usd
 from codetaste.orchestration.budget.cost import BudgetSnapshot
 from codetaste.orchestration.events import (
     CallRetrying,
@@ -36,7 +38,6 @@ class JobProgress:
     lane: str
     state: str = "queued"
     started_s: float | None = None
-    ended_s: float | None = None
     attempt: int = 0
     last_note: str = ""
     error: str = ""
@@ -72,7 +73,7 @@ class RunProgress:
             case JobFinished():
                 job = self._job(event.key)
                 job.state, job.error, job.resumed = str(event.status), event.error, event.resumed
-                job.money, job.ended_s = event.cost, self.clock()
+                job.money = event.cost
                 job.waits.clear()
             case MoneyChanged():
                 self._update_money(event)
@@ -84,8 +85,6 @@ class RunProgress:
                 self._job(event.key).last_note = event.text
             case Draining():
                 self.stop_reason = event.why
-            case _:
-                pass
 
     def _update_money(self, event: MoneyChanged) -> None:
         self.root = event.root
@@ -96,12 +95,17 @@ class RunProgress:
         """Return the jobs in any of ``states``, in the order in which they were added."""
         return [job for job in self.jobs.values() if job.state in states]
 
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> Counter[str]:
         """Return the number of jobs by state."""
-        numbers: dict[str, int] = {}
-        for job in self.jobs.values():
-            numbers[job.state] = numbers.get(job.state, 0) + 1
-        return numbers
+        return Counter(job.state for job in self.jobs.values())
 
     def _job(self, key: str) -> JobProgress:
         return self.jobs.setdefault(key, JobProgress(key, key, ""))
+
+
+def format_spend(money: BudgetSnapshot) -> str:
+    """Format the settled, unknown and in-flight amounts, and the budget."""
+    limit = f" of {format_usd(money.limits.usd)}" if money.limits.usd is not None else ""
+    unknown = f" + {format_usd(money.unknown.usd)} unknown" if money.unknown.usd else ""
+    flight = f" + {format_usd(money.reserved.usd)} in flight" if money.reserved.usd else ""
+    return f"{format_usd(money.settled.usd)}{unknown}{flight}{limit}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from codetaste.report.statistics.intervals import Interval, interval_to_json
+from codetaste.report.statistics.intervals import Interval
 
 if TYPE_CHECKING:
-    from codetaste.evaluation.trials.records import ReadProblem
-    from codetaste.report.table import Cell, Table
+    from codetaste.report.table import Table
 
 
 def table_to_json(table: Table) -> dict[str, Any]:
@@ -22,17 +22,11 @@ def table_to_json(table: Table) -> dict[str, Any]:
             for each in table.columns
         ],
         "rows": [
-            {"section": row.section or None, "cells": [_cell(cell) for cell in row.cells]}
+            {
+                "section": row.section or None,
+                "cells": [asdict(cell) if isinstance(cell, Interval) else cell for cell in row.cells],
+            }
             for row in table.rows
         ],
         "notes": list(table.notes),
     }
-
-
-def problem_to_json(problem: ReadProblem) -> dict[str, str]:
-    """Return a problem of reading records as JSON data."""
-    return {"kind": str(problem.kind), "location": problem.location, "text": problem.text}
-
-
-def _cell(cell: Cell) -> Any:  # noqa: ANN401 - JSON
-    return interval_to_json(cell) if isinstance(cell, Interval) else cell

@@ -16,7 +16,7 @@ from codetaste.report.statistics.measures import Unit
 from codetaste.report.table import caption, format_cell
 
 if TYPE_CHECKING:
-    from codetaste.report.table import Cell, Column, Row, Table
+    from codetaste.report.table import Cell, Column, Table
 
 _MAX_TEXT = 500
 _DASHES = re.compile(r"-(?=-)")
@@ -59,30 +59,34 @@ def render_latex(table: Table) -> str:
     r"""Return a table as a float with ``\caption`` and ``\label``; one without rows is a comment."""
     if not table.rows:
         return "\n".join(f"% {printable(line, _MAX_TEXT)}" for line in (caption(table), *table.notes))
-    split = [_is_split(table, position) for position in range(len(table.columns))]
-    spec = "".join(_spec(column, two) for column, two in zip(table.columns, split, strict=True))
-    width = len(split) + sum(split)
+    # Intervals are split: their second parts are set in a column of their own.
+    split = [
+        any(format_cell(row.cells[position], column)[1] for row in table.rows)
+        for position, column in enumerate(table.columns)
+    ]
+    spec = "".join(
+        "l" if column.unit is Unit.TEXT else "r@{}l" if two else "r"
+        for column, two in zip(table.columns, split, strict=True)
+    )
+    title = table.title[:1].upper() + table.title[1:]
+    title += f" ({table.aggregation})" if table.aggregation else ""
+    label = "-".join([table.name, *table.aggregation.split()])
     lines = [
         r"\begin{table}[htbp]",
-        rf"  \caption{{{escape(_title(table))}.}}",
-        rf"  \label{{tab:{_label(table)}}}",
+        rf"  \caption{{{escape(title)}.}}",
+        rf"  \label{{tab:{label}}}",
         r"  \centering\small",
         rf"  \begin{{tabular}}{{{spec}}}",
         r"    \toprule",
         *_heads(table, split),
         r"    \midrule",
-        *_body(table, split, width),
+        *_body(table, split),
         r"    \bottomrule",
         r"  \end{tabular}",
         *(rf"  \par\footnotesize {escape(note)}." for note in table.notes),
         r"\end{table}",
     ]
     return "\n".join(lines)
-
-
-def _title(table: Table) -> str:
-    title = table.title[:1].upper() + table.title[1:]
-    return f"{title} ({table.aggregation})" if table.aggregation else title
 
 
 def escape(text: str) -> str:
@@ -99,17 +103,6 @@ def _glyph(char: str) -> str:
     return f"{{[}}U+{ord(char):04X}{{]}}"
 
 
-def _is_split(table: Table, position: int) -> bool:
-    """Whether a column has intervals, whose second parts are set in a column of their own."""
-    return any(format_cell(row.cells[position], table.columns[position])[1] for row in table.rows)
-
-
-def _spec(column: Column, two: bool) -> str:
-    if column.unit is Unit.TEXT:
-        return "l"
-    return "r@{}l" if two else "r"
-
-
 def _heads(table: Table, split: list[bool]) -> list[str]:
     lines = []
     if any(column.heading for column in table.columns):
@@ -123,18 +116,15 @@ def _heads(table: Table, split: list[bool]) -> list[str]:
                 rules.append(rf"\cmidrule(lr){{{at}-{at + span - 1}}}")
             at += span
         lines += [f"    {' & '.join(cells)} \\\\", f"    {' '.join(rules)}"]
-    headers = [_head(column, two) for column, two in zip(table.columns, split, strict=True)]
+    headers = []
+    for column, two in zip(table.columns, split, strict=True):
+        title = column.latex or escape(column.title)
+        title += f" ({escape(column.sign)})" if column.sign else ""
+        headers.append(rf"\multicolumn{{2}}{{c}}{{{title}}}" if two else f"{{{title}}}")
     return [*lines, f"    {' & '.join(headers)} \\\\"]
 
 
-def _head(column: Column, two: bool) -> str:
-    title = column.latex or escape(column.title)
-    if column.sign:
-        title = f"{title} ({escape(column.sign)})"
-    return rf"\multicolumn{{2}}{{c}}{{{title}}}" if two else f"{{{title}}}"
-
-
-def _body(table: Table, split: list[bool], width: int) -> list[str]:
+def _body(table: Table, split: list[bool]) -> list[str]:
     lines: list[str] = []
     section = None
     for row in table.rows:
@@ -142,20 +132,14 @@ def _body(table: Table, split: list[bool], width: int) -> list[str]:
             if section is not None:
                 lines.append(r"    \addlinespace")
             section = row.section
+            width = len(split) + sum(split)
             lines.append(rf"    \multicolumn{{{width}}}{{l}}{{{escape(section)}}} \\")
-        lines.append(f"    {' & '.join(_cells(table, row, split))} \\\\")
+        cells: list[str] = []
+        for cell, column, two in zip(row.cells, table.columns, split, strict=True):
+            cells += _split_cell(cell, column)[: 1 + two]
+        indent = r"\quad " if table.section else ""
+        lines.append(f"    {indent}{' & '.join(cells)} \\\\")
     return lines
-
-
-def _cells(table: Table, row: Row, split: list[bool]) -> list[str]:
-    cells = []
-    for position, (cell, column, two) in enumerate(zip(row.cells, table.columns, split, strict=True)):
-        indent = r"\quad " if position == 0 and table.section else ""
-        first, second = _split_cell(cell, column)
-        cells.append(indent + first)
-        if two:
-            cells.append(second)
-    return cells
 
 
 def _split_cell(cell: Cell, column: Column) -> tuple[str, str]:
@@ -166,7 +150,3 @@ def _split_cell(cell: Cell, column: Column) -> tuple[str, str]:
         return escape(first), rf"\,{escape(second.strip())}"
     negative = column.unit is not Unit.TEXT and first.startswith("-")
     return (f"$-${escape(first[1:])}" if negative else escape(first)), ""
-
-
-def _label(table: Table) -> str:
-    return "-".join(part for part in (table.name, *table.aggregation.split()) if part)

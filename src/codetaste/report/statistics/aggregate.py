@@ -8,7 +8,7 @@ undefined values become 1 or 0. Both count the trials without a value.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -141,22 +141,3 @@ def _agent_group(record: TrialRecord) -> str:
 
 def _instance_group(record: TrialRecord) -> str:
     return f"instance\n{record.instance}"
-
-
-@dataclass(frozen=True, slots=True)
-class StatusCounts:
-    """The number of trials by status."""
-
-    trials: int
-    by_status: Counter[TrialStatus]
-    dropped: int
-    """Trials that are in no mean of the published harness."""
-
-
-def count_statuses(records: Sequence[TrialRecord]) -> StatusCounts:
-    """Count trials by status."""
-    return StatusCounts(
-        len(records),
-        Counter(record.scores.status for record in records),
-        sum(1 for record in records if record.published is None),
-    )

@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from codetaste.benchmark.layout import GOLDEN, NULL
+from codetaste.benchmark.layout import GOLDEN, MODES, NULL, TRACKS
 from codetaste.report.statistics import measures
 
 if TYPE_CHECKING:
@@ -24,14 +24,10 @@ _CHECKED = (
     measures.IFR,
     measures.IFR_PLUS,
     measures.IFR_MINUS,
-    measures.PREC,
-    measures.PREC_PLUS,
-    measures.PREC_MINUS,
+    *measures.PRECISION,
     measures.COST,
     measures.TIME,
 )
-_TRACKS = {"instructed": 0, "open": 1}
-_MODES = {"direct": 0, "plan": 1, "multiplan": 2}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -56,12 +52,9 @@ def track_mode_of(record: TrialRecord) -> TrackMode:
 
 def track_mode_order(lane: TrackMode) -> tuple[int, str, int, str]:
     """Return the sort key for the paper's order: instructed, open; direct, plan, multiplan."""
-    return (
-        _TRACKS.get(lane.track, len(_TRACKS)),
-        lane.track,
-        _MODES.get(lane.mode, len(_MODES)),
-        lane.mode,
-    )
+    track = TRACKS.index(lane.track) if lane.track in TRACKS else len(TRACKS)
+    mode = MODES.index(lane.mode) if lane.mode in MODES else len(MODES)
+    return track, lane.track, mode, lane.mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,27 +80,23 @@ class MergedTrials:
 def merge_runs(records: Iterable[TrialRecord]) -> MergedTrials:
     """Merge the records of one or more runs."""
     notes: list[str] = []
-    real: list[TrialRecord] = []
+    real: dict[tuple[str, TrialIdentity], TrialRecord] = {}
     pseudo: dict[tuple[str, str], TrialRecord] = {}
     for record in records:
         if record.pseudo:
             _add_pseudo(record, pseudo, notes)
-        else:
-            real.append(record)
-    agents = _with_run_names(_without_duplicates(real, notes), notes)
-    notes += _invalid_values([*agents, *pseudo.values()])
-    lanes = sorted({track_mode_of(record) for record in agents}, key=track_mode_order)
-    return MergedTrials(tuple(agents), tuple(pseudo.values()), tuple(lanes), tuple(notes))
-
-
-def _invalid_values(records: list[TrialRecord]) -> list[str]:
-    """Return a note on each value that is not finite, or not in 0..1 although it is a fraction."""
-    return [
+        elif real.setdefault((record.run, record.identity), record) is not record:
+            notes.append(f"{_describe(record)} is in {record.run} twice: the first counts")
+    agents = _with_run_names([*real.values()], notes)
+    # A value must be finite, and in 0..1 if it is a fraction.
+    notes += [
         f"{_describe(record)}: {measure.title} is {value}, which is left out"
-        for record in records
+        for record in (*agents, *pseudo.values())
         for measure in _CHECKED
         if (value := measure.value(record)) is not None and not measure.accepts(value)
     ]
+    lanes = sorted({track_mode_of(record) for record in agents}, key=track_mode_order)
+    return MergedTrials(tuple(agents), tuple(pseudo.values()), tuple(lanes), tuple(notes))
 
 
 def _add_pseudo(record: TrialRecord, added: dict[tuple[str, str], TrialRecord], notes: list[str]) -> None:
@@ -126,16 +115,6 @@ def _add_pseudo(record: TrialRecord, added: dict[tuple[str, str], TrialRecord], 
 def _describe(record: TrialRecord) -> str:
     again = f", attempt {record.attempt}" if record.attempt > 1 else ""
     return f"{record.agent} on {record.instance} ({track_mode_of(record).title}{again})"
-
-
-def _without_duplicates(records: list[TrialRecord], notes: list[str]) -> list[TrialRecord]:
-    """Remove trials that one run has twice, and note them."""
-    seen: dict[tuple[str, TrialIdentity], TrialRecord] = {}
-    for record in records:
-        first = seen.setdefault((record.run, record.identity), record)
-        if first is not record:
-            notes.append(f"{_describe(record)} is in {record.run} twice: the first counts")
-    return list(seen.values())
 
 
 def _with_run_names(records: list[TrialRecord], notes: list[str]) -> list[TrialRecord]:

@@ -18,19 +18,6 @@ if TYPE_CHECKING:
     from codetaste.report.statistics.measures import Measure
     from codetaste.report.statistics.merge import MergedTrials
 
-SCORE_MEASURES = (
-    measures.PASS,
-    measures.ALIGNMENT,
-    measures.ALIGNMENT_PLUS,
-    measures.ALIGNMENT_MINUS,
-    measures.IFR,
-    measures.IFR_PLUS,
-    measures.IFR_MINUS,
-    measures.PREC,
-    measures.PREC_PLUS,
-    measures.PREC_MINUS,
-)
-
 
 @dataclass(frozen=True, slots=True)
 class AggregatedTrials:
@@ -49,6 +36,15 @@ class AggregatedTrials:
     def trials_of(self, agent: str, lane: TrackMode) -> tuple[TrialRecord, ...]:
         """Return an agent's trials in a track and mode."""
         return self.by_agent.get((agent, lane), ())
+
+    def groups(self) -> list[tuple[str, TrackMode, tuple[TrialRecord, ...]]]:
+        """Return the trials of each agent, the best first, in each track and mode where it has any."""
+        return [
+            (agent, lane, trials)
+            for agent in self.ranked_agents()
+            for lane in self.trials.track_modes
+            if (trials := self.trials_of(agent, lane))
+        ]
 
     def sample(self, records: Iterable[TrialRecord], measure: Measure) -> Sample:
         """Return the values of a measure in some trials."""
@@ -90,7 +86,7 @@ def aggregate_trials(
         by_agent[record.agent, track_mode_of(record)].append(record)
     return AggregatedTrials(
         trials,
-        make_aggregator(aggregation, trials.agents, SCORE_MEASURES),
+        make_aggregator(aggregation, trials.agents, (*measures.RATES, *measures.PRECISION)),
         grouping,
         {key: tuple(records) for key, records in by_agent.items()},
     )

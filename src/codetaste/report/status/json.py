@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from codetaste.report.status.job_detail import JobDetail
-    from codetaste.report.status.model import JobStatus, JobWait, ModelStatus, RunStatus, Spend
+    from codetaste.report.status.model import JobStatus, RunStatus, Spend
 
 
 def status_to_json(status: RunStatus) -> dict[str, Any]:
@@ -37,21 +37,19 @@ def status_to_json(status: RunStatus) -> dict[str, Any]:
             each.resource: {"limit": each.limit, "in_use": each.in_use, "waiting": each.waiting}
             for each in status.capacities
         },
-        "models": {model.id: _model(model) for model in status.models},
+        "models": {
+            model.id: {
+                **_spend(model.spend),
+                "calls": {state: model.spend.calls[state] for state in CallState},
+                "tokens": dict(model.tokens),
+                "retries": dict(model.retries),
+                "price_source": model.price_source or None,
+            }
+            for model in status.models
+        },
         "retries": dict(status.retries),
         "jobs": [job_to_json(job) for job in status.jobs],
         "products": [str(path) for path in status.products],
-    }
-
-
-def _model(model: ModelStatus) -> dict[str, Any]:
-    spend = model.spend
-    return {
-        **_spend(spend),
-        "calls": {state: spend.calls[state] for state in CallState},
-        "tokens": dict(model.tokens),
-        "retries": dict(model.retries),
-        "price_source": model.price_source or None,
     }
 
 
@@ -64,21 +62,19 @@ def job_to_json(job: JobStatus) -> dict[str, Any]:
         "since": _moment(job.since),
         "attempts": job.attempts,
         **_spend(job.spend),
-        "waits": [_wait(each) for each in job.waits],
+        "waits": [
+            {
+                "reason": each.wait.reason,
+                "detail": each.wait.detail or None,
+                "delay_s": each.wait.delay_s,
+                "since": _moment(each.since),
+            }
+            for each in job.waits
+        ],
         "needs": list(job.needs),
         "retries": dict(job.retries),
         "cause": job.cause,
         "error": job.error or None,
-    }
-
-
-def _wait(each: JobWait) -> dict[str, Any]:
-    wait = each.wait
-    return {
-        "reason": wait.reason,
-        "detail": wait.detail or None,
-        "delay_s": wait.delay_s,
-        "since": _moment(each.since),
     }
 
 

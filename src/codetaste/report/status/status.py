@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from codetaste.report.status.model import Capacity, JobStatus, JobWait, ModelSta
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from codetaste.orchestration.journal.history import CallRecord, JobHistory
+    from codetaste.orchestration.journal.history import CallRecord
 
 _RESOURCES = frozenset({WaitReason.JOBS, WaitReason.SANDBOX, WaitReason.CPU})
 _MINUTE_S = 60.0
@@ -74,19 +75,13 @@ def find_run(run: Path) -> Path:
     Raises:
         ConfigError: the run does not exist.
     """
-    directory = next((place for place in (run, Path("runs") / run) if _has_run(place)), None)
-    if directory is None:
-        known = sorted(path.parent.name for path in Path("runs").glob(f"*/{JOURNAL_FILE}"))
-        shown = printable(str(run), 200)
-        raise ConfigError(f"{shown}: no run there (runs here: {', '.join(known) or 'none'})")
-    return directory
-
-
-def _has_run(folder: Path) -> bool:
-    try:
-        return (folder / JOURNAL_FILE).is_file()
-    except OSError:  # an invalid file name, or a folder without permission
-        return False
+    for directory in (run, Path("runs") / run):
+        with suppress(OSError):  # an invalid file name, or a folder without permission
+            if (directory / JOURNAL_FILE).is_file():
+                return directory
+    known = sorted(path.parent.name for path in Path("runs").glob(f"*/{JOURNAL_FILE}"))
+    shown = printable(str(run), 200)
+    raise ConfigError(f"{shown}: no run there (runs here: {', '.join(known) or 'none'})")
 
 
 def call_state(call: CallRecord, history: History, *, live: bool) -> CallState:
@@ -104,20 +99,19 @@ def model_of_call(call: CallRecord, lane: str) -> str:
 def _status(directory: Path, owner: str, history: History, view: JournalView) -> RunStatus:
     live = bool(owner)
     at = time.time()
-    run, by_job, models = Spend(), dict[str, Spend](), dict[str, ModelStatus]()
+
+    run, by_job, models = Spend(), defaultdict[str, Spend](Spend), dict[str, ModelStatus]()
     model_by_job: dict[str, str] = {}
     for call in history.calls.values():
-        lane = history.job(call.key).lane
-        model = model_of_call(call, lane)
+        model = model_of_call(call, history.job(call.key).lane)
         state = call_state(call, history, live=live)
         model_by_job[call.key] = model
         status = models.get(model) or models.setdefault(model, ModelStatus(model))
-        job_spend = by_job.get(call.key) or by_job.setdefault(call.key, Spend())
-        for spend in (run, job_spend, status.spend):
+        for spend in (run, by_job[call.key], status.spend):
             spend.add(call, state)
         status.tokens["total"] += call.cost.tokens
-        for kind, count in view.calls[call.call].usage.items():
-            status.tokens[kind] += count
+        status.tokens.update(view.calls[call.call].usage)
+
     retries: Counter[str] = Counter()
     for key, times in view.jobs.items():
         for (name, cause), count in times.retries.items():
@@ -126,19 +120,16 @@ def _status(directory: Path, owner: str, history: History, view: JournalView) ->
                 models.setdefault(name, ModelStatus(name)).retries[cause] += count
     for each in models.values():
         each.price_source = str(view.prices[each.id]["source"]) if each.id in view.prices else ""
-    in_use = _in_use(history, view)
+
+    in_use: defaultdict[str, float] = defaultdict(float)
+    for key, job in history.jobs.items():
+        if job.state is JobState.RUNNING:
+            for resource, amount in {"jobs": 1.0, **view.job(key).resources}.items():
+                in_use[resource] += amount
     free = {name: capacity - in_use[name] for name, capacity in view.capacities.items()}
     jobs = tuple(
-        _job(
-            key,
-            job,
-            history,
-            view,
-            by_job.get(key, Spend()),
-            model_by_job.get(key, job.lane),
-            free if live else None,
-        )
-        for key, job in history.jobs.items()
+        _job(key, history, view, by_job[key], model_by_job.get(key), free if live else None)
+        for key in history.jobs
     )
     used_s = history.clocks.get((), (0.0, 0.0))[0] + (max(0.0, at - view.clock_at) if live else 0.0)
     return RunStatus(
@@ -171,55 +162,45 @@ def _rate(view: JournalView, until: float) -> Decimal:
 
 def _job(
     key: str,
-    job: JobHistory,
     history: History,
     view: JournalView,
     spend: Spend,
-    model: str,
+    model: str | None,
     free: Mapping[str, float] | None,
 ) -> JobStatus:
     """Return the status of a job; ``free`` is the free amount of each resource, None in a stopped run."""
-    live = free is not None
-    times = view.jobs.get(key) or JobTimes()
-    state = job.state if live or job.state not in LIVE_STATES else JobState.INTERRUPTED
-    needs = tuple(
-        need for need in job.needs if history.job(need).state in {*LIVE_STATES, JobState.INTERRUPTED}
-    )
+    job, times = history.jobs[key], view.jobs.get(key) or JobTimes()
+    state = job.state if free is not None or job.state not in LIVE_STATES else JobState.INTERRUPTED
+    not_ended = {*LIVE_STATES, JobState.INTERRUPTED}
+    needs = tuple(need for need in job.needs if history.job(need).state in not_ended)
+
+    waits: list[JobWait] = []
+    if free is not None:
+        if state is JobState.QUEUED and needs:
+            waits += [JobWait(Wait(WaitReason.NEED, need), times.since) for need in needs]
+        elif state is JobState.QUEUED:
+            ends = [view.jobs[need].since for need in job.needs if need in view.jobs]
+            waits.append(JobWait(Wait(_short_of(times.resources, free)), max([times.since, *ends])))
+        elif state is JobState.RETRYING:
+            waits.append(JobWait(Wait(WaitReason.RETRY, "", times.retry_delay_s), times.since))
+        waits += [JobWait(wait, begun[0]) for wait, begun in times.waits.items()]
+
     retries: Counter[str] = Counter()
     for (_, cause), count in times.retries.items():
         retries[cause] += count
     return JobStatus(
         key,
-        model,
+        job.lane if model is None else model,
         state,
         times.since,
         job.attempts,
         spend,
-        () if free is None else tuple(_waits(job, times, needs, view, state, free)),
+        tuple(waits),
         needs if state in {JobState.QUEUED, JobState.INTERRUPTED} else (),
         dict(retries),
         times.cause,
         "" if state is JobState.DONE else job.error,
     )
-
-
-def _waits(
-    job: JobHistory,
-    times: JobTimes,
-    needs: tuple[str, ...],
-    view: JournalView,
-    state: JobState,
-    free: Mapping[str, float],
-) -> Iterable[JobWait]:
-    if state is JobState.QUEUED:
-        yield from (JobWait(Wait(WaitReason.NEED, need), times.since) for need in needs)
-        if not needs:
-            ends = [view.jobs[need].since for need in job.needs if need in view.jobs]
-            yield JobWait(Wait(_short_of(times.resources, free)), max([times.since, *ends]))
-    elif state is JobState.RETRYING:
-        yield JobWait(Wait(WaitReason.RETRY, "", times.retry_delay_s), times.since)
-    for wait, begun in times.waits.items():
-        yield JobWait(wait, begun[0])
 
 
 def _short_of(wanted: Mapping[str, float], free: Mapping[str, float]) -> WaitReason:
@@ -231,35 +212,23 @@ def _short_of(wanted: Mapping[str, float], free: Mapping[str, float]) -> WaitRea
     return WaitReason.JOBS
 
 
-def _in_use(history: History, view: JournalView) -> Counter[str]:
-    in_use: Counter[str] = Counter()
-    for key, job in history.jobs.items():
-        if job.state is JobState.RUNNING:
-            in_use["jobs"] += 1
-            for resource, amount in view.job(key).resources.items():
-                in_use[resource] += amount  # type: ignore[assignment]  # amounts are floats
-    return in_use
-
-
 def _capacities(
-    view: JournalView, jobs: Iterable[JobStatus], models: Mapping[str, ModelStatus], in_use: Counter[str]
+    view: JournalView,
+    jobs: Iterable[JobStatus],
+    models: Mapping[str, ModelStatus],
+    in_use: defaultdict[str, float],
 ) -> tuple[Capacity, ...]:
     for name, model in models.items():
-        in_use[f"model {name}"] = model.spend.calls["in_flight"]
-    waiting = _count_waiting(jobs)
-    return tuple(
-        Capacity(resource, limit, float(in_use[resource]), waiting[resource])
-        for resource, limit in view.capacities.items()
-    )
-
-
-def _count_waiting(jobs: Iterable[JobStatus]) -> Counter[str]:
-    """Count the waiting jobs of each resource."""
+        in_use[f"model {name}"] = float(model.spend.calls[CallState.IN_FLIGHT])
     waits = (each.wait for job in jobs for each in job.waits)
-    return Counter(
+    waiting = Counter(
         f"model {wait.detail}" if wait.reason.of_model else wait.reason.value
         for wait in waits
         if wait.reason.of_model or wait.reason in _RESOURCES
+    )
+    return tuple(
+        Capacity(resource, limit, in_use[resource], waiting[resource])
+        for resource, limit in view.capacities.items()
     )
 
 

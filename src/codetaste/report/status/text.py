@@ -14,7 +14,7 @@ from codetaste.orchestration.journal.history import JobState
 from codetaste.report.live.logs import logs_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from codetaste.report.status.job_detail import JobDetail
     from codetaste.report.status.model import JobStatus, ModelStatus, RunStatus, Spend
@@ -40,13 +40,18 @@ _COLLAPSED = {JobState.DONE, JobState.QUEUED, JobState.SKIPPED, JobState.CANCELL
 
 
 def render_status(status: RunStatus, *, all_jobs: bool = False) -> str:
-    """Render the status as text; ``everything`` lists all jobs."""
-    lines = [
-        *_head_lines(status),
-        *_capacity_line(status),
-        *_model_lines(status.models),
-        *_retries_line(status.retries),
+    """Render the status as text; with ``all_jobs`` every job has a line."""
+    lines = _head_lines(status)
+    uses = [
+        f"{each.resource} {each.in_use:g} of {each.limit:g}"
+        + (f" ({each.waiting} waiting)" if each.waiting else "")
+        for each in status.capacities
     ]
+    if uses:
+        lines.append(printable(f"in use      {' · '.join(uses)}", _MAX_LINE))
+    lines.extend(_model_line(model) for model in status.models)
+    if status.retries:
+        lines.append(f"retries     {_format_counts(status.retries)}")
     lines.extend(_job_lines(status, everything=all_jobs))
     lines.extend(f"products    {printable(str(path))}" for path in status.products)
     logs = logs_folder(status.directory)
@@ -57,10 +62,10 @@ def render_status(status: RunStatus, *, all_jobs: bool = False) -> str:
 
 def _head_lines(status: RunStatus) -> list[str]:
     who = f"running: {printable(status.owner)}" if status.owner else "not running"
-    count = len(status.sessions)
-    first = f"{printable(str(status.directory))}: {who}; {plural(count, 'session')}"
-    if count:
-        first += f", the last since {_format_time(status.sessions[-1].at)}"
+    first = f"{printable(str(status.directory))}: {who}; {plural(len(status.sessions), 'session')}"
+    if status.sessions:
+        since = datetime.fromtimestamp(status.sessions[-1].at, UTC)
+        first += f", the last since {since:%Y-%m-%d %H:%M:%S} UTC"
     lines = [first]
     if status.stop_reason:
         lines.append(f"stopping    {printable(status.stop_reason)}")
@@ -81,29 +86,15 @@ def _head_lines(status: RunStatus) -> list[str]:
     return lines
 
 
-def _capacity_line(status: RunStatus) -> list[str]:
-    if not status.capacities:
-        return []
-    uses = [
-        f"{each.resource} {each.in_use:g} of {each.limit:g}"
-        + (f" ({each.waiting} waiting)" if each.waiting else "")
-        for each in status.capacities
-    ]
-    return [printable(f"in use      {' · '.join(uses)}", _MAX_LINE)]
-
-
-def _model_lines(models: Iterable[ModelStatus]) -> list[str]:
-    lines = []
-    for model in models:
-        calls = model.spend.calls
-        of_which = [f"{calls[state]} {word}" for state, word in _CALLS if calls[state]]
-        line = f"model       {model.id}: {_format_spend(model.spend)} · {sum(calls.values())} calls"
-        line += f" ({', '.join(of_which)})" if of_which else ""
-        line += f" · {_format_tokens(model.tokens)}" if model.tokens["total"] else ""
-        line += f" · retries: {_format_counts(model.retries)}" if model.retries else ""
-        line += f" · price: {model.price_source}" if model.price_source else ""
-        lines.append(printable(line, _MAX_LINE))
-    return lines
+def _model_line(model: ModelStatus) -> str:
+    calls = model.spend.calls
+    of_which = [f"{calls[state]} {word}" for state, word in _CALLS if calls[state]]
+    line = f"model       {model.id}: {_format_spend(model.spend)} · {sum(calls.values())} calls"
+    line += f" ({', '.join(of_which)})" if of_which else ""
+    line += f" · {_format_tokens(model.tokens)}" if model.tokens["total"] else ""
+    line += f" · retries: {_format_counts(model.retries)}" if model.retries else ""
+    line += f" · price: {model.price_source}" if model.price_source else ""
+    return printable(line, _MAX_LINE)
 
 
 _CALLS = (
@@ -131,10 +122,6 @@ def _short_count(count: int) -> str:
         if count >= size:
             return f"{count / size:.1f}{letter}" if count < 10 * size else f"{count // size}{letter}"
     return str(count)
-
-
-def _retries_line(retries: Mapping[str, int]) -> list[str]:
-    return [f"retries     {_format_counts(retries)}"] if retries else []
 
 
 def _format_counts(counts: Mapping[str, int]) -> str:
@@ -188,10 +175,6 @@ def _format_spend(spend: Spend) -> str:
     text = format_usd(spend.settled_usd)
     text += f" + {format_usd(spend.unknown_usd)} unknown" if spend.unknown_usd else ""
     return text + (f" + {format_usd(spend.in_flight_usd)} in flight" if spend.in_flight_usd else "")
-
-
-def _format_time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def render_job_details(details: Sequence[JobDetail], now: float) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
+from operator import attrgetter
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Literal
 
 from codetaste.core.text import plural
 from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.comparison import ALPHA, COMPARED_MEASURES, Comparison, compare_systems
-from codetaste.report.statistics.intervals import interval_to_json
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.report.statistics.view import aggregate_trials
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from codetaste.evaluation.trials.records import TrialRecord
-    from codetaste.report.statistics.comparison import ComparisonAxis, Estimate, PairwiseTest, ReferenceMean
+    from codetaste.report.statistics.comparison import ComparisonAxis, PairwiseTest
     from codetaste.report.statistics.measures import Measure
 
 _MAX_DIFFERENCES = 12
@@ -67,10 +67,16 @@ def comparison_table(comparison: Comparison) -> Table:
 
 def _rows(comparison: Comparison, measure: Measure) -> list[Row]:
     section = f"{measure.title} (%)"
+    between = "" if len(comparison.systems) <= len(ascii_lowercase) else " "
     rows = []
     for system in comparison.systems:
-        estimates = [comparison.estimate(system, setting, measure) for setting in comparison.settings]
-        cells = [cell for estimate in estimates for cell in _cells(comparison, estimate)]
+        cells: list[Cell] = []
+        for setting in comparison.settings:
+            if estimate := comparison.estimate(system, setting, measure):
+                beats = between.join(comparison.letter(other) for other in estimate.beats)
+                cells += [estimate.interval, beats, estimate.interval.n]
+            else:
+                cells += [None, "", 0]
         rows.append(Row((system, comparison.letter(system), *cells), section))
     known = {(each.name, each.setting): each for each in comparison.references if each.measure == measure}
     for name in dict.fromkeys(name for name, _ in known):
@@ -78,14 +84,6 @@ def _rows(comparison: Comparison, measure: Measure) -> list[Row]:
         cells = [cell for each in found for cell in ((each.mean, "", each.n) if each else (None, "", 0))]
         rows.append(Row((name, "", *cells), section))
     return rows
-
-
-def _cells(comparison: Comparison, estimate: Estimate | None) -> tuple[Cell, Cell, Cell]:
-    if estimate is None:
-        return None, "", 0
-    between = "" if len(comparison.systems) <= len(ascii_lowercase) else " "
-    beats = between.join(comparison.letter(other) for other in estimate.beats)
-    return estimate.interval, beats, estimate.interval.n
 
 
 def _notes(comparison: Comparison) -> list[str]:
@@ -131,22 +129,8 @@ def differences_table(comparison: Comparison) -> Table:
         Column("p", "p", Unit.P),
         Column("q", "p corrected", Unit.P),
     )
-    rows = tuple(
-        Row(
-            (
-                each.setting,
-                each.first,
-                each.second,
-                each.difference,
-                each.pairs,
-                each.clusters,
-                each.p,
-                each.q,
-            ),
-            each.measure.title,
-        )
-        for each in comparison.tests
-    )
+    cells = attrgetter("setting", "first", "second", "difference", "pairs", "clusters", "p", "q")
+    rows = tuple(Row(cells(each), each.measure.title) for each in comparison.tests)
     title = "paired differences, in percent points"
     notes = ("p: sign flips of whole repositories; corrected: Benjamini-Hochberg over all rows",)
     return Table("differences", title, columns, rows, notes, comparison.aggregation, "measure")
@@ -163,46 +147,34 @@ def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
         "trials": comparison.trials,
         "instances": comparison.instances,
         "repositories": comparison.repositories,
-        "estimates": [_estimate_to_json(each) for each in comparison.estimates],
-        "tests": [_test_to_json(each) for each in comparison.tests],
-        "references": [_reference_to_json(each) for each in comparison.references],
+        "estimates": [
+            {
+                "system": each.system,
+                "setting": each.setting,
+                "measure": each.measure.name,
+                **asdict(each.interval),
+                "missing": each.missing,
+                "rank": each.rank,
+                "better_than": list(each.beats),
+            }
+            for each in comparison.estimates
+        ],
+        "tests": [
+            {
+                "first": each.first,
+                "second": each.second,
+                "setting": each.setting,
+                "measure": each.measure.name,
+                "difference": each.difference,
+                "pairs": each.pairs,
+                "clusters": each.clusters,
+                "p": each.p,
+                "p_corrected": each.q,
+                "significant": each.significant,
+            }
+            for each in comparison.tests
+        ],
+        "references": [{**asdict(each), "measure": each.measure.name} for each in comparison.references],
         "notes": list(comparison.notes),
         "published": None if comparison.published is None else comparison_to_json(comparison.published),
-    }
-
-
-def _estimate_to_json(estimate: Estimate) -> dict[str, Any]:
-    return {
-        "system": estimate.system,
-        "setting": estimate.setting,
-        "measure": estimate.measure.name,
-        **interval_to_json(estimate.interval),
-        "missing": estimate.missing,
-        "rank": estimate.rank,
-        "better_than": list(estimate.beats),
-    }
-
-
-def _reference_to_json(reference: ReferenceMean) -> dict[str, Any]:
-    return {
-        "name": reference.name,
-        "setting": reference.setting,
-        "measure": reference.measure.name,
-        "mean": reference.mean,
-        "n": reference.n,
-    }
-
-
-def _test_to_json(test: PairwiseTest) -> dict[str, Any]:
-    return {
-        "first": test.first,
-        "second": test.second,
-        "setting": test.setting,
-        "measure": test.measure.name,
-        "difference": test.difference,
-        "pairs": test.pairs,
-        "clusters": test.clusters,
-        "p": test.p,
-        "p_corrected": test.q,
-        "significant": test.significant,
     }

@@ -12,7 +12,6 @@ from codetaste.benchmark.layout import FinishReason
 from codetaste.core.text import plural
 from codetaste.evaluation.trials.records import TrialStatus
 from codetaste.report.statistics import measures
-from codetaste.report.statistics.aggregate import count_statuses
 from codetaste.report.statistics.intervals import mean_interval, pass_at_k
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.table import Cell, Column, Row, Table, interval_legend
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
     from codetaste.evaluation.trials.records import TrialRecord
     from codetaste.report.statistics.intervals import Interval
-    from codetaste.report.statistics.merge import TrackMode
     from codetaste.report.statistics.view import AggregatedTrials
 
 _SPENT = (measures.COST, measures.TIME, measures.TURNS, measures.TOOL_CALLS)
@@ -52,7 +50,7 @@ def effort_table(view: AggregatedTrials) -> Table:
         *(measure_column(measure) for measure in _ACTIVITY),
     )
     rows = []
-    for agent, lane, trials in _lanes(view):
+    for agent, lane, trials in view.groups():
         endings = [
             sum(1 for record in trials if record.metadata.finish_reason == reason) for reason in _ENDINGS
         ]
@@ -81,15 +79,16 @@ def counts_table(view: AggregatedTrials) -> Table:
         lane: {record.instance for agent in view.trials.agent_names for record in view.trials_of(agent, lane)}
         for lane in view.trials.track_modes
     }
-    for agent, lane, trials in _lanes(view):
-        counts = count_statuses(trials)
+    for agent, lane, trials in view.groups():
+        by_status = Counter(record.scores.status for record in trials)
         measured = [
             sum(1 for record in trials if measure.value(record) is not None)
             for measure in (measures.PASS, measures.IFR, measures.PREC)
         ]
         absent = len(everywhere[lane] - {record.instance for record in trials})
-        statuses = [counts.by_status[status] for status in _STATUSES]
-        rows.append(Row((lane.title, counts.trials, *statuses, *measured, counts.dropped, absent), agent))
+        statuses = [by_status[status] for status in _STATUSES]
+        dropped = sum(record.published is None for record in trials)
+        rows.append(Row((lane.title, len(trials), *statuses, *measured, dropped, absent), agent))
     notes = (
         "strict: failed, refused and inapplicable trials score 0; others without a value are in no mean",
         "published: all trials that are dropped as published are in no mean",
@@ -120,7 +119,7 @@ def attempts_table(view: AggregatedTrials) -> Table | None:
 
     None where no instance has several attempts.
     """
-    lanes = list(_lanes(view))
+    lanes = view.groups()
     most = max((len(each) for _, _, trials in lanes for each in _attempts(view, trials).values()), default=0)
     if most < 2:  # noqa: PLR2004 - needs several attempts
         return None
@@ -130,21 +129,16 @@ def attempts_table(view: AggregatedTrials) -> Table | None:
         attempts = _attempts(view, trials)
         cells: list[Cell] = [len(attempts), max((len(each) for each in attempts.values()), default=0)]
         rows.append(Row((lane.title, *cells, *(_pass_at(attempts, k, trials) for k in ks)), agent))
-    shown = tuple(rows)
-    return Table(
-        "attempts",
-        "pass@k: the chance that at least one of k attempts passes the tests, over instances",
-        (
-            MODE_COLUMN,
-            Column("instances", "Instances", Unit.COUNT),
-            Column("attempts", "Attempts", Unit.COUNT),
-            *(Column(f"pass_at_{k}", f"pass@{k}", Unit.FRACTION) for k in ks),
-        ),
-        shown,
-        (*interval_legend(shown), "pass@k: over instances with at least k attempts whose PASS is known"),
-        view.aggregation,
-        "agent",
+    columns = (
+        MODE_COLUMN,
+        Column("instances", "Instances", Unit.COUNT),
+        Column("attempts", "Attempts", Unit.COUNT),
+        *(Column(f"pass_at_{k}", f"pass@{k}", Unit.FRACTION) for k in ks),
     )
+    shown = tuple(rows)
+    title = "pass@k: the chance that at least one of k attempts passes the tests, over instances"
+    notes = (*interval_legend(shown), "pass@k: over instances with at least k attempts whose PASS is known")
+    return Table("attempts", title, columns, shown, notes, view.aggregation, "agent")
 
 
 def _attempts(view: AggregatedTrials, trials: Sequence[TrialRecord]) -> dict[str, list[float]]:
@@ -164,12 +158,3 @@ def _pass_at(attempts: dict[str, list[float]], k: int, trials: Sequence[TrialRec
         if len(each) >= k
     }
     return mean_interval(list(chances.values()), [repository[instance] for instance in chances])
-
-
-def _lanes(view: AggregatedTrials) -> list[tuple[str, TrackMode, tuple[TrialRecord, ...]]]:
-    return [
-        (agent, lane, trials)
-        for agent in view.ranked_agents()
-        for lane in view.trials.track_modes
-        if (trials := view.trials_of(agent, lane))
-    ]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal, get_args
 from codetaste.report.statistics.comparison import compare_systems
 from codetaste.report.statistics.view import aggregate_trials
 from codetaste.report.table import Column, Row, Table, collapse_equal
-from codetaste.report.tables import effort as tables_effort
-from codetaste.report.tables import scores as tables_scores
 from codetaste.report.tables.benchmark import table_1, table_2
 from codetaste.report.tables.comparison import comparison_table, differences_table
+from codetaste.report.tables.effort import attempts_table, counts_table, effort_table
 from codetaste.report.tables.groups import group_table
+from codetaste.report.tables.scores import table_3, table_4, table_5
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ TableName = Literal[
 TABLE_NAMES: tuple[TableName, ...] = get_args(TableName)
 DEFAULT_TABLES = ("comparison", "4", "5", "effort", "attempts", "counts")
 """The tables of a report unless tables are named."""
-_BENCHMARK = frozenset({"1", "2"})
+_BENCHMARK = {"1": table_1, "2": table_2}
 _MAX_LISTED = 60
 
 
@@ -59,15 +59,15 @@ def make_report(
     """
     views = [aggregate_trials(trials, aggregation) for aggregation in aggregations] if trials.agents else []
     compared = {"comparison", "differences"} & set(table_names)
-    comparisons = {view_.aggregation: compare_systems(view_) for view_ in views if compared}
+    comparisons = {view.aggregation: compare_systems(view) for view in views if compared}
     tables: list[Table] = []
     for name in table_names:
         if name in _BENCHMARK:
-            tables += [] if facts is None else [{"1": table_1, "2": table_2}[name](facts)]
+            tables += [] if facts is None else [_BENCHMARK[name](facts)]
         else:
-            tables += _unique([_table(name, view_, comparisons) for view_ in views], merge=merge)
+            tables += _unique([_table(name, view, comparisons) for view in views], merge=merge)
     for by in groups:
-        tables += _unique([group_table(view_, by) for view_ in views], merge=merge)
+        tables += _unique([group_table(view, by) for view in views], merge=merge)
     return TrialReport(tuple(tables), tuple(comparisons.values()))
 
 
@@ -79,23 +79,23 @@ def _unique(made: Sequence[Table | None], *, merge: bool) -> list[Table]:
     return collapse_equal(tables) if merge else tables
 
 
-def _table(name: str, view_: AggregatedTrials, comparisons: Mapping[Aggregation, Comparison]) -> Table | None:
+def _table(name: str, view: AggregatedTrials, comparisons: Mapping[Aggregation, Comparison]) -> Table | None:
     if name == "comparison":
-        return comparison_table(comparisons[view_.aggregation])
+        return comparison_table(comparisons[view.aggregation])
     if name == "differences":
-        return differences_table(comparisons[view_.aggregation])
+        return differences_table(comparisons[view.aggregation])
     if name == "modes":
-        return comparison_table(compare_systems(view_, "track_mode"))
-    return _OF_VIEW[name](view_)
+        return comparison_table(compare_systems(view, "track_mode"))
+    return _OF_VIEW[name](view)
 
 
 _OF_VIEW: dict[str, Callable[[AggregatedTrials], Table | None]] = {
-    "3": tables_scores.table_3,
-    "4": tables_scores.table_4,
-    "5": tables_scores.table_5,
-    "effort": tables_effort.effort_table,
-    "attempts": tables_effort.attempts_table,
-    "counts": tables_effort.counts_table,
+    "3": table_3,
+    "4": table_4,
+    "5": table_5,
+    "effort": effort_table,
+    "attempts": attempts_table,
+    "counts": counts_table,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 from codetaste.report.statistics import measures
@@ -16,16 +17,6 @@ if TYPE_CHECKING:
     from codetaste.report.statistics.view import AggregatedTrials
 
 _TABLE_3 = (measures.IFR_PLUS, measures.IFR_MINUS, measures.PASS)
-_TABLE_4 = (
-    measures.PASS,
-    measures.ALIGNMENT,
-    measures.ALIGNMENT_PLUS,
-    measures.ALIGNMENT_MINUS,
-    measures.IFR,
-    measures.IFR_PLUS,
-    measures.IFR_MINUS,
-)
-_PRECISION = (measures.PREC, measures.PREC_PLUS, measures.PREC_MINUS)
 _LINES = (measures.EDITED, measures.ADDED, measures.REMOVED)
 MODE_COLUMN = Column("mode", "Mode")
 TRIALS_COLUMN = Column("trials", "Trials", Unit.COUNT)
@@ -40,19 +31,11 @@ def table_3(view: AggregatedTrials) -> Table:
     """IFR⁺, IFR⁻ and PASS: a row for each track and mode, three columns for each agent."""
     agents = view.ranked_agents()
     columns = [measure_column(measure, heading=agent, bare=True) for agent in agents for measure in _TABLE_3]
-    rows = [
-        Row(
-            (
-                lane.title,
-                *(
-                    view.interval(view.trials_of(agent, lane), measure)
-                    for agent in agents
-                    for measure in _TABLE_3
-                ),
-            )
-        )
-        for lane in view.trials.track_modes
-    ]
+    rows = []
+    for lane in view.trials.track_modes:
+        trials = [view.trials_of(agent, lane) for agent in agents]
+        cells = [view.interval(each, measure) for each, measure in product(trials, _TABLE_3)]
+        rows.append(Row((lane.title, *cells)))
     title = "IFR⁺, IFR⁻ and PASS of all agents in all tracks and modes, in percent"
     return Table("3", title, (MODE_COLUMN, *columns), tuple(rows), (), view.aggregation)
 
@@ -60,17 +43,10 @@ def table_3(view: AggregatedTrials) -> Table:
 def table_4(view: AggregatedTrials) -> Table:
     """PASS, A and IFR with intervals: a section for each agent, a row for each track and mode."""
     title = "PASS, A and IFR in all tracks and modes, in percent with 95 % confidence intervals"
-    columns = (MODE_COLUMN, *(measure_column(measure) for measure in _TABLE_4), TRIALS_COLUMN)
-    rows = _rows(view, _TABLE_4)
-    return Table(
-        "4",
-        title,
-        columns,
-        rows,
-        (*interval_legend(rows), *missing_values_note(view, _TABLE_4)),
-        view.aggregation,
-        "agent",
-    )
+    columns = (MODE_COLUMN, *(measure_column(measure) for measure in measures.RATES), TRIALS_COLUMN)
+    rows = _rows(view, measures.RATES)
+    notes = (*interval_legend(rows), *missing_values_note(view, measures.RATES))
+    return Table("4", title, columns, rows, notes, view.aggregation, "agent")
 
 
 def table_5(view: AggregatedTrials) -> Table:
@@ -78,14 +54,14 @@ def table_5(view: AggregatedTrials) -> Table:
     title = "PREC in percent with 95 % confidence intervals, and the lines that patches edit on average"
     columns = (
         MODE_COLUMN,
-        *(measure_column(measure) for measure in _PRECISION),
+        *(measure_column(measure) for measure in measures.PRECISION),
         *(measure_column(measure, bare=True) for measure in _LINES),
         TRIALS_COLUMN,
     )
-    shown = (*_PRECISION, *_LINES)
+    shown = (*measures.PRECISION, *_LINES)
     rows = _rows(view, shown)
     # The line counts are shown without intervals.
-    with_intervals = tuple(Row(row.cells[: 1 + len(_PRECISION)]) for row in rows)
+    with_intervals = tuple(Row(row.cells[: 1 + len(measures.PRECISION)]) for row in rows)
     notes = (*interval_legend(with_intervals), *missing_values_note(view, shown))
     return Table("5", title, columns, rows, notes, view.aggregation, "agent")
 
@@ -93,22 +69,15 @@ def table_5(view: AggregatedTrials) -> Table:
 def _rows(view: AggregatedTrials, shown: Sequence[Measure]) -> tuple[Row, ...]:
     rows = [
         Row((lane.title, *(view.interval(trials, measure) for measure in shown), len(trials)), agent)
-        for agent in view.ranked_agents()
-        for lane in view.trials.track_modes
-        if (trials := view.trials_of(agent, lane))
+        for agent, lane, trials in view.groups()
     ]
-    return (*rows, *_references(view, shown))
-
-
-def _references(view: AggregatedTrials, shown: Sequence[Measure]) -> list[Row]:
-    """Rows of the golden patch and of no patch: means only, as in the paper."""
-    rows = []
+    # The golden patch and no patch: means only, as in the paper.
     for agent, title in REFERENCE_TITLES.items():
         trials = [record for record in view.trials.pseudo if record.agent == agent]
         means: list[Cell] = [view.interval(trials, measure).mean for measure in shown]
         if trials:
             rows.append(Row((title, *means, len(trials)), "References"))
-    return rows
+    return tuple(rows)
 
 
 def missing_values_note(view: AggregatedTrials, shown: Sequence[Measure]) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ class CacheEntry:
             for number, answer in enumerate(self.files.values())
             if answer.matches or answer.problems
         }
-        head = {"rules": len(self.rules), "files": len(self.files), "found": found}
+        head = {"rules": len(self.rules), "files": len(self.files), "answers": found}
         body = b"".join((
             json.dumps(head, separators=(",", ":")).encode(),
             b"\n",
@@ -101,7 +101,7 @@ class CacheEntry:
         files = {
             key: SCANNED_WITHOUT_MATCH if flag else NOT_SCANNED for key, flag in zip(keys, flags, strict=True)
         }
-        for number, (matches, problems) in head["found"].items():
+        for number, (matches, problems) in head["answers"].items():
             position = int(number)
             files[keys[position]] = FileAnswer(
                 scanned=bool(flags[position]),

@@ -12,7 +12,6 @@ name one; ``RuleEngine.is_pinned`` is then False. Version and hash are part of e
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from codetaste.core.files import stale_folders
+from codetaste.core.hashing import file_sha256
 from codetaste.core.paths import private_temporary_folder
 from codetaste.errors import EngineError, ToolMissing
 
@@ -115,7 +115,7 @@ async def find_rule_engine(
 
 def _find(configured: Path | None, cache: Path | None, environ: dict[str, str]) -> RuleEngine:
     found, origin = _look_up(configured, environ)
-    sha256 = _sha256(found)
+    sha256 = file_sha256(found)
     if _is_script(found):
         return RuleEngine(found, _version(found, environ), sha256, found, origin)
     for folder in [cache] if cache else _cache_folders(environ):
@@ -234,11 +234,6 @@ def _version(program: Path, environ: Mapping[str, str]) -> str:
         complaint = " ".join((result.stderr or result.stdout).decode(errors="replace").split())[-200:]
         raise EngineError(f"{program} --version failed ({result.returncode}): {complaint}")
     return match[0].decode()
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _is_script(path: Path) -> bool:

@@ -60,7 +60,7 @@ def _one_folder(tree: OverlayTree, files: Sequence[str]) -> Path | None:
 
 def _new_folder(tree: OverlayTree) -> Path:
     try:
-        return Path(tempfile.mkdtemp(prefix="gathered-", dir=tree.overlay.parent))
+        return Path(tempfile.mkdtemp(prefix="overlay-", dir=tree.overlay.parent))
     except OSError as error:
         raise storage_error(error, f"cannot write below {tree.overlay.parent}", SourceError) from error
 

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
+from aiodocker import DockerError
 
 from codetaste.errors import SandboxError
 from codetaste.sandbox.base import GID, HOME, UID
@@ -70,12 +71,9 @@ async def derive_base_image(engine: ContainerEngine, image: str, run: str) -> st
             engine_errors(engine, f"add the user and folders of a sandbox to {image}"),
             anyio.CancelScope(shield=True),
         ):
-            path = f"containers/{name}/archive"
-            async with engine.stream(
-                "PUT", path, params={"path": "/"}, data=ArchiveUpload(_tar_of(missing))
-            ) as answer:
-                await answer.read()
-            derived = await engine.client.containers.container(name).commit(pause=False)
+            container = engine.client.containers.container(name)
+            await container.put_archive("/", ArchiveUpload(_tar_of(missing)))  # type: ignore[no-untyped-call]
+            derived = await container.commit(pause=False)
         return str(derived["Id"])
 
 
@@ -115,8 +113,6 @@ async def create_container(
     Raises:
         DockerError: the engine refused.
     """
-    from aiodocker import DockerError  # noqa: PLC0415 - heavy
-
     if engine.quota is not False:
         host = {**config["HostConfig"], "StorageOpt": {"size": str(disk_bytes)}}
         try:
@@ -151,8 +147,6 @@ async def _file_text(engine: ContainerEngine, name: str, path: str) -> str:
 
 
 async def _archive_prefix(engine: ContainerEngine, name: str, path: str, size: int) -> bytes:
-    from aiodocker import DockerError  # noqa: PLC0415 - heavy
-
     with engine_errors(engine, f"read {path} of an image"):
         try:
             async with engine.stream("GET", f"containers/{name}/archive", params={"path": path}) as answer:

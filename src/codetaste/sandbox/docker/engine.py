@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
+from aiodocker import Docker, DockerError
+from aiohttp import ClientConnectorError, ClientError, ClientTimeout
 from anyio import to_thread
 
 from codetaste.errors import CodetasteError, SandboxError, SandboxMissing
@@ -24,7 +26,6 @@ from codetaste.errors import CodetasteError, SandboxError, SandboxMissing
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 
-    from aiodocker import Docker
     from aiohttp import ClientResponse
 
     Params = Mapping[str, str] | Sequence[tuple[str, str]]
@@ -183,9 +184,6 @@ class ContainerEngine:
         Raises:
             DockerError: the engine refused. Use it within ``engine_errors``.
         """
-        from aiodocker import DockerError  # noqa: PLC0415 - heavy
-        from aiohttp import ClientTimeout  # noqa: PLC0415
-
         url = f"{self.client.docker_host}/{self.client.api_version}/{path}"
         kind = "application/json" if isinstance(data, bytes) else "application/x-tar"
         headers = {} if data is None else {"Content-Type": kind}
@@ -208,8 +206,6 @@ async def connect_engine(engine: str = AUTO, socket: Path | None = None) -> Asyn
     Raises:
         SandboxMissing: no engine answers; the message has the reason for each path.
     """
-    from aiodocker import Docker  # noqa: PLC0415 - heavy
-
     problems: list[str] = []
     for candidate in candidate_sockets(engine, socket):
         if not await to_thread.run_sync(os.path.exists, candidate.socket):
@@ -250,9 +246,6 @@ def engine_errors(engine: ContainerEngine, what: str, within_s: float = CALL_S) 
         EngineGone: no answer in time, or no connection.
         SandboxError: any other failure.
     """
-    from aiodocker import DockerError  # noqa: PLC0415 - heavy
-    from aiohttp import ClientError  # noqa: PLC0415
-
     summary = f"{engine.kind} at {engine.socket} cannot {what}"
     try:
         with anyio.fail_after(within_s):
@@ -292,7 +285,6 @@ async def delete_resource(engine: ContainerEngine, path: str, **params: str) -> 
     Raises:
         SandboxError: as of ``engine_errors``; or it is still in use after some seconds.
     """
-    from aiodocker import DockerError  # noqa: PLC0415 - heavy
 
     async def function() -> None:
         try:
@@ -307,9 +299,7 @@ async def delete_resource(engine: ContainerEngine, path: str, **params: str) -> 
     await retry_while_down(engine, f"delete {path}", function)
 
 
-def _translate(summary: str, error: Any) -> SandboxError:  # noqa: ANN401 - a DockerError, whose import is heavy
-    from aiohttp import ClientConnectorError  # noqa: PLC0415 - heavy
-
+def _translate(summary: str, error: DockerError) -> SandboxError:
     reason = " ".join(str(error.message).split())[:_REASON]
     if error.status == _UNREACHABLE:
         gone = EngineGone(f"{summary}: it does not answer; check that the engine is running")
@@ -325,9 +315,6 @@ def _translate(summary: str, error: Any) -> SandboxError:  # noqa: ANN401 - a Do
 
 
 async def _greet(client: Docker, socket: Path) -> ContainerEngine:
-    from aiodocker import DockerError  # noqa: PLC0415 - heavy
-    from aiohttp import ClientError  # noqa: PLC0415
-
     try:
         with anyio.fail_after(_GREETING_S):
             about = await client.version()

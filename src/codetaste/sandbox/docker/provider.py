@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,13 +19,23 @@ from anyio import to_thread
 from codetaste.core.concurrency import background_tasks
 from codetaste.errors import SandboxError, SandboxMissing
 from codetaste.sandbox.base import EndReason, Mount
-from codetaste.sandbox.ca_bundle import BUNDLE_MOUNT, needs_bundle, trust_variables
+from codetaste.sandbox.ca_bundle import BUNDLE_MOUNT, find_bundle, needs_bundle, trust_variables
 from codetaste.sandbox.docker.base_image import create_container, derive_base_image
 from codetaste.sandbox.docker.disk import DiskWatch
-from codetaste.sandbox.docker.engine import DOCKER, PODMAN, EngineGone, delete_resource, engine_errors
-from codetaste.sandbox.docker.images import commit_container
+from codetaste.sandbox.docker.engine import (
+    AUTO,
+    DOCKER,
+    PODMAN,
+    EngineGone,
+    connect_engine,
+    delete_resource,
+    engine_errors,
+)
+from codetaste.sandbox.docker.images import commit_container, require_image
+from codetaste.sandbox.docker.lean_image import LEAN_IMAGE
+from codetaste.sandbox.docker.reaper import remove_orphans
 from codetaste.sandbox.docker.sandbox import DockerSandbox
-from codetaste.sandbox.docker.spec import ContainerSpec, container_config, make_labels
+from codetaste.sandbox.docker.spec import ContainerSpec, container_config, make_labels, unsupported_limits
 from codetaste.sandbox.seccomp.profile import render_sandbox_profile
 from codetaste.sandbox.supervisor.client import connect_supervisor
 
@@ -35,6 +45,7 @@ if TYPE_CHECKING:
 
     from codetaste.core.concurrency import BackgroundTasks
     from codetaste.sandbox.base import Sandbox, SandboxSpec
+    from codetaste.sandbox.config import SandboxConfig
     from codetaste.sandbox.docker.engine import ContainerEngine
     from codetaste.sandbox.supervisor.client import SupervisorClient
 
@@ -186,6 +197,61 @@ class DockerSandboxProvider:
                     await delete_resource(self.engine, path)
                 except SandboxError as error:
                     self.warn(f"{error}; it is removed when the next run starts")
+
+
+@asynccontextmanager
+async def open_run_sandboxes(
+    config: SandboxConfig, folder: Path, run: str, warn: Callable[[str], None]
+) -> AsyncIterator[DockerSandboxProvider | None]:
+    """Open sandboxes in the configured engine; None where it is "auto" and no engine has the image.
+
+    Orphans of killed runs are removed from the engine first.
+
+    Args:
+        config: the section; its engine is "auto", "docker" or "podman".
+        folder: on the host, for what each sandbox has mounted; used by this process alone.
+        run: name of the run, for labels.
+        warn: receives messages to the user.
+
+    Raises:
+        SandboxMissing: the engine or its image is missing; the message has the fix.
+        SandboxError: the engine failed.
+    """
+    image = config.image or LEAN_IMAGE
+    async with AsyncExitStack() as stack:
+        engine = None
+        try:
+            connected = await stack.enter_async_context(connect_engine(config.engine, config.socket))
+            await require_image(connected, image)
+            engine = connected
+        except SandboxError as error:
+            if config.engine != AUTO:
+                raise
+            warn(f"agents run in bubblewrap: {error}")
+        if engine is None:
+            yield None
+            return
+        # Not shutil.rmtree: it gives up on trees that are nested too deeply.
+        await anyio.run_process(["/bin/rm", "-rf", "--", str(folder)], check=False)
+        warn(f"agents run in containers: {engine.kind} {engine.version} at {engine.socket}")
+        with engine_errors(engine, "list the limits it enforces"):
+            unlimited = unsupported_limits(await engine.client.system.info())
+        if unlimited:
+            warn(
+                f"{engine.kind} on this host does not limit {' or '.join(unlimited)} of a sandbox: "
+                "run it as root, or with version 2 of cgroups"
+            )
+        try:
+            removed = await remove_orphans(engine)
+        except SandboxError as error:
+            warn(str(error))
+        else:
+            if removed:
+                warn(f"removed leftovers of earlier runs from {engine.kind}: {removed}")
+        opened = open_docker_sandboxes(
+            engine, run=run, image=image, folder=folder, bundle=find_bundle(config.ca_bundle), warn=warn
+        )
+        yield await stack.enter_async_context(opened)
 
 
 @asynccontextmanager

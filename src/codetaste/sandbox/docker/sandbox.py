@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import anyio
+from aiodocker import DockerError
 from anyio import to_thread
 
 from codetaste.errors import SandboxError
@@ -96,9 +97,7 @@ class DockerSandbox(SupervisedSandbox):
     async def _put(self, folder: str, sent: ArchiveUpload) -> None:
         try:
             with engine_errors(self.engine, "unpack an archive in a sandbox", _PUT_S):
-                path = f"containers/{self.name}/archive"
-                async with self.engine.stream("PUT", path, params={"path": folder}, data=sent) as answer:
-                    await answer.read()
+                await self._container.put_archive(folder, sent)  # type: ignore[no-untyped-call]
         except SandboxError:
             if sent.fault is not None:
                 raise sent.fault from None
@@ -138,8 +137,6 @@ class DockerSandbox(SupervisedSandbox):
             raise SandboxError(f"cannot {what} completely: it changed meanwhile; stop the sandbox first")
 
     async def _kill(self) -> None:
-        from aiodocker import DockerError  # noqa: PLC0415 - heavy
-
         async def ask() -> None:
             try:
                 await self._container.kill()

@@ -6,9 +6,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from codetaste.llm.messages import Message, ProviderBlocks, Request, TextBlock, ToolResult, ToolSpec
+from codetaste.llm.messages import Message, ProviderBlocks, TextBlock, ToolResult, ToolSpec
 from codetaste.llm.wire.anthropic.client import (
-    CAP_NAMES,
     PROTOCOL,
     STOP_REASONS,
     message_blocks,
@@ -17,41 +16,35 @@ from codetaste.llm.wire.anthropic.client import (
 )
 from codetaste.llm.wire.common.error_codes import ErrorCode, ErrorKind
 from codetaste.llm.wire.common.request import (
-    DEFAULT_CAP,
-    WireRequest,
-    cap_of,
-    optional_flag,
+    decoded_request,
     optional_objects,
     options_of,
     require_object,
     require_objects,
     require_text,
 )
-from codetaste.llm.wire.common.request_cost import content_text, lowered_thinking, separately_billed_features
+from codetaste.llm.wire.common.request_cost import content_text, lowered_thinking
 from codetaste.llm.wire.common.sse import format_event, split_text
 from codetaste.llm.wire.common.tool_calls import read_call
+from codetaste.llm.wire.protocols import ANTHROPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from codetaste.llm.messages import Block, Reply
+    from codetaste.llm.wire.common.request import WireRequest
 
 
-_READ = ("model", *CAP_NAMES, "stream", "messages", "system", "tools")
+_READ = ("model", *ANTHROPIC.cap_names, "stream", "messages", "system", "tools")
 
 _WRITTEN = {"tool_choice": {"type": "auto"}}
 
 
 def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
-    """Read the parsed body of a request.
-
-    Raises:
-        MalformedRequest: it is malformed; the message has one line.
-    """
+    """Read the parsed body of a request."""
     body = require_object(body, "the body")
     messages = require_objects(body.get("messages"), "messages")
     tools = optional_objects(body.get("tools"), "tools")
-    cap = cap_of(body, CAP_NAMES)
     # The client sets cache markers itself; more of them would exceed the provider's limit.
     options = options_of(body, _READ, _WRITTEN) | {"cache_control": False}
     if built_in := [tool for tool in tools if not _is_own(tool)]:
@@ -59,21 +52,13 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
     system, blocks = _system(body.get("system"))
     if blocks is not None:
         options["system"] = blocks
-    request = Request(
+    return decoded_request(
+        ANTHROPIC,
+        body,
         system=system,
         messages=tuple(_message(data, f"messages[{place}]") for place, data in enumerate(messages)),
-        tools=tuple(_tool(tool, "tools") for tool in tools if _is_own(tool)),
-        max_output_tokens=cap or DEFAULT_CAP,
+        tools=tuple(_tool(tool) for tool in tools if _is_own(tool)),
         options=options,
-    )
-    return WireRequest(
-        protocol="anthropic",
-        body=body,
-        request=request,
-        model=require_text(body.get("model"), "model"),
-        stream=optional_flag(body.get("stream"), "stream"),
-        cap=cap,
-        separately_billed=separately_billed_features(body, "messages"),
     )
 
 
@@ -82,16 +67,14 @@ def _is_own(tool: Mapping[str, Any]) -> bool:
     return tool.get("type") in (None, "custom")
 
 
-def _tool(tool: Mapping[str, Any], where: str) -> ToolSpec:
+def _tool(tool: Mapping[str, Any]) -> ToolSpec:
     schema = tool.get("input_schema")
     neutral = ToolSpec(
-        require_text(tool.get("name"), f"{where}.name"),
+        require_text(tool.get("name"), "tools.name"),
         str(tool.get("description") or ""),
         schema if isinstance(schema, dict) else {},
     )
-    if wire_tool(neutral) == tool:
-        return neutral
-    return ToolSpec(neutral.name, neutral.description, neutral.parameters, ProviderBlocks(PROTOCOL, (tool,)))
+    return neutral if wire_tool(neutral) == tool else replace(neutral, raw=ProviderBlocks(PROTOCOL, (tool,)))
 
 
 def _system(system: object) -> tuple[str, list[dict[str, Any]] | None]:
@@ -137,7 +120,7 @@ def _neutral(blocks: list[dict[str, Any]], where: str) -> Iterator[Block]:
                 pass
 
 
-def capped_body(wire: WireRequest, cap: int, caps: Sequence[str] = CAP_NAMES) -> dict[str, Any]:
+def capped_body(wire: WireRequest, cap: int, caps: Sequence[str] = ANTHROPIC.cap_names) -> dict[str, Any]:
     """Return a client's body with its output capped at ``cap`` tokens; a thinking budget is lowered too."""
     thinking = lowered_thinking(wire.body.get("thinking"), cap)
     return {**wire.body, **dict.fromkeys(caps, cap), **({} if thinking is None else {"thinking": thinking})}
@@ -148,20 +131,14 @@ PING = format_event({"type": "ping"}, name="ping")
 
 
 def write_reply(reply: Reply, wire: WireRequest, *, name: str) -> dict[str, Any]:
-    """Return the body of a reply that is not streamed.
-
-    Args:
-        reply: the model's answer.
-        wire: the request.
-        name: the id of this reply; letters, digits and dashes.
-    """
+    """Return the body of a reply that is not streamed."""
     stop = {"stop_reason": STOP_REASONS[reply.stop], "stop_sequence": None}
     blocks = message_blocks(reply.message)
     return {**_head(wire, name), "content": blocks, **stop, "usage": wire_usage(reply.usage)}
 
 
 def stream_reply(reply: Reply, wire: WireRequest, *, name: str) -> Iterator[bytes]:
-    """Yield the events of a streamed reply; arguments as ``write_reply``."""
+    """Yield the events of a streamed reply."""
     return (format_event(event, name=event["type"]) for event in _events(reply, wire, name))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import ModelUnavailable
 from codetaste.llm.wire.anthropic.client import error_in_stream, reply_from, usage_from
-from codetaste.llm.wire.common.http import take_event
+from codetaste.llm.wire.common.stream import StreamDecoder
 from codetaste.llm.wire.common.tool_calls import read_arguments
 
 if TYPE_CHECKING:
@@ -22,18 +22,17 @@ _APPENDED = {
 }
 
 
-class AnthropicStreamDecoder:
+class AnthropicStreamDecoder(StreamDecoder):
     """Takes events in order; the reply is complete after ``message_stop``."""
 
     def __init__(self, request_id: str = "", *, taken: Collection[str] = ()) -> None:
-        self._request_id, self._taken = request_id, taken
+        super().__init__(request_id, taken=taken)
         self._message: dict[str, Any] | None = None
         self._usage: dict[str, Any] = {}
         self._final_usage = False
         self._blocks: dict[int, dict[str, Any]] = {}
         self._grown: dict[tuple[int, str], list[str]] = {}
         self._arguments: dict[int, list[str]] = {}
-        self._complete = False
 
     @property
     def started(self) -> bool:
@@ -41,33 +40,15 @@ class AnthropicStreamDecoder:
         return self._message is not None
 
     @property
-    def complete(self) -> bool:
-        """Whether the reply is complete."""
-        return self._complete
-
-    @property
     def usage(self) -> Usage | None:
         """The usage reported so far; until the end, the output count is an estimate."""
         return usage_from(self._usage)
 
-    def feed(self, data: str) -> None:
-        """Take the data of one event.
-
-        Raises:
-            ModelError: the provider reports an error.
-            MalformedReply: the event is malformed.
-        """
-        take_event(data, self._take)
-
     def reply(self) -> Reply:
-        """Return the complete reply.
-
-        Raises:
-            ModelUnavailable: the stream ended early.
-        """
+        """Return the complete reply, or raise the reason why there is none."""
         if self._message is None:
             raise ModelUnavailable("the connection was closed before the reply began")
-        if not self._complete:
+        if not self.complete:
             raise ModelUnavailable("the connection was lost in the middle of the reply")
         faults: dict[int, str] = {}
         blocks = []
@@ -98,7 +79,7 @@ class AnthropicStreamDecoder:
             case "message_delta":
                 self._end(event)
             case "message_stop":
-                self._complete = True
+                self.complete = True
             case "error":
                 raise error_in_stream(event, started=self.started)
             case _:

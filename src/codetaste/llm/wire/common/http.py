@@ -11,7 +11,7 @@ from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelRefused, ModelUnavailable, RateLimited
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from datetime import datetime
 
     from codetaste.errors import ModelError
@@ -117,17 +117,15 @@ def deeper_than(value: Any, depth: int) -> bool:  # noqa: ANN401 - JSON data
     return bool(level)
 
 
-def take_event(data: str, take: Callable[[Any], None]) -> None:
-    """Parse the data of one event of a stream and pass it to ``take``.
+def member(value: object, name: str) -> Any:  # noqa: ANN401 - JSON data
+    """Return a member of a JSON object, None if there is none or ``value`` is something else."""
+    return value.get(name) if isinstance(value, dict) else None
 
-    Raises:
-        MalformedReply: the data is not JSON, or ``take`` finds it malformed.
-    """
-    event = read_json(data)
-    try:
-        take(event)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise MalformedReply(f"malformed event ({error!r}): {one_line(data)}") from error
+
+def text_of_error(body: object) -> str:
+    """Return an error body without a known form as text."""
+    text = body if isinstance(body, str) else "" if body is None else str(body)
+    return "an HTML page" if "<html" in text.lower() else text
 
 
 def _no_constant(name: str) -> None:

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, MalformedRequest
+from codetaste.llm.messages import Request
 from codetaste.llm.wire.common.http import read_json
+from codetaste.llm.wire.common.request_cost import separately_billed_features
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from codetaste.llm.messages import Request
-
-ProtocolName = Literal["anthropic", "openai", "openai-chat"]
+    from codetaste.llm.messages import Message, ToolSpec
+    from codetaste.llm.wire.protocols import ProtocolName, WireProtocol
 
 DEFAULT_CAP = 32_000
 """Cap of a reply if the client sets none; providers would allow the maximum of the model."""
@@ -57,6 +58,36 @@ class WireRequest:
     def is_agent_turn(self) -> bool:
         """Whether this is an agent's turn; a call without tools is a side call, such as for a title."""
         return bool(self.request.tools or self.request.options.get("tools"))
+
+
+def decoded_request(
+    protocol: WireProtocol,
+    body: dict[str, Any],
+    *,
+    system: str = "",
+    messages: tuple[Message, ...] = (),
+    tools: tuple[ToolSpec, ...] = (),
+    options: Mapping[str, Any],
+    freeform: frozenset[str] = frozenset(),
+    include_usage: bool = True,
+) -> WireRequest:
+    """Return a request with what is decoded of its body, and with the fields that all protocols have.
+
+    Raises:
+        MalformedRequest: one of those fields is malformed.
+    """
+    cap = cap_of(body, protocol.cap_names)
+    return WireRequest(
+        protocol=protocol.name,
+        body=body,
+        request=Request(system, messages, tools, cap or DEFAULT_CAP, options),
+        model=require_text(body.get("model"), "model"),
+        stream=optional_flag(body.get("stream"), "stream"),
+        cap=cap,
+        separately_billed=separately_billed_features(body, protocol.messages_key),
+        freeform=freeform,
+        include_usage=include_usage,
+    )
 
 
 def parse_body(data: bytes) -> Any:  # noqa: ANN401 - JSON data

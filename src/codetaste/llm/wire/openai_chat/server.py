@@ -7,12 +7,11 @@ from itertools import groupby
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from codetaste.llm.messages import Message, ProviderBlocks, Request, TextBlock, ToolSpec
-from codetaste.llm.wire.common.openai import error_body, wire_usage
+from codetaste.llm.messages import Message, ProviderBlocks, TextBlock, ToolSpec
+from codetaste.llm.wire.common import openai
+from codetaste.llm.wire.common.openai import wire_usage
 from codetaste.llm.wire.common.request import (
-    DEFAULT_CAP,
-    WireRequest,
-    cap_of,
+    decoded_request,
     optional_flag,
     optional_objects,
     options_of,
@@ -20,33 +19,33 @@ from codetaste.llm.wire.common.request import (
     require_objects,
     require_text,
 )
-from codetaste.llm.wire.common.request_cost import content_text, separately_billed_features
+from codetaste.llm.wire.common.request_cost import content_text
 from codetaste.llm.wire.common.sse import format_event, split_text
+from codetaste.llm.wire.common.stream import DONE
 from codetaste.llm.wire.common.tool_calls import (
     FREEFORM_INPUT,
-    arguments_to_json,
     parse_result_text,
     read_call,
-    valid_tool_name,
 )
 from codetaste.llm.wire.openai_chat.client import (
-    CAP_NAMES,
     FINISH_REASONS,
     PROTOCOL,
     REASONING,
+    wire_call,
     wire_messages,
     wire_tool,
 )
-from codetaste.llm.wire.openai_chat.stream import DONE
+from codetaste.llm.wire.protocols import OPENAI_CHAT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from codetaste.llm.messages import Block, Reply
     from codetaste.llm.wire.common.error_codes import ErrorCode
+    from codetaste.llm.wire.common.request import WireRequest
 
 
-_READ = ("model", *CAP_NAMES, "stream", "stream_options", "messages", "tools")
+_READ = ("model", *OPENAI_CHAT.cap_names, "stream", "stream_options", "messages", "tools")
 
 _WRITTEN = {"tool_choice": "auto"}
 
@@ -54,37 +53,27 @@ _USAGE = "include_usage"
 
 
 def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
-    """Read the parsed body of a request.
-
-    Raises:
-        MalformedRequest: it is malformed; the message has one line.
-    """
+    """Read the parsed body of a request."""
     body = require_object(body, "the body")
     data = require_objects(body.get("messages"), "messages")
     tools = optional_objects(body.get("tools"), "tools")
-    cap = cap_of(body, CAP_NAMES)
     options = options_of(body, _READ, _WRITTEN)
     of_stream = require_object(body.get("stream_options") or {}, "stream_options")
     if more := {name: value for name, value in of_stream.items() if name != _USAGE}:
         options["stream_options"] = more
     if built_in := [tool for tool in tools if not _is_own(tool)]:
         options["tools"] = built_in
-    system, data = _system(data)
-    request = Request(
+    system = ""
+    match data:  # one text at the beginning is the system prompt
+        case [{"role": "system", "content": str(text), **more}, *rest] if text.strip() and not more:
+            system, data = text, rest
+    return decoded_request(
+        OPENAI_CHAT,
+        body,
         system=system,
         messages=tuple(_messages(data)),
         tools=tuple(_tool(tool) for tool in tools if _is_own(tool)),
-        max_output_tokens=cap or DEFAULT_CAP,
         options=options,
-    )
-    return WireRequest(
-        protocol=PROTOCOL,
-        body=body,
-        request=request,
-        model=require_text(body.get("model"), "model"),
-        stream=optional_flag(body.get("stream"), "stream"),
-        cap=cap,
-        separately_billed=separately_billed_features(body, "messages"),
         include_usage=optional_flag(of_stream.get(_USAGE), f"stream_options.{_USAGE}"),
     )
 
@@ -102,19 +91,7 @@ def _tool(tool: Mapping[str, Any]) -> ToolSpec:
         str(function.get("description") or ""),
         schema if isinstance(schema, dict) else {},
     )
-    if wire_tool(neutral) == tool:
-        return neutral
-    return ToolSpec(
-        neutral.name, neutral.description, neutral.parameters, ProviderBlocks(PROTOCOL, (dict(tool),))
-    )
-
-
-def _system(data: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
-    """Return the system prompt, if it is one text at the beginning, and the other messages."""
-    match data:
-        case [{"role": "system", "content": str(text), **more}, *rest] if text.strip() and not more:
-            return text, rest
-    return "", data
+    return neutral if wire_tool(neutral) == tool else replace(neutral, raw=ProviderBlocks(PROTOCOL, (tool,)))
 
 
 def _messages(data: list[dict[str, Any]]) -> Iterator[Message]:
@@ -149,9 +126,9 @@ def _blocks(message: Mapping[str, Any]) -> Iterator[Block]:
             yield read_call(call_id, function.get("name"), function.get("arguments"))
 
 
-def capped_body(wire: WireRequest, cap: int, caps: Sequence[str] = CAP_NAMES) -> dict[str, Any]:
+def capped_body(wire: WireRequest, cap: int, caps: Sequence[str] = OPENAI_CHAT.cap_names) -> dict[str, Any]:
     """Return a client's body with its output capped at ``cap`` tokens; a stream ends with its usage."""
-    body = {name: value for name, value in wire.body.items() if name not in CAP_NAMES}
+    body = {name: value for name, value in wire.body.items() if name not in OPENAI_CHAT.cap_names}
     if wire.stream:
         body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
     return {**body, **dict.fromkeys(caps, cap)}
@@ -162,13 +139,7 @@ _END = f"data: {DONE}\n\n".encode()
 
 
 def write_reply(reply: Reply, wire: WireRequest, *, name: str) -> dict[str, Any]:
-    """Return the body of a reply that is not streamed.
-
-    Args:
-        reply: the model's answer.
-        wire: the request.
-        name: the id of this reply; letters, digits and dashes.
-    """
+    """Return the body of a reply that is not streamed."""
     choice = {"index": 0, "message": _message(reply.message), "logprobs": None}
     usage = wire_usage(reply.usage, "prompt")
     return {
@@ -179,7 +150,7 @@ def write_reply(reply: Reply, wire: WireRequest, *, name: str) -> dict[str, Any]
 
 
 def stream_reply(reply: Reply, wire: WireRequest, *, name: str) -> Iterator[bytes]:
-    """Yield the events of a streamed reply; arguments as ``write_reply``."""
+    """Yield the events of a streamed reply."""
     head = _head(wire, name, "chat.completion.chunk")
     yield _chunk(head, {"role": "assistant", "content": ""})
     for delta in _deltas(_message(reply.message)):
@@ -207,17 +178,7 @@ def _message(message: Message) -> dict[str, Any]:
     texts = [block.text for block in message.content if isinstance(block, TextBlock) and block.text]
     wired: dict[str, Any] = {"role": "assistant", "content": "\n".join(texts) if texts else None}
     if message.tool_calls:
-        wired["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {
-                    "name": valid_tool_name(call.name),
-                    "arguments": arguments_to_json(call.arguments),
-                },
-            }
-            for call in message.tool_calls
-        ]
+        wired["tool_calls"] = [wire_call(call) for call in message.tool_calls]
     return wired
 
 
@@ -235,6 +196,9 @@ def _deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"tool_calls": [begun]}
         for piece in split_text(str(function.get("arguments") or "")):
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+
+
+PING, ERROR_CODES, error_body = openai.PING, openai.ERROR_CODES, openai.error_body
 
 
 def error_events(error: ErrorCode, message: str) -> bytes:

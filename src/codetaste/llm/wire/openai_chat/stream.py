@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import ModelUnavailable
-from codetaste.llm.wire.common.http import take_event
 from codetaste.llm.wire.common.openai import error_in_stream, usage_from
+from codetaste.llm.wire.common.stream import DONE, StreamDecoder
 from codetaste.llm.wire.common.tool_calls import read_arguments
 from codetaste.llm.wire.openai_chat.client import REASONING, content_texts, is_error, reply_from
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from codetaste.llm.messages import Reply, Usage
-
-DONE = "[DONE]"
 
 
 @dataclass(slots=True)
@@ -42,11 +40,11 @@ class _Call:
         return {**self.extra, "id": self.id, "type": "function", "function": function}
 
 
-class ChatStreamDecoder:
+class ChatStreamDecoder(StreamDecoder):
     """Takes chunks in order; the reply is complete once a chunk has a finish reason."""
 
     def __init__(self, request_id: str = "", *, taken: Collection[str] = ()) -> None:
-        self._request_id, self._taken = request_id, taken
+        super().__init__(request_id, taken=taken)
         self._head: dict[str, Any] | None = None
         self._texts: dict[str, list[str]] = {}
         self._details: list[Any] = []
@@ -54,12 +52,6 @@ class ChatStreamDecoder:
         self._finish: str | None = None
         self._usage: object = None
         self._counted: object = None
-        self._complete = False
-
-    @property
-    def complete(self) -> bool:
-        """Whether the provider has ended the stream; some never do."""
-        return self._complete
 
     @property
     def usage(self) -> Usage | None:
@@ -67,23 +59,14 @@ class ChatStreamDecoder:
         return usage_from(self._counted)
 
     def feed(self, data: str) -> None:
-        """Take the data of one event.
-
-        Raises:
-            ModelError: the provider reports an error.
-            MalformedReply: the chunk is malformed.
-        """
+        """Take the data of one event; some servers never send the last one."""
         if data.strip() == DONE:
-            self._complete = True
-            return
-        take_event(data, self._take)
+            self.complete = True
+        else:
+            super().feed(data)
 
     def reply(self) -> Reply:
-        """Return the complete reply.
-
-        Raises:
-            ModelUnavailable: the stream ended early.
-        """
+        """Return the complete reply, or raise the reason why there is none."""
         if self._head is None:
             raise ModelUnavailable("the connection was lost before the reply began")
         if self._finish is None:
@@ -107,10 +90,8 @@ class ChatStreamDecoder:
         if is_error(chunk):
             accepted = self._head is not None
             raise error_in_stream(chunk, accepted=accepted, started=accepted)
-        self._head = {
-            **(self._head or {}),
-            **{name: chunk[name] for name in ("id", "model") if chunk.get(name)},
-        }
+        named = {name: chunk[name] for name in ("id", "model") if chunk.get(name)}
+        self._head = {**(self._head or {}), **named}
         # With some servers counts are running totals: those with or after the finish reason are final.
         usage = chunk.get("usage")
         for choice in chunk.get("choices") or ():
@@ -129,19 +110,16 @@ class ChatStreamDecoder:
             if delta.get(name) is not None:
                 self._texts.setdefault(name, []).extend(content_texts(delta[name]))
         for detail in delta.get(REASONING[2]) or ():
-            self._add_detail(detail)
+            # The texts of pieces with the same index are joined.
+            last = self._details[-1] if self._details else None
+            if last is None or "index" not in detail or last.get("index") != detail["index"]:
+                self._details.append(dict(detail))
+                continue
+            for name, value in detail.items():
+                joined = name in {"text", "summary", "data"} and isinstance(last.get(name), str)
+                last[name] = last[name] + value if joined and isinstance(value, str) else value
         for call in delta.get("tool_calls") or ():
             self._add_to_call(call)
-
-    def _add_detail(self, detail: dict[str, Any]) -> None:
-        """Add a piece of reasoning; the texts of pieces with the same index are joined."""
-        last = self._details[-1] if self._details else None
-        if last is None or "index" not in detail or last.get("index") != detail["index"]:
-            self._details.append(dict(detail))
-            return
-        for name, value in detail.items():
-            joined = name in {"text", "summary", "data"} and isinstance(last.get(name), str)
-            last[name] = last[name] + value if joined and isinstance(value, str) else value
 
     def _add_to_call(self, delta: dict[str, Any]) -> None:
         function, call_id = delta.get("function") or {}, delta.get("id") or ""

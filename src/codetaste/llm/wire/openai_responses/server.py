@@ -7,26 +7,22 @@ from itertools import chain, groupby
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from codetaste.llm.messages import Message, ProviderBlocks, Request, StopReason, TextBlock, ToolCall, ToolSpec
+from codetaste.llm.messages import Message, ProviderBlocks, StopReason, TextBlock, ToolCall, ToolSpec
 from codetaste.llm.wire.common import openai
 from codetaste.llm.wire.common.error_codes import TRANSIENT_ERRORS
 from codetaste.llm.wire.common.request import (
-    DEFAULT_CAP,
-    WireRequest,
-    cap_of,
-    optional_flag,
+    decoded_request,
     optional_objects,
     options_of,
     require_object,
     require_objects,
     require_text,
 )
-from codetaste.llm.wire.common.request_cost import content_text, separately_billed_features
+from codetaste.llm.wire.common.request_cost import content_text
 from codetaste.llm.wire.common.sse import format_event, split_text
 from codetaste.llm.wire.common.tool_calls import FREEFORM_INPUT, parse_result_text
 from codetaste.llm.wire.openai_responses.client import (
     CALL_TYPES,
-    CAP_NAMES,
     FREEFORM_CALL,
     INCOMPLETE_REASONS,
     PROTOCOL,
@@ -34,15 +30,17 @@ from codetaste.llm.wire.openai_responses.client import (
     neutral_blocks,
     wire_tool,
 )
+from codetaste.llm.wire.protocols import OPENAI_RESPONSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from codetaste.llm.messages import Block, Reply
     from codetaste.llm.wire.common.error_codes import ErrorCode
+    from codetaste.llm.wire.common.request import WireRequest
 
 
-_READ = ("model", *CAP_NAMES, "stream", "input", "instructions", "tools")
+_READ = ("model", *OPENAI_RESPONSES.cap_names, "stream", "input", "instructions", "tools")
 
 _WRITTEN = {
     "store": False,
@@ -67,37 +65,23 @@ _OUTPUT = "_output"
 
 
 def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
-    """Read the parsed body of a request.
-
-    Raises:
-        MalformedRequest: it is malformed; the message has one line.
-    """
+    """Read the parsed body of a request."""
     body = require_object(body, "the body")
     given = body.get("input")
-    items = (
-        [{"role": "user", "content": given}] if isinstance(given, str) else require_objects(given, "input")
-    )
+    one = [{"role": "user", "content": given}]
+    items = one if isinstance(given, str) else require_objects(given, "input")
     tools = optional_objects(body.get("tools"), "tools")
-    cap = cap_of(body, CAP_NAMES)
     options = options_of(body, _READ, _WRITTEN)
     if built_in := [tool for tool in tools if tool.get("type") not in _OWN]:
         options["tools"] = built_in
     instructions = body.get("instructions")
-    request = Request(
+    return decoded_request(
+        OPENAI_RESPONSES,
+        body,
         system=instructions if isinstance(instructions, str) else "",
         messages=tuple(_messages(items)),
         tools=tuple(_tool(tool) for tool in tools if tool.get("type") in _OWN),
-        max_output_tokens=cap or DEFAULT_CAP,
         options=options,
-    )
-    return WireRequest(
-        protocol="openai",
-        body=body,
-        request=request,
-        model=require_text(body.get("model"), "model"),
-        stream=optional_flag(body.get("stream"), "stream"),
-        cap=cap,
-        separately_billed=separately_billed_features(body, "input"),
         freeform=frozenset(tool["name"] for tool in tools if tool.get("type") == _FREEFORM),
     )
 
@@ -107,9 +91,7 @@ def _tool(tool: Mapping[str, Any]) -> ToolSpec:
     schema = _SCHEMA if tool["type"] == _FREEFORM else given if isinstance(given, dict) else {}
     name, description = require_text(tool.get("name"), "tools: name"), str(tool.get("description") or "")
     neutral = ToolSpec(name, description, schema)
-    if wire_tool(neutral) == tool:
-        return neutral
-    return ToolSpec(name, description, schema, ProviderBlocks(PROTOCOL, (tool,)))
+    return neutral if wire_tool(neutral) == tool else replace(neutral, raw=ProviderBlocks(PROTOCOL, (tool,)))
 
 
 def _messages(items: list[dict[str, Any]]) -> Iterator[Message]:
@@ -117,7 +99,9 @@ def _messages(items: list[dict[str, Any]]) -> Iterator[Message]:
     for by_model, group in groupby(items, _is_from_model):
         group_items = [*group]
         if by_model:
-            _check_calls(group_items)
+            for item in group_items:
+                if item.get("type") in CALL_TYPES:
+                    require_text(item.get("call_id"), "input: the call_id of a call")
             neutral = Message("assistant", tuple(neutral_blocks(group_items)))
         else:
             neutral = Message("user", tuple(_client_blocks(group_items)))
@@ -133,12 +117,6 @@ def _is_from_model(item: Mapping[str, Any]) -> bool:
     return not (isinstance(kind, str) and kind.endswith(_OUTPUT))
 
 
-def _check_calls(items: list[dict[str, Any]]) -> None:
-    for item in items:
-        if item.get("type") in CALL_TYPES:
-            require_text(item.get("call_id"), "input: the call_id of a call")
-
-
 def _client_blocks(items: list[dict[str, Any]]) -> Iterator[Block]:
     for item in items:
         if "role" not in item:
@@ -152,7 +130,9 @@ def _client_blocks(items: list[dict[str, Any]]) -> Iterator[Block]:
             )
 
 
-def capped_body(wire: WireRequest, cap: int, caps: Sequence[str] = CAP_NAMES) -> dict[str, Any]:
+def capped_body(
+    wire: WireRequest, cap: int, caps: Sequence[str] = OPENAI_RESPONSES.cap_names
+) -> dict[str, Any]:
     """Return a client's body with its output capped at ``cap`` tokens."""
     return {**wire.body, **dict.fromkeys(caps, cap)}
 
@@ -170,13 +150,7 @@ _EMPTY: dict[str, dict[str, Any]] = {
 
 
 def write_reply(reply: Reply, wire: WireRequest, *, name: str) -> dict[str, Any]:
-    """Return the body of a reply that is not streamed.
-
-    Args:
-        reply: the model's answer.
-        wire: the request.
-        name: the id of this reply; letters, digits and dashes.
-    """
+    """Return the body of a reply that is not streamed."""
     reason = _INCOMPLETE.get(reply.stop)
     return {
         **_head(wire, name),
@@ -188,7 +162,7 @@ def write_reply(reply: Reply, wire: WireRequest, *, name: str) -> dict[str, Any]
 
 
 def stream_reply(reply: Reply, wire: WireRequest, *, name: str) -> Iterator[bytes]:
-    """Yield the events of a streamed reply; arguments as ``write_reply``."""
+    """Yield the events of a streamed reply."""
     for number, event in enumerate(_events(reply, wire, name)):
         yield format_event({**event, "sequence_number": number}, name=event["type"])
 
@@ -296,6 +270,8 @@ def _text_events(event: str, field: str, text: str) -> Iterator[dict[str, Any]]:
         yield {"type": f"{event}.delta", "delta": piece}
     yield {"type": f"{event}.done", field: text}
 
+
+PING, error_body = openai.PING, openai.error_body
 
 ERROR_CODES = {
     kind: error if kind in TRANSIENT_ERRORS else replace(error, status=400)

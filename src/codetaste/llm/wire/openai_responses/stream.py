@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import MalformedReply, ModelUnavailable
-from codetaste.llm.wire.common.http import take_event
 from codetaste.llm.wire.common.openai import error_in_stream, usage_from
+from codetaste.llm.wire.common.stream import DONE, StreamDecoder
 from codetaste.llm.wire.openai_responses.client import reply_from
 
 if TYPE_CHECKING:
@@ -14,24 +14,16 @@ if TYPE_CHECKING:
 
     from codetaste.llm.messages import Reply, Usage
 
-DONE = "[DONE]"
-"""Not part of this protocol, but the last event of some servers."""
 
-
-class ResponsesStreamDecoder:
+class ResponsesStreamDecoder(StreamDecoder):
     """Takes events in order; the reply is complete once the response has ended."""
 
     def __init__(self, request_id: str = "", *, taken: Collection[str] = ()) -> None:
-        self._request_id, self._taken = request_id, taken
+        super().__init__(request_id, taken=taken)
         self._accepted = self._started = False
         self._items: list[dict[str, Any]] = []
         self._begun: set[object] = set()
         self._response: dict[str, Any] | None = None
-
-    @property
-    def complete(self) -> bool:
-        """Whether the reply is complete."""
-        return self._response is not None
 
     @property
     def usage(self) -> Usage | None:
@@ -39,23 +31,12 @@ class ResponsesStreamDecoder:
         return usage_from((self._response or {}).get("usage"))
 
     def feed(self, data: str) -> None:
-        """Take the data of one event.
-
-        Raises:
-            ModelError: the provider reports an error.
-            MalformedReply: the event is malformed.
-        """
-        if data.strip() == DONE:
-            return
-        take_event(data, self._take)
+        """Take the data of one event."""
+        if data.strip() != DONE:
+            super().feed(data)
 
     def reply(self) -> Reply:
-        """Return the complete reply.
-
-        Raises:
-            ModelUnavailable: the stream ended early.
-            MalformedReply: it ended before one of its items did.
-        """
+        """Return the complete reply, or raise the reason why there is none."""
         if self._response is None:
             where = "in the middle of the reply" if self._accepted else "before the reply began"
             raise ModelUnavailable(f"the connection was lost {where}")
@@ -85,6 +66,7 @@ class ResponsesStreamDecoder:
             case "response.completed" | "response.incomplete":
                 response = event["response"]
                 self._response = {"status": str(kind).removeprefix("response."), **response}
+                self.complete = True
             case "response.failed":
                 raise self._failed(event["response"])
             case _:

@@ -1,0 +1,27 @@
+"""Jobs of tests whose work is a closure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from codetaste.orchestration.job import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from codetaste.orchestration.budget.budget import Budget
+    from codetaste.orchestration.job import JobContext, Json
+    from codetaste.orchestration.session import Session
+
+
+def closure_job(
+    session: Session,
+    key: str,
+    run: Callable[[JobContext], Awaitable[Json]],
+    budget: Budget,
+    fingerprint: str,
+    **options: Any,
+) -> Job:
+    """Return a job that runs ``run``, the handler of a kind of its own in ``session``."""
+    session.add_handlers({key: lambda _job, context: run(context)})
+    return Job(key, key, budget.path, fingerprint, **options)
