@@ -7,6 +7,8 @@ import re
 import tomllib
 from pathlib import Path
 
+from support.docs.module_table import page
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 PACKAGE = CHECKOUT / "src" / "codetaste"
 PAGE = (CHECKOUT / "docs" / "architecture.md").read_text("utf-8")
@@ -60,6 +62,38 @@ def imports_between_rooms() -> set[tuple[str, str]]:
 
 def test_the_page_shows_the_rooms_that_there_are() -> None:
     assert set(floors_on_the_page()) == rooms_in(PACKAGE)
+
+
+def test_the_page_names_every_folder_and_module() -> None:
+    assert page(PAGE) == PAGE, "renew it: .venv/bin/python tests/support/docs/module_table.py"
+
+
+def functions_in(path: Path) -> set[str]:
+    """Qualified names of all functions in a file; a nested one is written ``outer.inner``."""
+    found = set()
+    waiting: list[tuple[str, ast.AST]] = [("", ast.parse(path.read_text("utf-8")))]
+    while waiting:
+        prefix, node = waiting.pop()
+        for child in ast.iter_child_nodes(node):
+            name = prefix
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                name = f"{prefix}.{child.name}".lstrip(".")
+                found.add(name)
+            waiting.append((name, child))
+    return found
+
+
+def test_every_function_of_the_walks_exists() -> None:
+    text = " ".join((CHECKOUT / "docs" / "walks.md").read_text("utf-8").split("\n   "))
+    stations = re.findall(r"^1\. `([\w/]+\.py)`: (.+)$", text, re.MULTILINE)
+    assert len(stations) > 100
+    gone = [
+        f"{file}: {name}"
+        for file, names in stations
+        for name in re.findall(r"`([^`]+)`", names)
+        if not (PACKAGE / file).exists() or name not in functions_in(PACKAGE / file)
+    ]
+    assert gone == []
 
 
 def test_the_page_and_the_import_contract_have_the_same_floors() -> None:
