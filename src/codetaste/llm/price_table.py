@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
 
     from codetaste.llm.config import ModelConfig
 
-
-VERSION = version("genai-prices")
-
-_TABLE = f"genai-prices {VERSION}"
 
 _DATED = re.compile(r"(.+)[-@](?:\d{8}|\d{4}-\d\d-\d\d)")
 
@@ -77,20 +74,20 @@ def look_up_price(config: ModelConfig) -> PriceEntry:
         sellers = [each for each in _known_sellers() if each.id == seller]
         if not sellers:
             suggestion = _suggest_name(seller, {each.id for each in _known_sellers()})
-            raise UnknownPrice(f"{_TABLE} knows no {seller!r}{suggestion}")
+            raise UnknownPrice(f"{_table_name()} knows no {seller!r}{suggestion}")
     else:
         address, model = config.address, config.model
         sellers = list(_sellers_at(address))
         if not sellers:
             host = urlsplit(address).hostname
-            raise UnknownPrice(f"{_TABLE} does not know the prices at {host}{_suggest_maker(config)}")
+            raise UnknownPrice(f"{_table_name()} does not know the prices at {host}{_suggest_maker(config)}")
     found, seller = _find(sellers, model)
     if found is None:
-        raise UnknownPrice(f"{_TABLE} has no {model!r} of {seller}{_suggest_entry(sellers, model)}")
+        raise UnknownPrice(f"{_table_name()} has no {model!r} of {seller}{_suggest_entry(sellers, model)}")
     factor = cache_write_factor(config.options) if config.provider == "anthropic" else Decimal(1)
     hour = any(ttl != "5m" for ttl in cache_ttls(config.options))
     price = _price(found, seller, factor, hour=hour, today=datetime.now(UTC).date())
-    return PriceEntry(price, f"{_TABLE} {seller}/{found.id}")
+    return PriceEntry(price, f"{_table_name()} {seller}/{found.id}")
 
 
 def nonstandard_options(options: Mapping[str, Any]) -> list[str]:
@@ -101,6 +98,11 @@ def nonstandard_options(options: Mapping[str, Any]) -> list[str]:
         if name not in _NEUTRAL_OPTIONS
         and not (isinstance(value, str) and value in STANDARD_OPTIONS.get(name, ()))
     )
+
+
+@cache
+def _table_name() -> str:
+    return f"genai-prices {version('genai-prices')}"
 
 
 def _known_sellers() -> list[Provider]:
@@ -122,24 +124,18 @@ def _sellers_at(address: str) -> Iterator[Provider]:
 
 
 def _find(sellers: list[Provider], model: str) -> tuple[ModelInfo | None, str]:
-    """Return the entry that certainly is ``model`` and its seller's id; exact names before snapshots."""
-    for matches in (_named, _snapshot):
+    """Return the entry that certainly is ``model`` and its seller's id; exact names before snapshots.
+
+    A dated snapshot of an entry's model is certain if the entry's own rule matches it too.
+    """
+    name = model.lower()
+    dated = _DATED.fullmatch(name)
+    for wanted in (name, dated[1]) if dated else (name,):
         for seller in sellers:
             for entry in seller.models:
-                if matches(entry, model.lower()):
+                if wanted in _names(entry) and (wanted == name or entry.is_match(name)):
                     return entry, seller.id
     return None, " or ".join(seller.id for seller in sellers)
-
-
-def _named(entry: ModelInfo, name: str) -> bool:
-    """Whether ``name`` is the entry's id or one of its literal aliases."""
-    return name in _names(entry)
-
-
-def _snapshot(entry: ModelInfo, name: str) -> bool:
-    """Whether ``name`` is a dated snapshot of the entry's model that the entry's own rule matches."""
-    dated = _DATED.fullmatch(name)
-    return dated is not None and dated[1] in _names(entry) and entry.is_match(name)
 
 
 def _names(entry: ModelInfo) -> set[str]:
@@ -191,8 +187,15 @@ def _price(entry: ModelInfo, seller: str, factor: Decimal, *, hour: bool, today:
     Raises:
         UnknownPrice: the model is not paid by tokens alone, or the price is not the seller's own.
     """
-    tables = [_token_prices(table) for table in _applicable(entry, today)]
-    name = f"{_TABLE} {seller}/{entry.id}"
+    tables: list[dict[str, Decimal | Tiered]] = [
+        {
+            kind: price
+            for kind, price in vars(table).items()
+            if price is not None and not kind.startswith("_") and not _NEVER_USED.fullmatch(kind)
+        }
+        for table in _applicable(entry, today)
+    ]
+    name = f"{_table_name()} {seller}/{entry.id}"
     if not all("input_mtok" in prices and "output_mtok" in prices for prices in tables):
         raise UnknownPrice(f"{name} has no price for tokens")
     extra = sorted({kind for prices in tables for kind in prices if not _KINDS.fullmatch(kind)})
@@ -227,15 +230,6 @@ def _applicable(entry: ModelInfo, today: date) -> Iterator[ModelPrice]:
         # The start date may begin later in the provider's time zone.
         if when is None or (isinstance(when, StartDateConstraint) and when.start_date < today):
             return
-
-
-def _token_prices(table: ModelPrice) -> dict[str, Decimal | Tiered]:
-    """Return the prices of a table that may apply to a call."""
-    return {
-        kind: price
-        for kind, price in vars(table).items()
-        if price is not None and not kind.startswith("_") and not _NEVER_USED.fullmatch(kind)
-    }
 
 
 def _highest_rates(
@@ -286,10 +280,8 @@ def price_entry(config: ModelConfig) -> PriceEntry:
     if config.price is not None:
         return PriceEntry(config.price, "config")
     if config.price_as is None and config.protocol is None:
-        return PriceEntry(
-            None, f"the config names none, and no table has one for provider {config.provider!r}"
-        )
-
+        reason = f"the config names none, and no table has one for provider {config.provider!r}"
+        return PriceEntry(None, reason)
     try:
         return look_up_price(config)
     except UnknownPrice as why:

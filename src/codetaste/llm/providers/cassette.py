@@ -138,14 +138,9 @@ class Cassette:
         Raises:
             JournalError: the file cannot be written.
         """
-        written = reply_to_json(reply)
+        written, parts = reply_to_json(reply), [list(part) for part in request.parts]
         new = {part: body for part, body in request.bodies.items() if part not in self._bodies}
-        entry = {
-            "key": request.key,
-            "nth": nth,
-            "parts": [list(part) for part in request.parts],
-            "reply": written,
-        }
+        entry = {"key": request.key, "nth": nth, "parts": parts, "reply": written}
         await self._record.append([*({"part": part, "body": body} for part, body in new.items()), entry])
         self._bodies.update(new)
         self._parts[request.key] = request.parts

@@ -30,6 +30,8 @@ _CLOSING_S = 5.0
 _DRAIN_S = 0.25
 """How long to wait for the end of the body after a complete reply, so that the connection can be reused."""
 _EXCERPT_BYTES = 4096
+_LOST = (httpx2.HTTPError, httpx2.StreamError)
+_UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
 
 class SdkConnection:
@@ -91,7 +93,8 @@ class SdkConnection:
             if isinstance(response := getattr(error, "response", None), httpx2.Response):
                 raise self._refusal(response) from None
             if hasattr(error, "request"):
-                raise connection_error(error.__cause__ or error) from error
+                cause = error.__cause__ or error
+                raise connection_error(cause, unsent=isinstance(cause, _UNSENT)) from error
             raise
         try:
             return await self._read(stream.response, taken)
@@ -104,15 +107,15 @@ class SdkConnection:
         name = response.headers.get(self._protocol.request_id_header, "")
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         try:
-            async with aclosing(_as_generator(response.aiter_bytes())) as chunks:
+            async with aclosing(response.aiter_bytes()) as chunks:
                 if kind == "text/event-stream":
                     decoder = STREAM_DECODERS[self._protocol.name](name, taken=taken)
                     return await _read_stream(chunks, decoder)
                 wanted = kind == "application/json"
-                body = await _read_whole(chunks, max_bytes=MAX_REPLY_BYTES if wanted else _EXCERPT_BYTES)
+                body = await read_body(chunks, MAX_REPLY_BYTES if wanted else _EXCERPT_BYTES)
         except httpx2.TimeoutException as error:
             raise ModelUnavailable("the provider stopped sending in the middle of the reply") from error
-        except (httpx2.HTTPError, httpx2.StreamError) as error:
+        except _LOST as error:
             raise ModelUnavailable(
                 f"the connection was lost in the middle of the reply ({describe_exception(error)})"
             ) from error
@@ -142,37 +145,32 @@ async def _read_stream(chunks: AsyncGenerator[bytes, None], decoder: StreamDecod
             decoder.feed(data)
             if decoder.complete:
                 reply = decoder.reply()
-                await _drain(chunks)
+                # Whatever follows a complete reply, the reply is valid.
+                with suppress(*_LOST), anyio.move_on_after(_DRAIN_S, shield=True):
+                    async for _ in chunks:
+                        pass
                 return reply
     return decoder.reply()
 
 
-async def _drain(chunks: AsyncGenerator[bytes, None]) -> None:
-    """Read the rest of the body after a complete reply; whatever it is, the reply is valid."""
-    with suppress(httpx2.HTTPError, httpx2.StreamError), anyio.move_on_after(_DRAIN_S, shield=True):
-        async for _ in chunks:
-            pass
+async def read_body(chunks: AsyncGenerator[bytes, None], max_bytes: int) -> bytes:
+    """Return a body, cut after ``max_bytes``.
 
-
-async def _read_whole(chunks: AsyncGenerator[bytes, None], *, max_bytes: int) -> bytes:
+    Raises:
+        MalformedReply: ``max_bytes`` is the limit of a reply, and it is longer.
+    """
     body = bytearray()
     async for chunk in chunks:
         body += chunk
         if len(body) > max_bytes:
             if max_bytes == MAX_REPLY_BYTES:
-                raise MalformedReply("the reply does not come to an end; it was not read further")
+                raise MalformedReply(f"the reply has more than {MAX_REPLY_BYTES:,} bytes; reading stopped")
             break
     return bytes(body[:max_bytes])
 
 
-def _as_generator(chunks: Any) -> AsyncGenerator[bytes, None]:  # noqa: ANN401 - httpx types it as an iterator
-    generator: AsyncGenerator[bytes, None] = chunks
-    return generator
-
-
-def connection_error(cause: BaseException) -> ModelUnavailable:
+def connection_error(cause: BaseException, *, unsent: bool) -> ModelUnavailable:
     """Return the error for a request without a response; unbilled if it was certainly never sent."""
-    unsent = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
     what = "cannot be reached" if unsent else "was lost before it answered"
     return ModelUnavailable(f"the provider {what} ({describe_exception(cause)})", unbilled=unsent)
 

@@ -39,22 +39,14 @@ class RemoteModel:
         address: the base URL of the provider.
     """
 
+    has_ledger = False
+
     def __init__(
         self, model_id: str, model: str, protocol: WireProtocol, connection: SdkConnection, address: str
     ) -> None:
-        self._id, self._model = model_id, model
+        self.id, self._model = model_id, model
         self._codec, self._connection = CLIENTS[protocol.name], connection
         self._options, self._caps = protocol.options_at(address), protocol.caps_at(address)
-
-    @property
-    def id(self) -> str:
-        """The model's id in the config."""
-        return self._id
-
-    @property
-    def has_ledger(self) -> bool:
-        """False: the provider has no record of calls to query."""
-        return False
 
     async def complete(self, request: Request, *, call: str) -> Reply:  # noqa: ARG002 - no protocol has a field for it
         """Send the request once and read the complete reply.

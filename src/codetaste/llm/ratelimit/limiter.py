@@ -206,7 +206,11 @@ class RateLimiter:
             with while_waiting():
                 permit = await self._wait(waiter)
         except BaseException:
-            self._withdraw(waiter)
+            if waiter.permit is not None:
+                waiter.permit.release()
+            elif waiter in self._waiters:
+                del self._waiters[waiter]
+                self.hand_out()
             raise
         return permit
 
@@ -223,14 +227,6 @@ class RateLimiter:
                 waiter.timer_s = math.inf
                 self.hand_out()
         return waiter.permit
-
-    def _withdraw(self, waiter: _Waiter) -> None:
-        """Remove a cancelled caller: release its permit, or take it from the queue."""
-        if waiter.permit is not None:
-            waiter.permit.release()
-        elif waiter in self._waiters:
-            del self._waiters[waiter]
-            self.hand_out()
 
     def hand_out(self) -> None:
         """Hand out the free permits, and set the timer of the first waiting caller."""

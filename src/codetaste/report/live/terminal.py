@@ -75,7 +75,10 @@ class Display:
         lines: list[RenderableType] = [Text(self._headline(), style="bold"), table]
         if more > 0:
             lines.append(Text(f"… and {more} more running", style="dim"))
-        lines.append(Text(self._counts(), style="dim"))
+        counts = self._progress.counts()
+        waiting = counts.pop("queued", 0)
+        parts = [f"{number} {state.replace('_', ' ')}" for state, number in sorted(counts.items())]
+        lines.append(Text(" · ".join([*parts, f"{waiting} waiting"]), style="dim"))
         lines.extend(
             Text(printable(line), style="dim") for line in self._progress.limiter_summary()[:_GAUGES]
         )
@@ -89,12 +92,6 @@ class Display:
         used_s = self._progress.earlier_wall_s + elapsed_s
         left = f" · {format_duration(limit_s - used_s)} left" if limit_s is not None else ""
         return f"{self._title} · {format_duration(elapsed_s)}{left} · {format_spend(self._progress.root)}"
-
-    def _counts(self) -> str:
-        counts = self._progress.counts()
-        waiting = counts.pop("queued", 0)
-        parts = [f"{number} {state.replace('_', ' ')}" for state, number in sorted(counts.items())]
-        return " · ".join([*parts, f"{waiting} waiting"])
 
 
 def _activity(job: JobProgress, now_s: float) -> str:

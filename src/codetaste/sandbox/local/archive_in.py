@@ -11,8 +11,8 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from codetaste.core.concurrency import call_on_loop, run_in_thread
 from codetaste.errors import SandboxError
+from codetaste.sandbox.local.threads import call_on_loop, run_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Mapping

@@ -77,12 +77,11 @@ def content_text(content: object) -> str:
     """Return the text of a content, which is a text or a list of parts; other parts become ``[type]``."""
     if isinstance(content, str):
         return content
-    return "\n".join(map(_part_text, _objects(content)))
-
-
-def _part_text(part: Mapping[str, Any]) -> str:
-    text = part.get("refusal" if part.get("type") == "refusal" else "text")
-    return text if isinstance(text, str) else f"[{part.get('type')}]"
+    texts = []
+    for part in _objects(content):
+        text = part.get("refusal" if part.get("type") == "refusal" else "text")
+        texts.append(text if isinstance(text, str) else f"[{part.get('type')}]")
+    return "\n".join(texts)
 
 
 def _is_unbounded(block: Mapping[str, Any]) -> bool:
