@@ -139,7 +139,6 @@ def _find(sellers: list[Provider], model: str) -> tuple[ModelInfo | None, str]:
 
 
 def _names(entry: ModelInfo) -> set[str]:
-    """Return the literal names of an entry."""
     return {entry.id.lower(), *_literal_names(entry.match)}
 
 
@@ -159,9 +158,8 @@ def _literal_names(clause: object) -> Iterator[str]:
 def _suggest_maker(config: ModelConfig) -> str:
     """Suggest the entry of the model's own maker, for a model that is reached through another provider."""
     maker, _, name = config.model.rpartition("/")
-    makers = [
-        each for each in _known_sellers() if each.id == (maker or config.provider.removesuffix("-chat"))
-    ]
+    maker = maker or config.provider.removesuffix("-chat")
+    makers = [each for each in _known_sellers() if each.id == maker]
     found, seller = _find(makers, name)
     return f' (price_as = "{seller}/{found.id}" takes the price of {seller} itself)' if found else ""
 
@@ -203,17 +201,9 @@ def _price(entry: ModelInfo, seller: str, factor: Decimal, *, hour: bool, today:
         raise UnknownPrice(f"{name} is not paid by tokens alone")
     if entry.price_comments and _OTHER_SELLER.search(entry.price_comments):
         raise UnknownPrice(f"{name} has a price that was taken from another seller")
-    borders = {
-        tier.start
-        for prices in tables
-        for price in prices.values()
-        if not isinstance(price, Decimal)
-        for tier in price.tiers
-    }
-    above = [
-        {"tokens": start, **_highest_rates(tables, start + 1, factor, hour=hour)}
-        for start in sorted(borders - {0})
-    ]
+    tiered = [price for prices in tables for price in prices.values() if not isinstance(price, Decimal)]
+    borders = sorted({tier.start for price in tiered for tier in price.tiers} - {0})
+    above = [{"tokens": start, **_highest_rates(tables, start + 1, factor, hour=hour)} for start in borders]
     return Price.model_validate({**_highest_rates(tables, 1, factor, hour=hour), "above": above})
 
 
