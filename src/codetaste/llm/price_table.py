@@ -15,14 +15,14 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from codetaste.llm.price import STANDARD_OPTIONS, Price, cache_ttls, cache_write_factor
 from codetaste.llm.wire.common.request_cost import separately_billed_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from datetime import date
 
     from genai_prices.types import ModelInfo, ModelPrice, Provider
@@ -67,7 +67,13 @@ def look_up_price(config: ModelConfig) -> PriceEntry:
     Raises:
         UnknownPrice: the table has no price that certainly applies to this model with these options.
     """
-    if odd := nonstandard_options(config.options):
+    odd = sorted(
+        name
+        for name, value in config.options.items()
+        if name not in _NEUTRAL_OPTIONS
+        and not (isinstance(value, str) and value in STANDARD_OPTIONS.get(name, ()))
+    )
+    if odd:
         raise UnknownPrice(f"options.{odd[0]} may change it, and the price table has standard prices only")
     if config.price_as is not None:
         seller, _, model = config.price_as.partition("/")
@@ -88,16 +94,6 @@ def look_up_price(config: ModelConfig) -> PriceEntry:
     hour = any(ttl != "5m" for ttl in cache_ttls(config.options))
     price = _price(found, seller, factor, hour=hour, today=datetime.now(UTC).date())
     return PriceEntry(price, f"{_table_name()} {seller}/{found.id}")
-
-
-def nonstandard_options(options: Mapping[str, Any]) -> list[str]:
-    """Return the names of options that may change the price of a token."""
-    return sorted(
-        name
-        for name, value in options.items()
-        if name not in _NEUTRAL_OPTIONS
-        and not (isinstance(value, str) and value in STANDARD_OPTIONS.get(name, ()))
-    )
 
 
 @cache
