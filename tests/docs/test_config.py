@@ -12,7 +12,7 @@ import tomli
 from pydantic import BaseModel
 
 from codetaste.run.config import Config
-from support.cli.config_reference import PAGE, model_in, page, sections
+from support.docs.config_reference import PAGE, model_in, page, sections
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
@@ -42,7 +42,7 @@ def config_fences(text: str) -> Iterator[dict[str, Any]]:
 
 def test_the_page_has_every_key_with_today_s_type_default_and_meaning() -> None:
     text = PAGE.read_text("utf-8")
-    assert text == page(text), "renew it: .venv/bin/python tests/support/cli/config_reference.py"
+    assert text == page(text), "renew it: .venv/bin/python tests/support/docs/config_reference.py"
     assert set(MODELS) >= set(Config.model_fields)
 
 
