@@ -41,7 +41,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     if item.get_closest_marker("system"):
         if not item.get_closest_marker("timeout"):
             # The first test waits for the engine and its image, on a slow machine for minutes.
-            item.add_marker(pytest.mark.timeout(600))
+            item.add_marker(pytest.mark.timeout(1800))
         item.add_marker(pytest.mark.heavy)
         item.add_marker(pytest.mark.xdist_group("system"))
     elif any(found[-1].scope == "module" for found in item._fixtureinfo.name2fixturedefs.values()):

@@ -80,6 +80,7 @@ def full_place(folder: Path, alpha: Tiny) -> Place:
     return trial_place(folder, alpha, ALL, more="\n".join(tables))
 
 
+@pytest.mark.heavy
 def test_jobs_read_from_json_are_equal_and_have_equal_results(
     tmp_path: Path, alpha: Tiny, require: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,7 +45,7 @@ def logs_of(where: Place) -> dict[str, list[dict[str, Any]]]:
 
 
 def test_status_follows_live_run_and_killed_calls_are_unknown(tmp_path: Path, alpha: Tiny) -> None:
-    where = alpha.place(tmp_path, {"m": "long"}, discover="")
+    where = alpha.place(tmp_path, {"m": "slow_to_begin"}, discover="")
     process = where.start()
     try:
         until(lambda: sum(line["event"] == "reserved" for line in where.journal()) == 2)

@@ -94,6 +94,7 @@ def test_swapped_base_and_golden_swap_accepted_rules(tmp_path: Path, tools: None
     assert found["swapped"]["reductive"] == found["straight"]["additive"]
 
 
+@pytest.mark.heavy
 def test_quickstart_swapped_base_and_golden_rejects_all_rules(
     tmp_path: Path, quickstart: tuple[Place, Ended]
 ) -> None:

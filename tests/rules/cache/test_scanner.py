@@ -166,6 +166,7 @@ anything = given(history=steps, seed=st.integers(0, 1 << 32))
 quiet = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
+@pytest.mark.heavy
 @settings(max_examples=6, suppress_health_check=quiet)
 @anything
 def test_it_says_what_a_full_scan_says(engine: RuleEngine, history: list[object], seed: int) -> None:
