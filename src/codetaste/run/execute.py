@@ -31,7 +31,7 @@ from codetaste.flows.infer.jobs import inference_handlers, inference_jobs
 from codetaste.orchestration.budget.cost import BudgetLimits
 from codetaste.orchestration.limit_changes import watch_changes
 from codetaste.orchestration.session import open_session
-from codetaste.report import dry_run as plans
+from codetaste.report.dry_run import format_worst_case, prices_to_json
 from codetaste.report.live.display import live_display
 from codetaste.report.live.logs import logs_folder, run_logs
 from codetaste.report.live.progress import RunProgress
@@ -115,7 +115,7 @@ async def _open_run(stack: AsyncExitStack, planned: RunPlan, *, rerun: bool) -> 
     section = config.evaluate or EvaluateConfig()
     if plan.evaluations and section.tests:
         warnings.append(_NO_TEST_RUNS)
-    for line in (*warnings, plans.format_worst_case(planned.dry_run)):
+    for line in (*warnings, format_worst_case(planned.dry_run)):
         notify(line)
     session = await _open_session(stack, planned, models.models, rerun=rerun)
     # Files of an earlier process in the run's folder are removed now that the session has locked it.
@@ -154,7 +154,7 @@ async def _open_session(
     await to_thread.run_sync(limits.drop_stale)
     await limits.apply_initial(session, models)
     session.record.note({"event": "capacity", "resource": "cpu", "capacity": cpu_count()})
-    for name, price in plans.prices_to_json(planned.dry_run.prices).items():
+    for name, price in prices_to_json(planned.dry_run.prices).items():
         session.record.note(
             {"event": "price", "model": name, "price": price["price"], "source": price["source"]}
         )

@@ -12,7 +12,7 @@ from codetaste.benchmark.layout import Track
 from codetaste.console import notify
 from codetaste.core.text import did_you_mean
 from codetaste.errors import ConfigError
-from codetaste.flows.discover import plan as discovery
+from codetaste.flows.discover.plan import plan_passes, worst_case_usd
 from codetaste.flows.evaluate.plan import evaluation_tasks
 from codetaste.flows.infer.plan import StepKind, Trial, plan_trials, with_previous_steps
 from codetaste.report.dry_run import DryRun, PlannedJob, PlannedTrial
@@ -64,7 +64,7 @@ class FlowPlan:
 
     def worst_case_usd(self, discover: DiscoverConfig | None) -> Decimal | None:
         """Return the sum of the flows' budgets in US dollars; None where a flow has no budget."""
-        passes_usd = discovery.worst_case_usd(discover, self.passes) if discover is not None else Decimal(0)
+        passes_usd = worst_case_usd(discover, self.passes) if discover is not None else Decimal(0)
         trials_usd = sum(trial.agent.budget_usd for trial in self.trials)
         return None if passes_usd is None else passes_usd + trials_usd
 
@@ -106,9 +106,7 @@ def plan_flows(
     Raises:
         ConfigError: a glob matches no job.
     """
-    passes = (
-        discovery.plan_passes(sections.discover, instances, labels) if sections.discover is not None else ()
-    )
+    passes = plan_passes(sections.discover, instances, labels) if sections.discover is not None else ()
     steps = [
         step
         for trial in plan_trials(sections.agents, sections.tracks, instances, labels)

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import Outcome
     from codetaste.orchestration.journal.blobs import Blobs
 
-_REASONS = {Status.BUDGET_EXCEEDED: FinishReason.BUDGET_EXCEEDED, Status.TIMEOUT: FinishReason.TIMEOUT}
-
 
 async def finish_trials(
     steps: Iterable[Step],
@@ -108,7 +106,7 @@ class _EndedTrial:
         combined = replace(combined, status=first.status, cause=first.cause, error=first.error)
         began = any(each.attempts for each in self.chain)
         # A partial prediction, from an execute step that was interrupted even during clean-up, must stay.
-        if first.status not in _REASONS or not began or await is_partial(self.context.out, trial):
+        if not first.status.by_limit or not began or await is_partial(self.context.out, trial):
             return replace(combined, traceback=first.traceback)
         # The execute step never began.
         planned = self._steps().get(StepKind.PLAN)
@@ -119,7 +117,8 @@ class _EndedTrial:
     def failure_metadata(self) -> dict[str, object]:
         """Return the metadata of a trial without an executed step."""
         first = self.first_unusable
-        end = TrialEnd(_REASONS.get(first.status, FinishReason.ERROR), utc_now(), first.error)
+        reason = FinishReason(first.status.value) if first.status.by_limit else FinishReason.ERROR
+        end = TrialEnd(reason, utc_now(), first.error)
         return inference_metadata(self.step.trial, self.context, self._steps(), self.money, end)
 
     def _steps(self) -> dict[str, StepMetadata]:
