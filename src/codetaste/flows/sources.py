@@ -50,3 +50,11 @@ def sources_job(instance: Instance, budget: Budget) -> Job:
 def digest_parts(*parts: str) -> str:
     """Return the SHA-256 of ``parts``, for use in a fingerprint."""
     return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file; "" where it cannot be read."""
+    try:
+        return sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""

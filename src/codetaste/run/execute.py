@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import Job, Outcome
     from codetaste.orchestration.session import Session
     from codetaste.run.config import Config
-    from codetaste.run.limits import RuntimeLimits
     from codetaste.run.plan import RunPlan
 
 _NO_TEST_RUNS = (
@@ -76,7 +75,12 @@ async def execute_run(planned: RunPlan, *, rerun: bool, stop: StopRequest) -> Su
         session, models = context.session, context.models.models
         await _add_jobs(context)
         stop.session = session
-        outcomes = await _run_jobs(session, planned.limits, models)
+        apply_changes = partial(planned.limits.apply, session, models)
+        outcomes: dict[str, Outcome] = {}
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watch_changes, planned.limits.directory, apply_changes, session.note)
+            outcomes = await session.run()
+            tasks.cancel_scope.cancel()
         lines = await collect_results(context, outcomes)
         money = session.budget.snapshot()
     comparison, notes = None, list[str]()
@@ -198,19 +202,6 @@ async def _add_jobs(context: RunContext) -> None:
 def cpu_count() -> int:
     """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-async def _run_jobs(
-    session: Session, limits: RuntimeLimits, models: Mapping[str, MeteredModel]
-) -> dict[str, Outcome]:
-    """Run the session's jobs, and apply changes of its limits meanwhile."""
-    outcomes: dict[str, Outcome] = {}
-    apply_changes = partial(limits.apply, session, models)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(watch_changes, limits.directory, apply_changes, session.note)
-        outcomes = await session.run()
-        tasks.cancel_scope.cancel()
-    return outcomes
 
 
 _STOPPED = 130

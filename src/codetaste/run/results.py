@@ -62,7 +62,11 @@ async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) 
     lines, blobs = _failed_needs(plan, outcomes), session.record.blobs
     if context.discovery is not None:
         await write_discovered_benchmarks(plan.passes, outcomes, context.discovery, blobs)
-        lines.extend(_pass_lines(plan, outcomes, context.discovery))
+        for each in plan.passes:
+            outcome = outcomes[each.key]
+            path = str(rules_file(each, context.discovery)) if outcome.usable else ""
+            text = DiscoveryResult.from_json(outcome.value).describe() if outcome.usable else ""
+            lines.append(SummaryLine(outcome, each.title, each.model_id, text, path))
     trials: dict[str, Outcome] = {}
     if context.inference is not None:
         budget = session.budget.child("infer")
@@ -93,16 +97,6 @@ async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) 
             SummaryLine(outcome, task.title, "", result.summary if result else "", path, hidden=hidden)
         )
     return lines
-
-
-def _pass_lines(
-    plan: FlowPlan, outcomes: Mapping[str, Outcome], context: DiscoveryContext
-) -> Iterator[SummaryLine]:
-    for each in plan.passes:
-        outcome = outcomes[each.key]
-        path = str(rules_file(each, context)) if outcome.usable else ""
-        result = DiscoveryResult.from_json(outcome.value).describe() if outcome.usable else ""
-        yield SummaryLine(outcome, each.title, each.model_id, result, path)
 
 
 def _trial_lines(

@@ -48,12 +48,7 @@ async def finish_trials(
     record of the failure, so that later counts include it. Files of an earlier session that were removed, or
     overwritten by another config with the same run name, are written again.
 
-    Args:
-        steps: the steps of the run.
-        outcomes: the outcomes of all jobs, by key.
-        context: the context that all trials share.
-        budget: the flow's budget, the parent of the trials' budgets.
-        blobs: the store of long texts.
+    ``outcomes`` are those of all jobs, by key; ``budget`` is the flow's, the parent of the trials' budgets.
 
     Raises:
         JournalError: a file cannot be read; StorageFull is one of these.
