@@ -1,4 +1,4 @@
-"""docs/architecture.md shows the rooms of the package, their floors, and who imports whom."""
+"""docs/architecture.md shows the rooms and their floors; CONTRIBUTING.md names files and definitions."""
 
 from __future__ import annotations
 
@@ -122,3 +122,18 @@ def test_every_file_that_the_page_names_is_there() -> None:
     inside = re.findall(r"`(\w+/[\w/]+\.\w+)`", PAGE)
     assert inside
     assert [name for name in inside if name.split("/")[0] in floors and not (PACKAGE / name).is_file()] == []
+
+
+def test_every_file_and_definition_that_the_recipes_name_is_there() -> None:
+    page = re.sub(r"```.*?```", "", (CHECKOUT / "CONTRIBUTING.md").read_text("utf-8"), flags=re.DOTALL)
+    recipes = page.partition("## Where to add what")[2]
+    assert len(re.findall(r"^\*\*An? [a-z]+\.\*\*", recipes, re.MULTILINE)) == 6
+    known = {path.name for folder in ("src", "agents") for path in (CHECKOUT / folder).rglob("*")}
+    source = "\n".join(path.read_text("utf-8") for path in PACKAGE.rglob("*.py"))
+    for name in re.findall(r"`([\w./-]+)`", page):
+        if "/" in name and not name.startswith("OWNER/"):
+            assert (CHECKOUT / name).exists(), name
+        elif "." in name:
+            assert name in known or (CHECKOUT / name).exists(), name
+    for name in re.findall(r"`(\w+)`", recipes):
+        assert re.search(rf"\b{name}\b", source), name

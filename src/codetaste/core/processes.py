@@ -62,7 +62,13 @@ def identity_alive(name: str) -> bool | None:
 
 @lru_cache(maxsize=1)
 def _boot_and_namespace() -> tuple[str, str]:
-    return _read_text("/proc/sys/kernel/random/boot_id"), _namespace()
+    """Return the ids of this boot and of this PID namespace, "?" for what cannot be read."""
+    boot = namespace = "?"
+    with contextlib.suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip() or "?"
+    with contextlib.suppress(OSError):
+        namespace = str(Path("/proc/self/ns/pid").stat().st_ino)
+    return boot, namespace
 
 
 def _start_ticks(pid: int) -> str:
@@ -71,17 +77,3 @@ def _start_ticks(pid: int) -> str:
         return stat[_START_FIELD].decode() if stat[0] not in {b"Z", b"X"} else "gone"
     except (OSError, IndexError):
         return "gone"
-
-
-def _read_text(path: str) -> str:
-    try:
-        return Path(path).read_text().strip() or "?"
-    except OSError:
-        return "?"
-
-
-def _namespace() -> str:
-    try:
-        return str(Path("/proc/self/ns/pid").stat().st_ino)
-    except OSError:
-        return "?"

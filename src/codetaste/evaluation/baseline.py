@@ -32,12 +32,8 @@ _MAX_TESTS = 10**9
 class RecordedBaseline:
     """Recorded results of an instance's test suite on R and R∘X*.
 
-    Attributes:
-        thresholds: p_R and f_R; None if nothing is recorded.
-        runs: number of runs they are taken from, on R and R∘X* together.
-        source: where the runs are recorded, "" if nowhere.
-        notes: remarks for the reader, in order.
-        faults: the subset of the notes that report damaged files.
+    ``thresholds`` are p_R and f_R over ``runs`` runs on R and R∘X* together, None if nothing is recorded;
+    ``source`` is where, "" if nowhere. ``faults`` are those of the ``notes`` that report damaged files.
     """
 
     thresholds: PassThresholds | None = None

@@ -52,7 +52,6 @@ class DownloadedFile:
     """A complete file; ``sha256`` (hex) is of its content, ``url`` is the address after redirections."""
 
     path: Path
-    bytes: int
     sha256: str
     url: str
 
@@ -89,7 +88,7 @@ class Download:
             raise SourceError(f"{self.url[:200]!r} is not an http(s) address")
         address = await retried(lambda: self._attempt(http), self._name, lambda: _file_size(self.path))
         digest = await to_thread.run_sync(file_sha256, self.path)
-        return DownloadedFile(self.path, _file_size(self.path), digest, address)
+        return DownloadedFile(self.path, digest, address)
 
     @property
     def _name(self) -> str:
@@ -120,7 +119,9 @@ class Download:
                     "proxy intervene?"
                 )
             resumed = response.status_code == HTTPStatus.PARTIAL_CONTENT
-            start, total = _content_range(response) if resumed else (0, _content_length(response))
+            length = response.headers.get("content-length", "")
+            whole = int(length) if length.isdecimal() else None
+            start, total = _content_range(response) if resumed else (0, whole)
             if resumed and start != have:
                 await to_thread.run_sync(discard_download, self.path)
                 raise TransientError("the server sent another part than requested")
@@ -245,11 +246,6 @@ def _content_range(response: httpx2.Response) -> tuple[int | None, int | None]:
     """Return the first byte of a part, and the size of the whole file."""
     found = _CONTENT_RANGE.fullmatch(response.headers.get("content-range", ""))
     return (None, None) if found is None else (int(found[1]) if found[1] else None, int(found[2]))
-
-
-def _content_length(response: httpx2.Response) -> int | None:
-    text = response.headers.get("content-length", "")
-    return int(text) if text.isdecimal() else None
 
 
 def _version(response: httpx2.Response) -> str:

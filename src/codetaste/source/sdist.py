@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
@@ -33,12 +33,6 @@ _TIME_LIMIT_S = 900.0
 _PAGE_BYTES = 64 * 1024**2
 _ARCHIVE_BYTES = 512 * 1024**2
 _NOT_FOUND_HINT = "check the name, and PIP_INDEX_URL where it is set"
-
-
-class _Page(NamedTuple):
-    address: str
-    content_type: str
-    body: bytes
 
 
 async def fetch_sdist(package: str, version: str, sha256: str, cache: Path) -> Path:
@@ -98,7 +92,7 @@ async def _page(http: httpx2.AsyncClient, package: str) -> ProjectPage:
     address = f"{index_url()}{re.sub(r'[-_.]+', '-', package).lower()}/"
     what = f"{package} in the package index"
 
-    async def get() -> _Page:
+    async def get() -> ProjectPage:
         async with http.stream("GET", address, headers={"Accept": ACCEPT_JSON_PREFERRED}) as response:
             check_status(response, what, _NOT_FOUND_HINT)
             body = bytearray()
@@ -106,13 +100,12 @@ async def _page(http: httpx2.AsyncClient, package: str) -> ProjectPage:
                 body += chunk
                 if len(body) > _PAGE_BYTES:
                     raise SourceError(f"{what}: its page is larger than {_PAGE_BYTES:,} bytes")
-            return _Page(str(response.url), response.headers.get("content-type", ""), bytes(body))
+        if "json" in response.headers.get("content-type", ""):
+            return ProjectPage.from_json_data(json.loads(body), str(response.url))
+        return ProjectPage.from_html(package, bytes(body), str(response.url))
 
-    page = await retried(get, what)
     try:
-        if "json" in page.content_type:
-            return ProjectPage.from_json_data(json.loads(page.body), page.address)
-        return ProjectPage.from_html(package, page.body, page.address)
+        return await retried(get, what)
     except (ValueError, UnsupportedRepoVersionError) as error:
         raise SourceError(f"{what}: its page cannot be parsed: {one_line(error)}") from error
 

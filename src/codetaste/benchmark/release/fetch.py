@@ -181,7 +181,11 @@ def _build(
             raise
     else:
         reject_unsafe_files(origin.path, origin.source)
-        _copy(origin.path, stage)
+        try:
+            shutil.copytree(origin.path, stage, ignore=shutil.ignore_patterns(MANIFEST_FILE))
+        except (OSError, shutil.Error) as error:
+            full = error if isinstance(error, OSError) and error.errno else OSError(str(error)[:300])
+            raise storage_error(full, str(origin.path), SourceError) from error
     try:
         inventory = _check_inventory(release, stage, origin.source, incomplete=incomplete)
     except ConfigError:
@@ -195,14 +199,6 @@ def _build(
     except OSError as error:
         raise storage_error(error, str(to), SourceError) from error
     return fetched
-
-
-def _copy(source: Path, stage: Path) -> None:
-    try:
-        shutil.copytree(source, stage, ignore=shutil.ignore_patterns(MANIFEST_FILE))
-    except (OSError, shutil.Error) as error:
-        full = error if isinstance(error, OSError) and error.errno else OSError(str(error)[:300])
-        raise storage_error(full, str(source), SourceError) from error
 
 
 def _check_inventory(release: Release, folder: Path, source: str, *, incomplete: bool) -> Inventory:

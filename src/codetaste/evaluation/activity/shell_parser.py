@@ -33,12 +33,9 @@ class ShellWord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShellCommand:
-    """One command of a text.
+    """One command of a text: its name and arguments, without assignments and redirections.
 
-    Attributes:
-        words: its name and arguments, without assignments and redirections.
-        repeated: it is in a loop.
-        stdin: its here-document (``<<``) or here-string, "" without one.
+    ``repeated`` means that it is in a loop; ``stdin`` is its here-document or here-string, "" without one.
     """
 
     words: tuple[ShellWord, ...]

@@ -32,12 +32,8 @@ if TYPE_CHECKING:
 class ReadContext:
     """Shared state of one reading. Trials are read in the order of their instances; only the last is cached.
 
-    Attributes:
-        run_name: name of the run or folder.
-        root: the real path of the folder that is read.
-        outputs: the folder with the tracks, if there is one.
-        benchmark: benchmark of the trials, if it is known.
-        problems: the problems found so far, in order.
+    ``run_name`` is the name of the run or folder, ``root`` the real path of the folder that is read,
+    ``outputs`` the folder with the tracks, if there is one, ``problems`` what was found so far, in order.
     """
 
     run_name: str

@@ -38,10 +38,8 @@ class JobProgress:
     lane: str
     state: str = "queued"
     started_s: float | None = None
-    attempt: int = 0
     last_note: str = ""
     error: str = ""
-    resumed: bool = False
     money: BudgetSnapshot = field(default_factory=BudgetSnapshot)
     waits: dict[Wait, float] = field(default_factory=dict)
 
@@ -66,13 +64,13 @@ class RunProgress:
                 self.jobs[event.key] = JobProgress(event.key, event.title or event.key, event.lane)
             case JobStarted():
                 job = self._job(event.key)
-                job.state, job.attempt, job.started_s = "running", event.attempt, self.clock()
+                job.state, job.started_s = "running", self.clock()
             case JobRetrying():
                 job = self._job(event.key)
                 job.state, job.error = "retrying", event.error
             case JobFinished():
                 job = self._job(event.key)
-                job.state, job.error, job.resumed = str(event.status), event.error, event.resumed
+                job.state, job.error = str(event.status), event.error
                 job.money = event.cost
                 job.waits.clear()
             case MoneyChanged():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from codetaste.report.statistics.comparison import compare_systems
 from codetaste.report.statistics.view import aggregate_trials
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from codetaste.report.statistics.view import AggregatedTrials
     from codetaste.report.tables.groups import GroupBy
 
-TABLE_NAMES = ("1", "2", "3", "4", "5", "comparison", "modes", "differences", "effort", "attempts", "counts")
+TableName = Literal[
+    "1", "2", "3", "4", "5", "comparison", "modes", "differences", "effort", "attempts", "counts"
+]
+TABLE_NAMES: tuple[TableName, ...] = get_args(TableName)
 DEFAULT_TABLES = ("comparison", "4", "5", "effort", "attempts", "counts")
 """The tables of a report unless tables are named."""
 _BENCHMARK = {"1": table_1, "2": table_2}

@@ -106,15 +106,12 @@ class CacheEntry:
             files[keys[position]] = FileAnswer(
                 scanned=bool(flags[position]),
                 matches={
-                    rules[rule]: tuple(_region(*each) for each in regions) for rule, *regions in matches
+                    rules[rule]: tuple((first, last, start, end) for first, last, start, end in regions)
+                    for rule, *regions in matches
                 },
                 problems=tuple((str(message), int(where)) for message, where in problems),
             )
         return cls(tuple(rules), files)
-
-
-def _region(first: int, last: int, start: int, end: int) -> Region:
-    return first, last, start, end
 
 
 def _keys(data: bytes) -> list[bytes]:

@@ -14,7 +14,7 @@ from anyio import to_thread
 
 from codetaste.rules.cache.entry import CacheEntry
 from codetaste.rules.cache.keys import FileKeys, are_independent, rule_key, set_key
-from codetaste.rules.cache.split import cacheable_answers
+from codetaste.rules.cache.split import breaks_rule, cacheable_answers
 from codetaste.rules.scan.ignore import IgnoreFile
 from codetaste.rules.scan.model import Match, ScanProblem, ScanResult, merge_scans, with_skipped
 from codetaste.rules.scan.overlay import match_in_tree
@@ -33,19 +33,16 @@ if TYPE_CHECKING:
 
 
 class IncrementalScanner:
-    """A scanner with a cache of matches."""
+    """A scanner with a cache of matches: ``store`` has answers of ``engine``, and of no other engine.
+
+    ``ignore`` is the text of the benchmark's ignore file (``default.semgrepignore``).
+    """
 
     def __init__(self, engine: RuleMatcher, store: MatchStore, ignore: str = "") -> None:
-        """Create the scanner.
-
-        Args:
-            engine: the rule engine.
-            store: cached answers of this engine, and of no other.
-            ignore: the text of the benchmark's ignore file (``default.semgrepignore``).
-        """
         self._engine, self._store = engine, store
         self._ignore = IgnoreFile(ignore) if ignore else None
         self._files = FileKeys()
+        self._broken: dict[tuple[str, bytes], tuple[ScanProblem, ...]] = {}
         self._turns: WeakValueDictionary[bytes, anyio.Lock] = WeakValueDictionary()
 
     async def scan(self, rules: Sequence[Rule], tree: Path | OverlayTree) -> ScanResult:
@@ -61,15 +58,19 @@ class IncrementalScanner:
             return with_skipped(await match_in_tree(self._engine, rules, tree, selection.files), selection)
         keys = {rule.id: rule_key(rule) for rule in rules}
         async with self._turns.setdefault(set_key(keys.values()), anyio.Lock()):
+            # Rules that an earlier scan found broken: its answers are cached for the others.
+            problems = [problem for rule in keys.items() for problem in self._broken.get(rule, ())]
+            rules = [rule for rule in rules if (rule.id, keys[rule.id]) not in self._broken] or rules
+            keys = {rule.id: keys[rule.id] for rule in rules}
             states = await to_thread.run_sync(self._files.read, tree, selection.files)
             known = await to_thread.run_sync(self._load, keys, states)
-            scan = await to_thread.run_sync(_as_scan, known, keys)
+            scans = [await to_thread.run_sync(_as_scan, known, keys), ScanResult((), tuple(problems))]
             if missing := [path for path in selection.files if path not in known]:
                 fresh = await match_in_tree(self._engine, rules, tree, missing)
                 read = {path: states[path] for path in missing if path in states}
                 await to_thread.run_sync(self._remember, fresh, keys, tree, read)
-                scan = merge_scans([scan, fresh])
-        return with_skipped(scan, selection)
+                scans.append(fresh)
+        return with_skipped(merge_scans(scans), selection)
 
     def _load(self, keys: Mapping[str, bytes], states: Mapping[str, FileState]) -> dict[str, FileAnswer]:
         """Return the cached answers by path."""
@@ -89,6 +90,9 @@ class IncrementalScanner:
         entry = cacheable_answers(scan, keys, {path: state.key for path, state in states.items()})
         if entry is None:
             return
+        broken = [problem for problem in scan.problems if breaks_rule(problem)]
+        for name in {problem.rule_id for problem in broken}:
+            self._broken[name, keys[name]] = tuple(each for each in broken if each.rule_id == name)
         same = {state.key for state in self._files.unchanged(tree, states).values()}
         answers = {key: answer for key, answer in entry.files.items() if key in same}
         self._store.add(CacheEntry(entry.rules, answers))
@@ -112,4 +116,4 @@ def _as_scan(answers: Mapping[str, FileAnswer], keys: Mapping[str, bytes]) -> Sc
         for message, line in answer.problems
     ]
     scanned = frozenset(path for path, answer in answers.items() if answer.scanned)
-    return ScanResult(tuple(sorted(matches)), tuple(problems), scanned)
+    return ScanResult(tuple(matches), tuple(problems), scanned)

@@ -1,6 +1,7 @@
 """Split a scan into answers per file, and decide which of them may be cached.
 
-An answer may be cached if another scan would give it again: nothing but the parsing of the file failed.
+An answer may be cached if another scan would give it again: nothing but the parsing of the file failed, or of
+other rules.
 """
 
 from __future__ import annotations
@@ -20,44 +21,46 @@ if TYPE_CHECKING:
 def cacheable_answers(
     scan: ScanResult, rules: Mapping[str, bytes], files: Mapping[str, bytes]
 ) -> CacheEntry | None:
-    """Return the answers of ``scan`` that may be cached, None if there are none.
+    """Return the answers of ``scan`` that may be cached, without the broken rules; None if there are none.
 
     Args:
         scan: a scan of ``files``.
         rules: keys of its rules, by id.
         files: keys of its files, by path.
     """
+    broken = {problem.rule_id for problem in scan.problems if breaks_rule(problem)}
+    problems = [problem for problem in scan.problems if not breaks_rule(problem)]
+    of_files = all(problem.kind in {"rule", "parse"} and problem.path in files for problem in problems)
+    if not of_files or any(match.path not in files or match.rule_id in broken for match in scan.matches):
+        return None
+    changing = {problem.path for problem in problems if not _is_repeatable(problem)}
     parse_problems: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    changing = set()
-    for problem in scan.problems:
-        if problem.kind not in {"rule", "parse"} or problem.path not in files:
-            return None
-        if problem.kind == "parse" and not problem.rule_id and not _is_timeout(problem):
-            parse_problems[problem.path].append((problem.message, problem.line))
-        else:
-            changing.add(problem.path)
+    for problem in problems:
+        parse_problems[problem.path].append((problem.message, problem.line))
     matches: dict[str, dict[bytes, list[Region]]] = defaultdict(lambda: defaultdict(list))
     first_ids = {key: name for name, key in reversed([*rules.items()])}
     for match in scan.matches:
-        if match.path not in files:
-            return None
         key = rules[match.rule_id]
         if first_ids[key] == match.rule_id:
             region = match.start_line, match.end_line, match.start_column, match.end_column
             matches[match.path][key].append(region)
     answers = {}
-    for path, name in files.items():
-        if path in changing:
-            continue
+    for path in [path for path in files if path not in changing]:
         scanned = path in scan.scanned
         if path in matches or path in parse_problems:
             regions = {key: tuple(found) for key, found in matches[path].items()}
-            answers[name] = FileAnswer(scanned, regions, tuple(parse_problems[path]))
+            answers[files[path]] = FileAnswer(scanned, regions, tuple(parse_problems[path]))
         else:
-            answers[name] = SCANNED_WITHOUT_MATCH if scanned else NOT_SCANNED
-    return CacheEntry(tuple(sorted(rules.values())), answers)
+            answers[files[path]] = SCANNED_WITHOUT_MATCH if scanned else NOT_SCANNED
+    return CacheEntry(tuple(sorted(key for name, key in rules.items() if name not in broken)), answers)
 
 
-def _is_timeout(problem: ScanProblem) -> bool:
-    """Whether the engine ran into a time limit, which another scan may not."""
-    return "timeout" in "".join(problem.message.partition(":")[0].split()).lower()
+def breaks_rule(problem: ScanProblem) -> bool:
+    """Whether the engine could not read the rule of ``problem``; that does not affect the other rules."""
+    return problem.kind == "rule" and bool(problem.rule_id) and not problem.path
+
+
+def _is_repeatable(problem: ScanProblem) -> bool:
+    """Whether the file alone causes the problem, in every scan, and no time limit of the engine."""
+    timeout = "timeout" in "".join(problem.message.partition(":")[0].split()).lower()
+    return problem.kind == "parse" and not problem.rule_id and not timeout

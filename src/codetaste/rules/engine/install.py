@@ -34,23 +34,16 @@ if TYPE_CHECKING:
 
 
 PINNED_VERSION = "1.30.0"
-
 PINNED_SHA256 = frozenset(
     {
         "35779bdd72e92129c8df2a77f0c55e8c08356801ea92591ef32108d6b28d564c",  # tackbox-opengrep 0.1.0, Linux
     }
 )
-
 UNPACK_TIMEOUT_S = 120.0
-
 _STALE_S = 3600.0
-
 _WORK_PREFIX = "unpack-"
-
 _CORE = "opengrep-core"
-
 _LINK = "opengrep-cli"
-
 _PASSED_VARIABLES = ("XDG_CACHE_HOME", "HOME", "TMPDIR")
 
 
@@ -116,7 +109,9 @@ async def find_rule_engine(
 def _find(configured: Path | None, cache: Path | None, environ: dict[str, str]) -> RuleEngine:
     found, origin = _look_up(configured, environ)
     sha256 = file_sha256(found)
-    if _is_script(found):
+    with found.open("rb") as file:
+        is_script = file.read(2) == b"#!"
+    if is_script:
         return RuleEngine(found, _version(found, environ), sha256, found, origin)
     for folder in [cache] if cache else _cache_folders(environ):
         try:
@@ -234,8 +229,3 @@ def _version(program: Path, environ: Mapping[str, str]) -> str:
         complaint = " ".join((result.stderr or result.stdout).decode(errors="replace").split())[-200:]
         raise EngineError(f"{program} --version failed ({result.returncode}): {complaint}")
     return match[0].decode()
-
-
-def _is_script(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(2) == b"#!"
