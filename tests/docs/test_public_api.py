@@ -31,6 +31,8 @@ HEAVY = (
 
 ENGINE_CLIENTS = ("codetaste.sandbox.docker", "codetaste.cli.commands.doctor", "codetaste.cli.commands.image")
 """Modules that call a container engine; they alone, imported last, may bring aiodocker."""
+TERMINAL = "codetaste.report.live.terminal"
+"""The display on a terminal, which alone may bring rich; others import it where they use it."""
 
 IMPORT_ONE_BY_ONE = """
 import importlib, sys
@@ -46,7 +48,7 @@ for name in sys.argv[2].split(","):
 def test_importing_any_module_brings_no_heavy_library() -> None:
     modules = sorted(module.name for module in pkgutil.walk_packages(codetaste.__path__, "codetaste."))
     assert "codetaste.errors" in modules
-    modules.sort(key=lambda name: name.startswith(ENGINE_CLIENTS))
+    modules.sort(key=lambda name: (name == TERMINAL, name.startswith(ENGINE_CLIENTS)))
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", IMPORT_ONE_BY_ONE, ",".join(HEAVY), ",".join(modules)],
         capture_output=True,
@@ -54,7 +56,7 @@ def test_importing_any_module_brings_no_heavy_library() -> None:
         check=False,
     )
     first = next(name for name in modules if name.startswith(ENGINE_CLIENTS))
-    expected = f"importing {first} brings aiodocker\n"
+    expected = f"importing {first} brings aiodocker\nimporting {TERMINAL} brings rich\n"
     assert (done.stdout, done.stderr, done.returncode) == (expected, "", 0)
 
 
