@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.evaluation.trials.records import TrialStatus
 from codetaste.report.statistics.intervals import Interval, mean_interval
+from codetaste.report.statistics.measures import Unit
 
 if TYPE_CHECKING:
     from codetaste.evaluation.trials.records import TrialRecord
@@ -52,7 +53,7 @@ class Sample:
         """Return the mean and its confidence interval."""
         repository = grouping is Grouping.REPOSITORY
         clusters = [(record.repository if repository else "") or record.instance for record in self.records]
-        return mean_interval(self.values, clusters, fractions=measure.unit == "fraction")
+        return mean_interval(self.values, clusters, fractions=measure.unit is Unit.FRACTION)
 
     def by_instance(self) -> dict[str, float]:
         """Return the mean over the attempts at each instance."""

@@ -71,7 +71,7 @@ class AggregatedTrials:
             value = measure.value(record)
         if value is None or not measure.accepts(value):
             return None
-        return min(1.0, max(0.0, value)) if measure.unit == "fraction" else value
+        return min(1.0, max(0.0, value)) if measure.unit is measures.Unit.FRACTION else value
 
     def sample(self, records: Iterable[TrialRecord], measure: Measure) -> Sample:
         """Return the values of a measure in some trials."""
