@@ -27,6 +27,7 @@ import anyio
 from agents_stage import MUTE, MUTE_EDIT, OWN, PROGRAM, Stage, make_stage
 from anyio import to_thread
 from measure import Report, Spread, arguments, machine, ratio, versions
+from repositories import git
 
 from codetaste.errors import SandboxError
 from codetaste.harness.patch.extract import extract_patch
@@ -156,8 +157,8 @@ def bare(stage: Stage, count: int) -> list[float]:
     for _ in range(count):
         with step(times, "bare"):
             subprocess.run(["/bin/sh", "-ec", MUTE_EDIT], cwd=stage.clone, check=True)
-    subprocess.run(["git", "-C", stage.clone, "checkout", "--quiet", "."], check=True)
-    subprocess.run(["git", "-C", stage.clone, "clean", "--quiet", "-fd"], check=True)
+    git(stage.clone, "checkout", "--quiet", ".")
+    git(stage.clone, "clean", "--quiet", "-fd")
     return times["bare"]
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from repositories import git
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +29,7 @@ versions = ["1"]
 default = "1"
 install = ""
 
-[[ends]]
+[[end_events]]
 when = { type = "end" }
 outcome = "success"
 message = "said"
@@ -163,11 +164,11 @@ def make_stage(folder: Path, files: int) -> Stage:
         path = stage.clone / f"pack{at // FILES_OF_FOLDER}" / f"module{at}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(f"value_{at}_{line} = {at * line}  # a line\n" for line in range(_LINES)))
-    _git(stage.clone, "init", "--quiet", "--initial-branch=main")
+    git(stage.clone, "init", "--quiet", "--initial-branch=main")
     base = _commit(stage.clone)
     (stage.clone / "pack0" / "module0.py").write_text("value = 0\n")
     golden = _commit(stage.clone)
-    _git(stage.clone, "checkout", "--quiet", base)
+    git(stage.clone, "checkout", "--quiet", base)
     about = folder / "bench" / "assets" / "descriptions" / "made" / "up" / base[:8]
     about.mkdir(parents=True)
     for name in ("description.md", "open_description.md"):
@@ -186,11 +187,6 @@ def _agent(folder: Path, protocol: str, scripts: dict[str, str]) -> None:
 
 
 def _commit(clone: Path) -> str:
-    _git(clone, "add", "--all")
-    _git(clone, "-c", "user.name=a", "-c", "user.email=a@localhost", "commit", "--quiet", "--message", "x")
-    return _git(clone, "rev-parse", "HEAD")
-
-
-def _git(clone: Path, *args: str) -> str:
-    done = subprocess.run(["git", "-C", str(clone), *args], check=True, capture_output=True, text=True)
-    return done.stdout.strip()
+    git(clone, "add", "--all")
+    git(clone, "-c", "user.name=a", "-c", "user.email=a@localhost", "commit", "--quiet", "--message", "x")
+    return git(clone, "rev-parse", "HEAD").decode().strip()

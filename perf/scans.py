@@ -14,7 +14,6 @@ import csv
 import json
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from measure import Report, Use, arguments, compared, interleaved, measured, ratio, versions
+from repositories import git
 
 from codetaste.rules.rule import parse_rules
 
@@ -57,9 +57,8 @@ def prepare(row: dict[str, str], benchmark: Path, repos: Path, place: Path) -> T
     made: list[tuple[Path, Path]] = []
     for side in ("commit_hash", "golden_commit_hash"):
         work, tree = place / row["repo"] / f"work-{side}", place / row["repo"] / f"tree-{side}"
-        clone = ["git", "clone", "-q", "--shared", "--no-checkout", repos / name, work]
-        subprocess.run(clone, check=True, capture_output=True)
-        subprocess.run(["git", "checkout", "-q", row[side]], cwd=work, check=True, capture_output=True)
+        git(place, "clone", "-q", "--shared", "--no-checkout", repos / name, work)
+        git(work, "checkout", "-q", row[side])
         shutil.copytree(work, tree, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         shutil.copy(assets / "default.semgrepignore", work / ".semgrepignore")
         made.append((tree, work))

@@ -17,7 +17,6 @@ import json
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from measure import Report, Use, arguments, interleaved, measured, ratio, versions
+from repositories import git
 from scans import FLAGS, SIGNS, stock
 
 FILES = 50
@@ -55,11 +55,6 @@ class Task:
     rules: tuple[Path, ...]
     predictions: tuple[Path, ...]
     patched: tuple[Path, ...]
-
-
-def git(where: Path, *words: str | Path, given: bytes | None = None) -> bytes:
-    said = subprocess.run(["git", *words], cwd=where, check=True, capture_output=True, input=given)
-    return said.stdout
 
 
 def prepare(row: dict[str, str], benchmark: Path, repos: Path, place: Path, more: int) -> Task:

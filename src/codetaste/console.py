@@ -11,6 +11,7 @@ Error messages for humans go to standard error in either case.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import sys
@@ -34,6 +35,7 @@ _Parameters = ParamSpec("_Parameters")
 
 _DESCRIPTORS = 3
 _BAD_INPUT, _STOPPED, _NO_READER = 2, 130, 141
+_BAD_PATH = {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP}
 
 
 @dataclass(slots=True)
@@ -192,8 +194,8 @@ def _failure_of(error: BaseException) -> _CommandFailure | None:
         return _CommandFailure(_NO_READER, Cause.CANCELLED, ())
     if any(isinstance(each, SystemExit | GeneratorExit) for each in errors):
         return None
-    if all(isinstance(each, PermissionError) and each.filename for each in errors):
-        # A path of the user leads through a folder without access permission: even ``exists`` raises then.
+    if all(isinstance(each, OSError) and each.errno in _BAD_PATH and each.filename for each in errors):
+        # Even ``exists`` raises if a path of the user leads through a folder without access permission.
         lines = [f"{each.filename}: {each.strerror}" for each in errors if isinstance(each, OSError)]
         return _CommandFailure(_BAD_INPUT, Cause.CONFIG, tuple(lines))
     known = [each for each in errors if isinstance(each, CodetasteError)]

@@ -164,15 +164,17 @@ class ModelError(CodetasteError):
 
     ``unbilled``: the provider certainly did not charge for the call; otherwise it may have.
     ``overloaded``: the provider has too much load, and callers should slow down.
+    ``retry_after_s``: seconds that the provider asks to wait, None if it did not say how long.
     """
 
     cause = Cause.UNAVAILABLE
     unbilled: bool = False
     overloaded: bool = False
+    retry_after_s: float | None = None
 
 
 class RateLimited(ModelError):
-    """The provider asks to wait; ``retry_after_s`` in seconds, None if it did not say how long."""
+    """The provider asks to wait."""
 
     cause = Cause.RATE_LIMIT
     unbilled = True
@@ -184,10 +186,7 @@ class RateLimited(ModelError):
 
 
 class ModelUnavailable(ModelError):
-    """The connection was lost, or the provider is failing or overloaded; by default it may have billed.
-
-    ``retry_after_s`` in seconds, None if the provider did not say how long to wait.
-    """
+    """The connection was lost, or the provider is failing or overloaded; by default it may have billed."""
 
     def __init__(
         self,

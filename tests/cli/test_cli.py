@@ -55,7 +55,11 @@ def command(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
         ),
         (["tool", "call", "finsh", "--instance", "pytest*"], "did you mean 'finish'"),
         (["tool", "call", "finish", "--instance", "pytest*", "--args", "{"], "--args is not JSON"),
+        (["tool", "call", "finish", "--instance", "pytest*", "--args", "[" * 5000], "--args is not JSON"),
         (["tool", "call", "finish", "--instance", "pytest*", "--args", "[1]"], "JSON object"),
+        (["report", "n" * 300], "File name too long"),
+        (["import", "n" * 300, "--name", "x"], "File name too long"),
+        (["run", "."], ".: cannot be read: Is a directory"),
         (["tool", "call", "finish", "--instance", "pytest*", "--benchmark", "nowhere"], "nowhere"),
         (
             ["tool", "call", "finish", "--instance", "pytest*", "--repos", "nowhere"],

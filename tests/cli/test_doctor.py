@@ -23,7 +23,6 @@ from codetaste.cli.commands.doctor import (
     examine_machine,
     render_doctor_report,
 )
-from codetaste.errors import ConfigError
 
 if TYPE_CHECKING:
     from support.system.dockerd import DockerEngine
@@ -80,17 +79,6 @@ def test_doctor_reports_key_as_set_without_value(monkeypatch: pytest.MonkeyPatch
     assert not missing.needed
     assert "quickstart-live.toml" in missing.detail
     assert missing.remedy.startswith("export ANTHROPIC_API_KEY=")
-
-
-def test_the_keys_of_a_config_that_is_named_are_looked_for_too(tmp_path: Path) -> None:
-    config = tmp_path / "mine.toml"
-    config.write_text(
-        '[run]\nname = "mine"\n[benchmark]\npath = "quickstart"\n'
-        '[[models]]\nid = "m"\nprovider = "anthropic"\nmodel = "some-model"\napi_key_env = "MY_OWN_KEY"\n'
-    )
-    assert found(anyio.run(examine_machine, [config]), "MY_OWN_KEY").detail == "not set; mine.toml needs it"
-    with pytest.raises(ConfigError, match=r"absent\.toml"):
-        anyio.run(examine_machine, [tmp_path / "absent.toml"])
 
 
 def test_an_opengrep_that_is_no_program_makes_the_machine_unusable(

@@ -1,4 +1,4 @@
-"""docs/architecture.md shows the rooms of the package, their floors, and who imports whom."""
+"""docs/architecture.md shows the rooms and their floors; CONTRIBUTING.md names files and definitions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import ast
 import re
 import tomllib
 from pathlib import Path
+
+from support.docs.module_table import page
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PACKAGE = CHECKOUT / "src" / "codetaste"
@@ -62,6 +64,38 @@ def test_the_page_shows_the_rooms_that_there_are() -> None:
     assert set(floors_on_the_page()) == rooms_in(PACKAGE)
 
 
+def test_the_page_names_every_folder_and_module() -> None:
+    assert page(PAGE) == PAGE, "renew it: .venv/bin/python tests/support/docs/module_table.py"
+
+
+def functions_in(path: Path) -> set[str]:
+    """Qualified names of all functions in a file; a nested one is written ``outer.inner``."""
+    found = set()
+    waiting: list[tuple[str, ast.AST]] = [("", ast.parse(path.read_text("utf-8")))]
+    while waiting:
+        prefix, node = waiting.pop()
+        for child in ast.iter_child_nodes(node):
+            name = prefix
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                name = f"{prefix}.{child.name}".lstrip(".")
+                found.add(name)
+            waiting.append((name, child))
+    return found
+
+
+def test_every_function_of_the_walks_exists() -> None:
+    text = " ".join((CHECKOUT / "docs" / "walks.md").read_text("utf-8").split("\n   "))
+    stations = re.findall(r"^1\. `([\w/]+\.py)`: (.+)$", text, re.MULTILINE)
+    assert len(stations) > 100
+    gone = [
+        f"{file}: {name}"
+        for file, names in stations
+        for name in re.findall(r"`([^`]+)`", names)
+        if not (PACKAGE / file).exists() or name not in functions_in(PACKAGE / file)
+    ]
+    assert gone == []
+
+
 def test_the_page_and_the_import_contract_have_the_same_floors() -> None:
     floors = floors_on_the_page()
     layers = layers_of_the_contract()
@@ -88,3 +122,18 @@ def test_every_file_that_the_page_names_is_there() -> None:
     inside = re.findall(r"`(\w+/[\w/]+\.\w+)`", PAGE)
     assert inside
     assert [name for name in inside if name.split("/")[0] in floors and not (PACKAGE / name).is_file()] == []
+
+
+def test_every_file_and_definition_that_the_recipes_name_is_there() -> None:
+    page = re.sub(r"```.*?```", "", (CHECKOUT / "CONTRIBUTING.md").read_text("utf-8"), flags=re.DOTALL)
+    recipes = page.partition("## Where to add what")[2]
+    assert len(re.findall(r"^\*\*An? [a-z]+\.\*\*", recipes, re.MULTILINE)) == 6
+    known = {path.name for folder in ("src", "agents") for path in (CHECKOUT / folder).rglob("*")}
+    source = "\n".join(path.read_text("utf-8") for path in PACKAGE.rglob("*.py"))
+    for name in re.findall(r"`([\w./-]+)`", page):
+        if "/" in name and not name.startswith("OWNER/"):
+            assert (CHECKOUT / name).exists(), name
+        elif "." in name:
+            assert name in known or (CHECKOUT / name).exists(), name
+    for name in re.findall(r"`(\w+)`", recipes):
+        assert re.search(rf"\b{name}\b", source), name

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ import tomli
 from pydantic import BaseModel
 
 from codetaste.run.config import Config
-from support.cli.config_reference import PAGE, model_in, page, sections
+from support.docs.config_reference import PAGE, model_in, page, sections
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
@@ -42,7 +45,7 @@ def config_fences(text: str) -> Iterator[dict[str, Any]]:
 
 def test_the_page_has_every_key_with_today_s_type_default_and_meaning() -> None:
     text = PAGE.read_text("utf-8")
-    assert text == page(text), "renew it: .venv/bin/python tests/support/cli/config_reference.py"
+    assert text == page(text), "renew it: .venv/bin/python tests/support/docs/config_reference.py"
     assert set(MODELS) >= set(Config.model_fields)
 
 
@@ -59,3 +62,20 @@ def test_a_page_names_only_keys_that_exist(path: Path) -> None:
         if key not in MODELS[section].model_fields:
             unknown.append(setting)
     assert unknown == []
+
+
+def test_the_config_of_the_readme_plans_a_run(tmp_path: Path) -> None:
+    [text] = re.findall(
+        r"^```toml\n(.*?)^```", (CHECKOUT / "README.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    (tmp_path / "first.toml").write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "codetaste.run", "first.toml", "--dry-run"],
+        cwd=tmp_path,
+        env={**os.environ, "ANTHROPIC_API_KEY": "not-a-key"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "2 jobs call a model; all together they can cost $5.00 at most" in done.stdout + done.stderr

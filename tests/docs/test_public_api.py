@@ -1,13 +1,21 @@
-"""Importing codetaste is cheap: heavy libraries come in where they are used, never with a module."""
+"""docs/api.md names what users import; importing any module of codetaste brings no heavy library."""
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import codetaste
+from codetaste.agent.tool import Tool
+
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 HEAVY = (
     "aiodocker",
@@ -21,8 +29,15 @@ HEAVY = (
     "jinja2",
 )
 
-ENGINE_CLIENTS = ("codetaste.sandbox.docker", "codetaste.cli.commands.doctor", "codetaste.cli.commands.image")
-"""Modules that call a container engine; they alone, imported last, may bring aiodocker."""
+USERS = {
+    "aiodocker": (
+        "codetaste.cli.commands.doctor",
+        "codetaste.cli.commands.image",
+        "codetaste.sandbox.docker",
+    ),
+    "rich": ("codetaste.report.live.terminal",),
+}
+"""The modules, and folders of modules, that alone may bring a library; they are imported last."""
 
 IMPORT_ONE_BY_ONE = """
 import importlib, sys
@@ -38,16 +53,41 @@ for name in sys.argv[2].split(","):
 def test_importing_any_module_brings_no_heavy_library() -> None:
     modules = sorted(module.name for module in pkgutil.walk_packages(codetaste.__path__, "codetaste."))
     assert "codetaste.errors" in modules
-    modules.sort(key=lambda name: name.startswith(ENGINE_CLIENTS))
+    modules.sort(key=lambda name: name.startswith(tuple(user for users in USERS.values() for user in users)))
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", IMPORT_ONE_BY_ONE, ",".join(HEAVY), ",".join(modules)],
         capture_output=True,
         text=True,
         check=False,
     )
-    first = next(name for name in modules if name.startswith(ENGINE_CLIENTS))
-    expected = f"importing {first} brings aiodocker\n"
-    assert (done.stdout, done.stderr, done.returncode) == (expected, "", 0)
+    expected = [f"importing {users[0]} brings {library}" for library, users in USERS.items()]
+    assert (done.stdout.splitlines(), done.stderr, done.returncode) == (expected, "", 0)
+
+
+def names_on_the_page() -> list[tuple[str, str]]:
+    """(module, name) of every name in docs/api.md."""
+    names = []
+    for section in re.split(r"^## ", (CHECKOUT / "docs" / "api.md").read_text("utf-8"), flags=re.MULTILINE)[
+        1:
+    ]:
+        module = section.split("`")[1]
+        for row in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE):
+            names += [(module, name) for name in re.findall(r"`(\w+)`", row)]
+    return names
+
+
+def test_the_page_lists_names_of_many_modules() -> None:
+    listed = names_on_the_page()
+    assert len(set(listed)) == len(listed) > 25
+    assert ("codetaste.agent.tool", "ToolAnswer") in listed
+
+
+@pytest.mark.parametrize(("module", "name"), names_on_the_page())
+def test_a_listed_name_is_defined_in_its_module_and_documented(module: str, name: str) -> None:
+    found = getattr(importlib.import_module(module), name)
+    defined = found.function if isinstance(found, Tool) else found
+    assert defined.__module__ == module
+    assert inspect.getdoc(defined)
 
 
 def test_the_package_says_that_it_is_typed() -> None:

@@ -118,7 +118,7 @@ async def test_what_comes_is_passed_on_at_once(
             admitted(ctx, gateway, protocol, ["dear"]) as (_, client),
             client.stream("POST", PATHS[protocol], json=asked(protocol, stream=True)) as answer,
         ):
-            with anyio.fail_after(20):
+            with anyio.fail_after(200):
                 async for _ in answer.aiter_raw():
                     heard.set()
         return None

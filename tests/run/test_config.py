@@ -20,7 +20,7 @@ VALID: dict[str, Any] = {
     "run": {"name": "r", "budget_usd": 2.0, "time_limit": "30m", "concurrency": 8},
     "benchmark": {"path": "quickstart", "instances": ["pytest*"]},
     "sandbox": {"engine": "auto", "max": 4, "memory": "2GiB"},
-    "rules": {"scan_limit": "15m", "processes": 2},
+    "rules": {"scan_timeout": "15m", "processes": 2},
     "models": [
         {
             "id": "one",
@@ -102,7 +102,7 @@ FAULTS: list[tuple[str, Any, list[str]]] = [
     ("models.0.price.outputs", 1.0, ["models[one].price.outputs: unknown key", "did you mean 'output'"]),
     ("discover.modles", ["one"], ["discover.modles: unknown key", "did you mean 'models'"]),
     ("sandbox.engin", "auto", ["sandbox.engin: unknown key", "did you mean 'engine'"]),
-    ("rules.scanlimit", "1m", ["rules.scanlimit: unknown key", "did you mean 'scan_limit'"]),
+    ("rules.scantimeout", "1m", ["rules.scantimeout: unknown key", "did you mean 'scan_timeout'"]),
     ("benchmark.repo", "x", ["benchmark.repo: unknown key", "did you mean 'repos'"]),
     ("zzz", 1, ["zzz: unknown key", "known: ", "benchmark", "discover"]),
     ("run.name", ..., ["run.name: missing"]),

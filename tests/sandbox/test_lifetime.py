@@ -53,7 +53,7 @@ async def test_stopped_sandbox_runs_nothing_and_has_no_end_reason(box: Sandbox, 
             await anyio.sleep(0.02)
         await box.stop()
         await box.stop()
-        with anyio.fail_after(10):
+        with anyio.fail_after(200):
             await failed.wait()
     assert processes_saying(token) == []
     with pytest.raises(SandboxError):
@@ -207,7 +207,7 @@ def test_killed_run_leaves_no_sandbox_and_folders_are_removed(
         assert run.stdout is not None
         assert run.stdout.readline() == b"now\n"
         run.kill()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 200
     while (processes_saying(token) or processes_saying(str(tmp_path))) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert processes_saying(token) == []

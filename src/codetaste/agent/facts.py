@@ -35,10 +35,8 @@ class Facts:
 
     def take_pending(self) -> list[list[Any]]:
         """Make the facts added since the last call permanent, and return them as JSON data."""
-        taken = [[kind, fact] for kind, fact in self._pending]
         self._permanent.extend(self._pending)
-        self._pending.clear()
-        return taken
+        return self.drop_pending()
 
     def drop_pending(self) -> list[list[Any]]:
         """Discard the facts added since the last call, and return them."""

@@ -67,8 +67,20 @@ class Tool:
             BadArguments: the arguments do not fit; the message tells the model why.
             Exception: any error of the function.
         """
-        checked = _check(self, arguments)
-        answer = await self.function(context, **checked)
+        try:
+            checked = self.arguments.model_validate(dict(arguments))
+        except ValidationError as error:
+            faults = "; ".join(
+                f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}"
+                for fault in error.errors()
+            )
+            expected = ", ".join(self.spec.parameters.get("properties", {})) or "none"
+            raise BadArguments(
+                f"bad arguments for {self.spec.name}: {faults} (arguments: {expected})"
+            ) from None
+        values = {name: getattr(checked, name) for name in type(checked).model_fields}
+
+        answer = await self.function(context, **values)
         if isinstance(answer, str):
             answer = ToolAnswer(answer)
         if not (isinstance(answer, ToolAnswer) and isinstance(answer.text, str)):
@@ -155,7 +167,9 @@ def _make(
         description="\n\n".join(filter(None, [docstring.short_description, docstring.long_description])),
         parameters={**_without_titles(arguments.model_json_schema()), "type": "object"},
     )
-    return Tool(spec, function, arguments, output_limit, _digest(function), replay_on_resume)
+    path = Path(inspect.getfile(function))
+    digest = sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    return Tool(spec, function, arguments, output_limit, digest, replay_on_resume)
 
 
 def _arguments_model(function: Callable[..., Any], described: Mapping[str, str]) -> type[BaseModel]:
@@ -198,21 +212,3 @@ def _without_titles(node: Any) -> Any:  # noqa: ANN401 - JSON data
         for key, item in node.items()
         if key != "title"
     }
-
-
-def _check(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        checked = tool.arguments.model_validate(dict(arguments))
-    except ValidationError as error:
-        faults = "; ".join(
-            f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}" for fault in error.errors()
-        )
-        expected = ", ".join(tool.spec.parameters.get("properties", {})) or "none"
-        raise BadArguments(f"bad arguments for {tool.spec.name}: {faults} (arguments: {expected})") from None
-    return {name: getattr(checked, name) for name in type(checked).model_fields}
-
-
-def _digest(function: Callable[..., Any]) -> str:
-    """Return a hash of the file of ``function``, whose answers may change with that file."""
-    path = Path(inspect.getfile(function))
-    return sha256(path.read_bytes()).hexdigest() if path.is_file() else ""

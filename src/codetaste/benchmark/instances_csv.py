@@ -165,7 +165,16 @@ def _instance(row: Mapping[str, str], place: str, problems: list[str]) -> Instan
     score = _score(row["combined_score"], faults)
     extra = {name: value for name, value in row.items() if name not in COLUMNS}
     if not faults:
-        faults += _origin_faults(row)
+        try:
+            parse_origin(
+                row.get("origin", ""),
+                owner=row["owner"],
+                repo=row["repo"],
+                base=row["commit_hash"],
+                golden=row["golden_commit_hash"],
+            )
+        except SourceError as error:
+            faults.append(str(error))
     problems += [f"{place}: {fault}" for fault in faults]
     if faults:
         return None
@@ -184,20 +193,6 @@ def _instance(row: Mapping[str, str], place: str, problems: list[str]) -> Instan
 def is_path_name(name: str) -> bool:
     """Return whether ``name`` may be one component of a path in the published layout."""
     return _NAME.fullmatch(name) is not None and not name.startswith("-") and set(name) != {"."}
-
-
-def _origin_faults(row: Mapping[str, str]) -> list[str]:
-    try:
-        parse_origin(
-            row.get("origin", ""),
-            owner=row["owner"],
-            repo=row["repo"],
-            base=row["commit_hash"],
-            golden=row["golden_commit_hash"],
-        )
-    except SourceError as error:
-        return [str(error)]
-    return []
 
 
 def _score(text: str, faults: list[str]) -> float | None:

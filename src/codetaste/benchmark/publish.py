@@ -6,6 +6,7 @@ modified.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from codetaste.errors import ConfigError
 from codetaste.source.origin import GitOrigin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from codetaste.benchmark.instance import Instance
     from codetaste.rules.registration import Direction
@@ -59,7 +60,10 @@ def _write_files(root: Path, benchmark: Benchmark, instances: Sequence[Instance]
     portable = tuple(_with_absolute_origin(instance, benchmark) for instance in instances)
     product = Benchmark(root, _merge_earlier(root, portable, benchmark))
     for instance in instances:
-        for track, text in _descriptions(benchmark, instance):
+        texts = {Track.INSTRUCTED: benchmark.description(instance, Track.INSTRUCTED)}
+        with suppress(ConfigError):
+            texts[Track.OPEN] = benchmark.description(instance, Track.OPEN)
+        for track, text in texts.items():
             write_atomically(product.description_path(instance, track), text)
     if benchmark.semgrepignore is not None:
         write_atomically(root / IGNORE_FILE, benchmark.ignore_text())
@@ -75,14 +79,6 @@ def _merge_earlier(root: Path, new: Sequence[Instance], benchmark: Benchmark) ->
     rank = {instance.id: number for number, instance in enumerate(benchmark.instances)}
     together = {instance.id: instance for instance in (*earlier, *new)}
     return tuple(sorted(together.values(), key=lambda instance: rank.get(instance.id, len(rank))))
-
-
-def _descriptions(benchmark: Benchmark, instance: Instance) -> Iterator[tuple[Track, str]]:
-    yield Track.INSTRUCTED, benchmark.description(instance, Track.INSTRUCTED)
-    try:
-        yield Track.OPEN, benchmark.description(instance, Track.OPEN)
-    except ConfigError:
-        return
 
 
 def _with_absolute_origin(instance: Instance, benchmark: Benchmark) -> Instance:

@@ -21,11 +21,11 @@ app.command(
     help="Run the flows of a config file, continuing where an earlier run of the same name ended.",
 )
 app.command(
-    "codetaste.cli.commands.status:status",
+    "codetaste.cli.commands.runs.status:status",
     help="Show the progress of a run, live or finished: jobs, waits, costs, retries and failures.",
 )
 app.command(
-    "codetaste.cli.commands.limit:limit",
+    "codetaste.cli.commands.runs.limit:limit",
     help="""\
     Change the limits of a run while it is under way, or for its next session; print the limits in force.
 
@@ -34,7 +34,7 @@ app.command(
     """,
 )
 app.command(
-    "codetaste.cli.commands.settle:settle",
+    "codetaste.cli.commands.runs.settle:settle",
     help="""\
     Record the real cost of a call whose cost is unknown, from the provider's bill; or list such calls.
 

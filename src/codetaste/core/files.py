@@ -7,8 +7,9 @@ import fcntl
 import os
 import re
 import secrets
+import subprocess
 import time
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -103,6 +104,18 @@ def stale_folders(parent: Path, prefix: str, min_age_s: float = 0.0) -> Iterator
             yield folder
 
 
+def remove_tree(folder: Path) -> None:
+    """Remove ``folder``, if it exists, also where the modes of its folders deny access. Blocking."""
+    if not os.path.lexists(folder):
+        return
+    # Not shutil.rmtree: it gives up on trees that are nested too deeply.
+    remove_all = ["/bin/rm", "-rf", "--", str(folder)]
+    if subprocess.run(remove_all, check=False, stderr=subprocess.DEVNULL).returncode:
+        grant = ["/bin/chmod", "-R", "u+rwX", "--", str(folder)]
+        subprocess.run(grant, check=False, stderr=subprocess.DEVNULL)
+        subprocess.run(remove_all, check=False, stderr=subprocess.DEVNULL)
+
+
 def try_lock(descriptor: int, *, shared: bool = False) -> bool:
     """Lock an open file until it is closed or this process ends; return False if another has the lock."""
     try:
@@ -122,29 +135,21 @@ async def locked(path: Path, kind: type[CodetasteError] = SourceError) -> AsyncI
         StorageFull: no space left.
         kind: it cannot be created or locked.
     """
-    try:
-        descriptor = await to_thread.run_sync(_open_lock, path)
-    except OSError as error:
-        raise storage_error(error, f"cannot lock {path}", kind) from error
-    try:
-        pause_s = _FIRST_POLL_S
-        # A blocking lock could not be cancelled, so it is polled.
-        while not _lock_or_raise(descriptor, path, kind):
-            await anyio.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, _LAST_POLL_S)
+
+    def open_file() -> int:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+        return os.open(path, mode | os.O_CLOEXEC, 0o644)
+
+    async with AsyncExitStack() as stack:
+        try:
+            descriptor = await to_thread.run_sync(open_file)
+            stack.callback(os.close, descriptor)
+            pause_s = _FIRST_POLL_S
+            # A blocking lock could not be cancelled, so it is polled.
+            while not try_lock(descriptor):
+                await anyio.sleep(pause_s)
+                pause_s = min(pause_s * 1.5, _LAST_POLL_S)
+        except OSError as error:
+            raise storage_error(error, f"cannot lock {path}", kind) from error
         yield
-    finally:
-        os.close(descriptor)
-
-
-def _open_lock(path: Path) -> int:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    mode = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
-    return os.open(path, mode | os.O_CLOEXEC, 0o644)
-
-
-def _lock_or_raise(descriptor: int, path: Path, kind: type[CodetasteError]) -> bool:
-    try:
-        return try_lock(descriptor)
-    except OSError as error:
-        raise storage_error(error, f"cannot lock {path}", kind) from error

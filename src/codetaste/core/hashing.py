@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from hashlib import sha256
-from typing import Any
+from hashlib import file_digest, sha256
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def canonical_json(value: Any) -> str:  # noqa: ANN401 - JSON data
@@ -15,3 +18,13 @@ def canonical_json(value: Any) -> str:  # noqa: ANN401 - JSON data
 def json_digest(value: Any) -> str:  # noqa: ANN401 - JSON data
     """Return the sha256 of a JSON value, in hex."""
     return sha256(canonical_json(value).encode()).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """Return the sha256 of the content of a file, in hex.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()

@@ -62,26 +62,27 @@ def identity_alive(name: str) -> bool | None:
 
 @lru_cache(maxsize=1)
 def _boot_and_namespace() -> tuple[str, str]:
-    return _read_text("/proc/sys/kernel/random/boot_id"), _namespace()
+    """Return the ids of this boot and of this PID namespace, "?" for what cannot be read."""
+    boot = namespace = "?"
+    with contextlib.suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip() or "?"
+    with contextlib.suppress(OSError):
+        namespace = str(Path("/proc/self/ns/pid").stat().st_ino)
+    return boot, namespace
+
+
+def process_stat(pid: int) -> list[bytes]:
+    """Return the fields of /proc/PID/stat that follow the name in brackets.
+
+    Raises:
+        OSError: there is no such process.
+    """
+    return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
 
 
 def _start_ticks(pid: int) -> str:
     try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        stat = process_stat(pid)
         return stat[_START_FIELD].decode() if stat[0] not in {b"Z", b"X"} else "gone"
     except (OSError, IndexError):
         return "gone"
-
-
-def _read_text(path: str) -> str:
-    try:
-        return Path(path).read_text().strip() or "?"
-    except OSError:
-        return "?"
-
-
-def _namespace() -> str:
-    try:
-        return str(Path("/proc/self/ns/pid").stat().st_ino)
-    except OSError:
-        return "?"

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import BaseModel, ConfigDict
 
 from codetaste.core.text import did_you_mean, quoted
+from codetaste.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from pydantic import ValidationError
 
@@ -38,6 +40,26 @@ def toml_to_json(value: Any) -> Any:  # noqa: ANN401 - TOML data
             return value
         case _:
             raise ValueError(f"{value!r}: a provider takes text, numbers, booleans, lists and tables only")
+
+
+def read_toml(path: Path, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
+    """Return the data of a TOML file.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ConfigError: it cannot be read, or is not TOML.
+    """
+    import tomli  # noqa: PLC0415 - only here
+
+    try:
+        return tomli.loads(path.read_text("utf-8-sig"), parse_float=parse_float)
+    except FileNotFoundError:
+        raise
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"{path}: cannot be read: {reason}") from None
+    except (tomli.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
 
 
 def validation_messages(

@@ -19,21 +19,14 @@ if TYPE_CHECKING:
 
 
 _TAR_BLOCK = 512
-
 _END_BLOCK = bytes(_TAR_BLOCK)
-
 _MAX_EXTENSION_BYTES = 1 << 20
 """Limit on one extended header; a name cannot be longer than a path."""
-
 _CHECKSUM = slice(148, 156)
-
 _BINARY_FLAG = 0x80
-
 _LENGTH_DIGITS = 20
 """Decimal digits of 2**64."""
-
 _PAX_KEYS = {b"path", b"linkpath", b"size"}
-
 _SPARSE_KEY = b"GNU.sparse"
 
 
@@ -141,12 +134,14 @@ class TarReader:
     def _archive(self) -> Generator[None, None, None]:
         pending: dict[bytes, bytes] = {}
         while (header := (yield from self._read(_TAR_BLOCK))) != _END_BLOCK:
-            _check_header(header)
+            # The checksum counts itself as eight spaces.
+            if sum(header) - sum(header[_CHECKSUM]) + 8 * 0x20 != _number_field(header[_CHECKSUM]):
+                raise DamagedTar("the archive is damaged: a header's checksum is wrong")
             kind, size = header[156:157], _number_field(header[124:136])
             if kind in {b"x", b"g", b"L", b"K"}:
                 if size > _MAX_EXTENSION_BYTES:
                     raise DamagedTar(f"the archive has an extended header of {size:,} bytes")
-                text = (yield from self._read(_padded(size)))[:size]
+                text = (yield from self._read(size + -size % _TAR_BLOCK))[:size]
                 pending |= _extension(kind, text)
                 continue
             if b"size" in pending:
@@ -194,17 +189,6 @@ def _name(header: bytes) -> bytes:
 
 def _text_field(field: bytes) -> bytes:
     return field.partition(b"\0")[0]
-
-
-def _padded(size: int) -> int:
-    return size + -size % _TAR_BLOCK
-
-
-def _check_header(header: bytes) -> None:
-    # The checksum counts itself as eight spaces.
-    found = sum(header) - sum(header[_CHECKSUM]) + 8 * 0x20
-    if found != _number_field(header[_CHECKSUM]):
-        raise DamagedTar("the archive is damaged: a header's checksum is wrong")
 
 
 def _number_field(field: bytes) -> int:

@@ -32,12 +32,8 @@ _MAX_TESTS = 10**9
 class RecordedBaseline:
     """Recorded results of an instance's test suite on R and R∘X*.
 
-    Attributes:
-        thresholds: p_R and f_R; None if nothing is recorded.
-        runs: number of runs they are taken from, on R and R∘X* together.
-        source: where the runs are recorded, "" if nowhere.
-        notes: remarks for the reader, in order.
-        faults: the subset of the notes that report damaged files.
+    ``thresholds`` are p_R and f_R over ``runs`` runs on R and R∘X* together, None if nothing is recorded;
+    ``source`` is where, "" if nowhere. ``faults`` are those of the ``notes`` that report damaged files.
     """
 
     thresholds: PassThresholds | None = None
@@ -59,10 +55,12 @@ class PassResult:
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks on PASS for the reader; empty if PASS is unknown."""
+        if self.passed is None:
+            return ()
         crashed = (
-            (f"{self.tests.error}: it counts as 0 passed, 0 failed",) if self.tests == CRASHED_RUN else ()
+            [f"{CRASHED_RUN.error}: it counts as 0 passed, 0 failed"] if self.tests == CRASHED_RUN else []
         )
-        return () if self.passed is None else (*crashed, *self.baseline.notes)
+        return (*crashed, *self.baseline.notes)
 
 
 UNTESTED = PassResult()
@@ -83,10 +81,8 @@ def parse_test_output(content: bytes) -> TestCounts | None:
     The last JSON object with results among the last ten lines counts, as in the published harness.
     """
     lines = content[-_MAX_OUTPUT_BYTES:].decode("utf-8", "replace").strip().split("\n")
-    for line in reversed(lines[-_RESULT_LINES:]):
-        if (counts := parse_test_counts(_json(line))) is not None:
-            return counts
-    return None
+    found = map(_counts_in, reversed(lines[-_RESULT_LINES:]))
+    return next((counts for counts in found if counts is not None), None)
 
 
 def read_test_results(path: Path) -> TestCounts:
@@ -137,12 +133,9 @@ def read_baseline(benchmark: Benchmark, instance: Instance) -> RecordedBaseline:
         return recorded
     notes = ["the baseline is one run each of R and R∘X*, not several"] if len(found) == len(sides) else []
     notes += [f"the baseline has no run of {side}" for side, counts in sides.items() if counts is None]
+    all_notes = (*recorded.notes, *notes)
     return RecordedBaseline(
-        pass_thresholds(found),
-        len(found),
-        INSTANCE_METADATA_FILE,
-        (*recorded.notes, *notes),
-        recorded.faults,
+        pass_thresholds(found), len(found), INSTANCE_METADATA_FILE, all_notes, recorded.faults
     )
 
 
@@ -157,7 +150,7 @@ def read_pseudo_agent_tests(benchmark: Benchmark, instance: Instance, agent: str
     if stated is not None:
         return stated
     runs = _lines(benchmark.root / BASELINES_FOLDER / instance.path / f"{agent}.jsonl") or ()
-    return next((counts for line in runs if (counts := parse_test_counts(_json(line))) is not None), None)
+    return next((counts for counts in map(_counts_in, runs) if counts is not None), None)
 
 
 def _from_runs(folder: Path) -> RecordedBaseline:
@@ -172,7 +165,7 @@ def _from_runs(folder: Path) -> RecordedBaseline:
             if folder.is_dir():
                 notes.append(f"the baseline has no {path.name}")
             continue
-        read = [(line, parse_test_counts(_json(line))) for line in lines]
+        read = [(line, _counts_in(line)) for line in lines]
         runs += [counts for _, counts in read if counts is not None]
         crashed = sum(1 for line, _ in read if line == "null")
         damaged = sum(1 for line, counts in read if counts is None) - crashed
@@ -195,9 +188,9 @@ def _lines(path: Path) -> list[str] | None:
     return [line.strip() for line in text.split("\n") if line.strip()]
 
 
-def _json(line: str) -> Any:  # noqa: ANN401 - any JSON value
+def _counts_in(line: str) -> TestCounts | None:
     try:
-        return json.loads(line)
+        return parse_test_counts(json.loads(line))
     except (ValueError, RecursionError):
         return None
 

@@ -95,18 +95,17 @@ def _by_path(changes: Iterable[tuple[str | None, Sequence[range]]]) -> dict[str,
     for path, runs in changes:
         if path is None or not runs:
             continue
-        found[path] = _merged([*found[path], *runs]) if path in found else list(runs)
+        if path not in found:
+            found[path] = list(runs)
+            continue
+        merged: list[range] = []
+        for run in sorted([*found[path], *runs], key=lambda run: run.start):
+            if merged and run.start <= merged[-1].stop:
+                merged[-1] = range(merged[-1].start, max(merged[-1].stop, run.stop))
+            else:
+                merged.append(run)
+        found[path] = merged
     return found
-
-
-def _merged(runs: Iterable[range]) -> list[range]:
-    merged: list[range] = []
-    for run in sorted(runs, key=lambda run: run.start):
-        if merged and run.start <= merged[-1].stop:
-            merged[-1] = range(merged[-1].start, max(merged[-1].stop, run.stop))
-        else:
-            merged.append(run)
-    return merged
 
 
 def _size(lines: Mapping[str, Sequence[range]]) -> int:

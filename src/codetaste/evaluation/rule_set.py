@@ -66,12 +66,8 @@ def parse_rule_set(
     Raises:
         RuleError: a file is malformed; one line per fault.
     """
-    return RuleSet(
-        read_rules(positive, source=sources[0]),
-        read_rules(negative, source=sources[1]),
-        _digest(positive),
-        _digest(negative),
-    )
+    digests = [sha256(content).hexdigest() if content else "" for content in (positive, negative)]
+    return RuleSet(read_rules(positive, source=sources[0]), read_rules(negative, source=sources[1]), *digests)
 
 
 def read_rule_set(benchmark: Benchmark, instance: Instance) -> RuleSet:
@@ -93,10 +89,6 @@ def _content(path: Path) -> bytes:
             return file.read(_MAX_FILE_BYTES)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-def _digest(content: bytes) -> str:
-    return sha256(content).hexdigest() if content else ""
 
 
 def _number(name: str) -> int:

@@ -18,7 +18,7 @@ from codetaste.evaluation.rule_set import read_rule_set
 from codetaste.source.checkout import checkout_trees
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from codetaste.benchmark.benchmark import Benchmark
@@ -34,15 +34,10 @@ _MAX_LISTED = 5
 
 @dataclass(frozen=True, slots=True)
 class InstanceValidation:
-    """Result of validating one instance.
+    """Result of validating one instance; ``skip_reason`` is "" if it was checked.
 
-    Attributes:
-        instance: its id.
-        skip_reason: why it was not checked, "" if it was.
-        problems: what is wrong with it, a line each; none for a valid one.
-        notes: further remarks for the reader.
-        golden: the evaluation of X*, None if there is none.
-        null: the evaluation of an empty patch, None if there is none.
+    ``problems`` say what is wrong with it, ``notes`` are further remarks, a line each. ``golden`` is the
+    evaluation of X*, ``null`` that of an empty patch; None if there is none.
     """
 
     instance: str
@@ -109,7 +104,7 @@ async def validate_instance(bench: ValidationContext, instance: Instance) -> Ins
     if lacking := benchmark.describe_missing_clone(instance):
         return InstanceValidation(instance.id, skip_reason=lacking)
     try:
-        data = await to_thread.run_sync(_read_instance, benchmark, instance)
+        found, rules, pass_results = await to_thread.run_sync(_read_instance, benchmark, instance)
     except (ConfigError, RuleError) as error:
         texts = await to_thread.run_sync(lambda: tuple(_description_problems(benchmark, instance)))
         return InstanceValidation(instance.id, problems=(*texts, *str(error).splitlines()))
@@ -118,52 +113,40 @@ async def validate_instance(bench: ValidationContext, instance: Instance) -> Ins
     patches = {NULL: NULL_PATCH, GOLDEN: await golden_patch(benchmark, instance, trees, bench.scratch)}
     for agent, patch in patches.items():
         evaluations[agent] = await evaluate(
-            data.rules,
+            rules,
             trees.base,
             patch,
             bench.scanner,
             scratch=bench.scratch,
-            pass_result=data.pass_results[agent],
+            pass_result=pass_results[agent],
             engine=bench.engine,
         )
     golden, null = evaluations[GOLDEN], evaluations[NULL]
     problems = (
-        *data.problems,
+        *found.problems,
         *_ifr_problem(golden, "the golden patch", 1.0),
         *_ifr_problem(null, "an empty patch", 0.0),
     )
-    return InstanceValidation(instance.id, "", problems, (*data.notes, *golden.notes), golden, null)
+    return InstanceValidation(instance.id, "", problems, (*found.notes, *golden.notes), golden, null)
 
 
-@dataclass(frozen=True, slots=True)
-class _InstanceData:
-    """The data of an instance in the benchmark's folder; ``pass_results`` by pseudo agent."""
-
-    rules: RuleSet
-    pass_results: Mapping[str, PassResult]
-    problems: tuple[str, ...]
-    notes: tuple[str, ...]
-
-
-def _read_instance(benchmark: Benchmark, instance: Instance) -> _InstanceData:
+def _read_instance(
+    benchmark: Benchmark, instance: Instance
+) -> tuple[InstanceValidation, RuleSet, dict[str, PassResult]]:
+    """Return what is wrong with the benchmark's data, the rules, and PASS of each pseudo agent."""
     rules, baseline = read_rule_set(benchmark, instance), read_baseline(benchmark, instance)
     tests = {agent: read_pseudo_agent_tests(benchmark, instance, agent) for agent in (GOLDEN, NULL)}
-    unknown = ["no test baseline is recorded: PASS is unknown"] if baseline.thresholds is None else []
-    directions = (("additive", rules.positive), ("reductive", rules.negative))
-    return _InstanceData(
-        rules=rules,
-        pass_results={agent: compare_with_baseline(counts, baseline) for agent, counts in tests.items()},
-        problems=(
-            *_description_problems(benchmark, instance),
-            *_test_suite_problem(tests[GOLDEN], "R∘X*"),
-            *_test_suite_problem(tests[NULL], "R"),
-        ),
-        notes=(
-            *(f"there are no {name} rules" for name, found in directions if not found),
-            *unknown,
-            *baseline.notes,
-        ),
+    problems = (
+        *_description_problems(benchmark, instance),
+        *_test_suite_problem(tests[GOLDEN], "R∘X*"),
+        *_test_suite_problem(tests[NULL], "R"),
     )
+    directions = (("additive", rules.positive), ("reductive", rules.negative))
+    notes = [f"there are no {name} rules" for name, found in directions if not found]
+    if baseline.thresholds is None:
+        notes.append("no test baseline is recorded: PASS is unknown")
+    pass_results = {agent: compare_with_baseline(counts, baseline) for agent, counts in tests.items()}
+    return InstanceValidation(instance.id, "", problems, (*notes, *baseline.notes)), rules, pass_results
 
 
 def _description_problems(benchmark: Benchmark, instance: Instance) -> Iterator[str]:
@@ -195,15 +178,14 @@ def _ifr_problem(evaluation: Evaluation, patch: str, expected: float) -> Iterato
     unmet_additive, unmet_reductive = set(evaluation.unmet_additive), set(evaluation.unmet_reductive)
     met_additive = [rule.id for rule in evaluation.rules.positive if rule.id not in unmet_additive]
     met_reductive = [rule.id for rule in evaluation.rules.negative if rule.id not in unmet_reductive]
-    causes = (
-        ("additive rules match nothing", evaluation.unmet_additive if expected else ()),
-        ("reductive rules still match", evaluation.unmet_reductive if expected else ()),
-        ("additive rules match R", () if expected else met_additive),
-        ("reductive rules match nothing in R", () if expected else met_reductive),
-    )
-    details = "; ".join(f"{cause}: {len(names)} ({_first(names)})" for cause, names in causes if names)
-    yield f"{patch} has IFR {rate:.3f} and not {expected:.0f}: {details}"
-
-
-def _first(names: Sequence[str]) -> str:
-    return ", ".join([*names[:_MAX_LISTED], *(["…"] if len(names) > _MAX_LISTED else [])])
+    causes: dict[str, Sequence[str]] = {
+        "additive rules match nothing": evaluation.unmet_additive,
+        "reductive rules still match": evaluation.unmet_reductive,
+    }
+    if not expected:
+        causes = {"additive rules match R": met_additive, "reductive rules match nothing in R": met_reductive}
+    details = []
+    for cause, names in causes.items():
+        shown = ", ".join([*names[:_MAX_LISTED], *(["…"] if len(names) > _MAX_LISTED else [])])
+        details += [f"{cause}: {len(names)} ({shown})"] if names else []
+    yield f"{patch} has IFR {rate:.3f} and not {expected:.0f}: {'; '.join(details)}"

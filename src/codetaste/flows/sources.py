@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from codetaste.core.hashing import file_sha256
 from codetaste.orchestration.job import Job
 from codetaste.source.checkout import checkout_trees
 
@@ -55,6 +56,6 @@ def digest_parts(*parts: str) -> str:
 def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file; "" where it cannot be read."""
     try:
-        return sha256(path.read_bytes()).hexdigest()
+        return file_sha256(path)
     except OSError:
         return ""

@@ -24,8 +24,6 @@ from codetaste.llm.wire.error_responses import error_response
 from codetaste.llm.wire.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from starlette.types import Receive, Scope, Send
 
     from codetaste.gateway.request import GatewayRequest
@@ -197,16 +195,13 @@ async def _deliver(output: ResponseStream, receive: Receive, send: Send) -> None
 
 def _token_and_path(request: Request) -> tuple[str, str]:
     """Return the token of a request ("" if there is none) and its path without the token."""
-    path, token = request.scope["path"], _header_token(request.headers)
+    headers, path = request.headers, request.scope["path"]
+    kind, _, bearer = headers.get("authorization", "").partition(" ")
+    token = headers.get("x-api-key", "") or (bearer.strip() if kind.lower() == "bearer" else "")
     if path.startswith(_URL_PREFIX):
         prefix, _, rest = path.removeprefix(_URL_PREFIX).partition("/")
         path, token = f"/{rest}", token or prefix
     return token, path.rstrip("/") or "/"
-
-
-def _header_token(headers: Mapping[str, str]) -> str:
-    kind, _, token = headers.get("authorization", "").partition(" ")
-    return headers.get("x-api-key", "") or (token.strip() if kind.lower() == "bearer" else "")
 
 
 def _digest(token: str) -> bytes:

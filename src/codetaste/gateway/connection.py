@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 import httpcore2
 
 from codetaste.errors import MalformedReply, ModelUnavailable
-from codetaste.llm.providers.connection import describe_exception
+from codetaste.llm.providers.remote import connection_error, describe_exception
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -75,11 +75,7 @@ class ProviderConnections:
         try:
             return ProviderResponse(await self._pool.handle_async_request(request))
         except _LOST as error:
-            unsent = isinstance(error, _UNSENT)
-            what = "cannot be reached" if unsent else "was lost before it answered"
-            raise ModelUnavailable(
-                f"the provider {what} ({describe_exception(error)})", unbilled=unsent
-            ) from error
+            raise connection_error(error, unsent=isinstance(error, _UNSENT)) from error
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -107,7 +103,11 @@ class ProviderResponse:
             ModelUnavailable: it broke off, or no more arrived in time.
             MalformedReply: it is compressed in an unknown way; no compression was requested.
         """
-        decompressor = self._decompressor()
+        # Some servers compress the body although no compression was requested.
+        encoding = self.headers.get("content-encoding", "").strip().lower()
+        if encoding not in _PLAIN + _DEFLATED:
+            raise MalformedReply(f"the reply is packed by {encoding[:40]}, which was not requested")
+        decompressor = None if encoding in _PLAIN else zlib.decompressobj(_ANY_FORMAT)
         # httpcore types the stream as an iterator only.
         pieces = cast("AsyncGenerator[bytes, None]", aiter(self._response.stream))  # type: ignore[arg-type]
         try:
@@ -126,12 +126,3 @@ class ProviderResponse:
     async def aclose(self) -> None:
         """Release the connection, whatever was read."""
         await self._response.aclose()
-
-    def _decompressor(self) -> zlib._Decompress | None:
-        """Return a decompressor for the body: some servers compress it although none was requested."""
-        encoding = self.headers.get("content-encoding", "").strip().lower()
-        if encoding in _PLAIN:
-            return None
-        if encoding not in _DEFLATED:
-            raise MalformedReply(f"the reply is packed by {encoding[:40]}, which was not requested")
-        return zlib.decompressobj(_ANY_FORMAT)

@@ -23,9 +23,7 @@ from codetaste.llm.wire.protocols import PROTOCOLS
 from codetaste.orchestration.retry import mark_given_up
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import anyio
+    from collections.abc import Sequence
 
     from codetaste.gateway.prompt import PromptPart
     from codetaste.gateway.request import GatewayRequest
@@ -95,28 +93,21 @@ class Exchange:
         self._name = session.name_call()
         self._began_s = time.monotonic()
         self._parts = request_parts(client_request.wire.protocol, client_request.wire.body)
-        self._forwarded = self._forwarded_call()
+        self._forwarded: ForwardedCall | None = None
+        if (upstream := client_request.model.upstream) is not None:
+            encode = partial(_body, client_request, self._parts)
+            self._forwarded = ForwardedCall(client_request, upstream, encode, output)
         model = self._forwarded or client_request.model.metered.model
         self._model = _TrackedModel(model, output, session.ctx.budget)
 
-    def _forwarded_call(self) -> ForwardedCall | None:
-        client_request, upstream = self._request, self._request.model.upstream
-        if upstream is None:
-            return None
-        return ForwardedCall(
-            client_request.model.id,
-            upstream,
-            partial(_body, client_request, self._parts),
-            headers=client_request.headers,
-            query=client_request.query,
-            streamed=client_request.wire.stream,
-            output=self._output,
-        )
-
     async def run(self) -> None:
         """Answer the request; every failure is sent to the client in its own protocol."""
-        with self._session.track(lambda: self._model.in_flight or self._model.answered) as scope:
-            self._output.on_abandon = lambda: self._client_gone(scope)
+
+        def is_sent() -> bool:
+            return self._model.in_flight or self._model.answered
+
+        with self._session.track(is_sent) as scope:
+            self._output.on_abandon = lambda: None if is_sent() else scope.cancel()
             try:
                 await self._answer()
             except BudgetExceeded as error:
@@ -134,14 +125,18 @@ class Exchange:
             self._log_reply(499, error="abandoned" if self._model.cap else "abandoned before it was sent")
         self._output.close()
 
-    def _client_gone(self, scope: anyio.CancelScope) -> None:
-        """Cancel the exchange if its request was not sent yet."""
-        if not (self._model.in_flight or self._model.answered):
-            scope.cancel()
-
     async def _answer(self) -> None:
         session, client_request, wire = self._session, self._request, self._request.wire
-        self._write_request()
+        request_line = {
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "side_call": not wire.is_agent_turn,
+            "model": client_request.model.id,
+            "requested_model": wire.model,
+            "effect": self._name,
+            "stream": wire.stream,
+            "max_output_tokens": wire.cap,
+        }
+        session.transcript.add_request(self._number, self._parts, request_line)
         bound = PartBound(self._parts, session.token_counts_for(client_request.model))
         self._parts = ()
         metered = client_request.model.metered.with_backend(self._model, bound)
@@ -149,20 +144,14 @@ class Exchange:
         session.usage.count_reply(reply, is_agent_turn=wire.is_agent_turn)
         if wire.is_agent_turn:
             session.ctx.note(format_turn(session.usage.turns, reply))
-        if self._forwarded is None:
-            messages = await self._send_reply(reply)
-        else:
-            messages = raw_reply_messages(reply)
-        price = client_request.model.metered.price
-        usage = reply.usage
-        cost = None if usage is None or price is None else str(price.cost_usd(usage))
-        counts = None if usage is None else usage.counts()
+        messages = raw_reply_messages(reply) if self._forwarded else await self._send_reply(reply)
+        usage, price = reply.usage, metered.price
         self._log_reply(
             200,
             messages,
             stop=reply.stop.value,
-            usage=counts,
-            cost_usd=cost,
+            usage=None if usage is None else usage.counts(),
+            cost_usd=None if usage is None or price is None else str(price.cost_usd(usage)),
             model=reply.model,
             request_id=reply.request_id,
         )
@@ -180,7 +169,9 @@ class Exchange:
         else:
             body = json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
             await self._output.respond(200, {"content-type": "application/json", **head}, body)
-        return _reply_messages(wire.protocol, whole)
+        if wire.protocol == "anthropic":
+            return [{"role": "assistant", "content": whole["content"]}]
+        return whole["output"] if wire.protocol == "openai" else [whole["choices"][0]["message"]]
 
     async def _failed(self, error: ModelError) -> None:
         """Report a provider's failure to the client in a way that stops it from retrying."""
@@ -206,19 +197,6 @@ class Exchange:
             await self._output.write(answer.body)
         self._log_reply(answer.status, error=message)
 
-    def _write_request(self) -> None:
-        client_request, wire = self._request, self._request.wire
-        line = {
-            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "side_call": not wire.is_agent_turn,
-            "model": client_request.model.id,
-            "requested_model": wire.model,
-            "effect": self._name,
-            "stream": wire.stream,
-            "max_output_tokens": wire.cap,
-        }
-        self._session.transcript.add_request(self._number, self._parts, line)
-
     def _log_reply(self, status: int, messages: list[Any] | None = None, **line: Any) -> None:  # noqa: ANN401 - JSON
         took_s = round(time.monotonic() - self._began_s, 3)
         known = {name: value for name, value in line.items() if value != ""}
@@ -238,23 +216,16 @@ def _body(client_request: GatewayRequest, parts: Sequence[PromptPart], request: 
     return encode_body(wire.protocol, wire.body, parts, sent)
 
 
-def _reply_messages(protocol: str, whole: Mapping[str, Any]) -> list[Any]:
-    if protocol == "anthropic":
-        return [{"role": "assistant", "content": whole["content"]}]
-    return whole["output"] if protocol == "openai" else [whole["choices"][0]["message"]]
-
-
 def format_turn(number: int, reply: Reply) -> str:
     """Format turn ``number`` (from 1), e.g. "turn 3: Edit /testbed/one.py, Bash git status"."""
     calls = reply.message.tool_calls
     if not calls:
         return f"turn {number}: {one_line(reply.message.text, _MAX_CHARS)}"
-    shown = ", ".join(f"{call.name} {_main_argument(call.arguments)}".rstrip() for call in calls[:_MAX_CALLS])
+    shown = []
+    for call in calls[:_MAX_CALLS]:
+        found = next((call.arguments[name] for name in _MAIN_ARGUMENTS if name in call.arguments), "")
+        words = found if isinstance(found, list) else [found]
+        argument = one_line(" ".join(str(word) for word in words), _MAX_CHARS)
+        shown.append(f"{call.name} {argument}".rstrip())
     more = f", and {len(calls) - _MAX_CALLS} more" if len(calls) > _MAX_CALLS else ""
-    return f"turn {number}: {shown}{more}"
-
-
-def _main_argument(arguments: Mapping[str, Any]) -> str:
-    found = next((arguments[name] for name in _MAIN_ARGUMENTS if name in arguments), "")
-    words = found if isinstance(found, list) else [found]
-    return one_line(" ".join(str(word) for word in words), _MAX_CHARS)
+    return f"turn {number}: {', '.join(shown)}{more}"

@@ -15,6 +15,8 @@ import anyio.lowlevel
 
 from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
+from codetaste.llm.providers.remote import read_body
+from codetaste.llm.providers.sdk_client import MAX_ERROR_BYTES
 from codetaste.llm.wire.codecs import CLIENTS
 from codetaste.llm.wire.common.http import read_json, redact
 from codetaste.llm.wire.common.sse import MAX_REPLY_BYTES
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
 
     from codetaste.gateway.connection import ProviderResponse
+    from codetaste.gateway.request import GatewayRequest
     from codetaste.gateway.response import ResponseStream
     from codetaste.gateway.upstream import Upstream
     from codetaste.llm.messages import Reply, Request
@@ -33,8 +36,6 @@ _CLOSE_TIMEOUT_S = 5.0
 _TRAILING_TIMEOUT_S = 0.25
 """Maximum wait for the end of a body after a complete reply."""
 _MAX_SHOWN_BYTES = 4096
-_MAX_ERROR_BYTES = 1024 * 1024
-"""Limit on an error body, larger than any provider's; the rest is not read."""
 _OK, _REDIRECT = 200, 300
 _EVENT_STREAM, _JSON_BODY = "text/event-stream", "application/json"
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
@@ -47,12 +48,9 @@ class ForwardedCall:
     """One request forwarded to ``upstream``, and its response to ``output``; a failed one may be sent again.
 
     Args:
-        model_id: the model's id in the config.
+        client_request: the client's request.
         upstream: the provider.
         encode: returns the body to be sent for a request.
-        headers: of the client's request, names in lower case.
-        query: of the client's request.
-        streamed: whether the client wants a stream.
         output: the response to the client.
     """
 
@@ -60,18 +58,14 @@ class ForwardedCall:
 
     def __init__(
         self,
-        model_id: str,
+        client_request: GatewayRequest,
         upstream: Upstream,
         encode: Callable[[Request], bytes],
-        *,
-        headers: Mapping[str, str],
-        query: str,
-        streamed: bool,
         output: ResponseStream,
     ) -> None:
-        self.id = model_id
+        self.id, self._streamed = client_request.model.id, client_request.wire.stream
+        self._headers, self._query = client_request.headers, client_request.query
         self._upstream, self._encode, self._output = upstream, encode, output
-        self._headers, self._query, self._streamed = headers, query, streamed
         self.end_delivered = False
         """Whether the client has received the provider's own end of the stream."""
 
@@ -84,7 +78,14 @@ class ForwardedCall:
         timeout_s = self._upstream.timeout_s
         try:
             with anyio.move_on_after(timeout_s):
-                return await self._send(self._encode(request))
+                response = await self._upstream.post(
+                    self._encode(request), headers=self._headers, query=self._query, streamed=self._streamed
+                )
+                try:
+                    return await self._read(response)
+                finally:
+                    with anyio.move_on_after(_CLOSE_TIMEOUT_S, shield=True):
+                        await response.aclose()
             raise ModelUnavailable(f"no complete reply within {timeout_s:g} s")
         except ModelError as error:
             error.args = (redact(self._upstream.api_key, str(error)),)
@@ -99,16 +100,6 @@ class ForwardedCall:
     async def aclose(self) -> None:
         """Do nothing: the connections belong to the upstream."""
 
-    async def _send(self, content: bytes) -> Reply:
-        response = await self._upstream.post(
-            content, headers=self._headers, query=self._query, streamed=self._streamed
-        )
-        try:
-            return await self._read(response)
-        finally:
-            with anyio.move_on_after(_CLOSE_TIMEOUT_S, shield=True):
-                await response.aclose()
-
     async def _read(self, response: ProviderResponse) -> Reply:
         protocol = self._upstream.protocol
         name = response.headers.get(protocol.request_id_header, "")
@@ -118,16 +109,16 @@ class ForwardedCall:
         head |= {protocol.request_id_header: name} if name else {}
         async with aclosing(response.chunks()) as chunks:
             if not _OK <= response.status < _REDIRECT:
-                raise self._provider_error(response, await _read_body(chunks, _MAX_ERROR_BYTES))
+                raise self._provider_error(response, await read_body(chunks, MAX_ERROR_BYTES))
             if not streamed and kind != _JSON_BODY:
-                shown = one_line((await _read_body(chunks, _MAX_SHOWN_BYTES)).decode("utf-8", "replace"))
+                shown = one_line((await read_body(chunks, _MAX_SHOWN_BYTES)).decode("utf-8", "replace"))
                 raise MalformedReply(f"expected a reply, got content of type {kind or 'unknown'}: {shown}")
             tap = UsageTap(protocol.name, streamed=streamed, request_id=name)
             if streamed:
                 await self._stream(chunks, tap, head)
                 tapped = tap.result()
             else:
-                body = await _read_body(chunks, MAX_REPLY_BYTES)
+                body = await read_body(chunks, MAX_REPLY_BYTES)
                 tap.feed(body)
                 tapped = tap.result()
                 if tapped.reply is not None:
@@ -159,14 +150,10 @@ class ForwardedCall:
                 self.end_delivered = True
                 # The end is sent to the client before it is parsed.
                 await anyio.lowlevel.cancel_shielded_checkpoint()
-                await self._forward_trailing(chunks)
+                with suppress(ModelError), anyio.move_on_after(_TRAILING_TIMEOUT_S, shield=True):
+                    async for trailing in chunks:
+                        await self._output.write(trailing)
                 return
-
-    async def _forward_trailing(self, chunks: AsyncGenerator[bytes, None]) -> None:
-        """Forward what follows a complete reply, as a rule only the end of the body."""
-        with suppress(ModelError), anyio.move_on_after(_TRAILING_TIMEOUT_S, shield=True):
-            async for chunk in chunks:
-                await self._output.write(chunk)
 
     def _provider_error(self, response: ProviderResponse, body: bytes) -> ModelError:
         text = body.decode("utf-8", "replace")
@@ -177,14 +164,3 @@ class ForwardedCall:
         kind = response.headers.get("content-type", "application/json")
         setattr(error, PROVIDER_ERROR, (response.status, kind, redact(self._upstream.api_key, text).encode()))
         return error
-
-
-async def _read_body(chunks: AsyncGenerator[bytes, None], most_bytes: int) -> bytes:
-    body = bytearray()
-    async for chunk in chunks:
-        body += chunk
-        if len(body) > most_bytes:
-            if most_bytes == MAX_REPLY_BYTES:
-                raise MalformedReply(f"the reply has more than {MAX_REPLY_BYTES:,} bytes; reading stopped")
-            break
-    return bytes(body[:most_bytes])

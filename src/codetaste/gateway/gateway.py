@@ -69,7 +69,12 @@ class Gateway:
         """
         chosen = [self._model(name, protocol) for name in models]
         others = frozenset(self._models) - set(models)
-        name_call = partial(self._name_call, ctx)
+
+        def name_call() -> str:
+            """Return a name for a call that is unique within the job, over all its attempts."""
+            self._calls[ctx.key, ctx.attempt] += 1
+            return f"{_CALL_PREFIX}attempt-{ctx.attempt}/call-{self._calls[ctx.key, ctx.attempt]}"
+
         await self._settle_unsettled(ctx)
         session = GatewaySession(
             ctx, chosen, others, protocol=protocol, transcript=transcript, name_call=name_call
@@ -105,11 +110,6 @@ class Gateway:
             )
         return model
 
-    def _name_call(self, ctx: JobContext) -> str:
-        """Return a name for a call that is unique within the job, over all its attempts."""
-        self._calls[ctx.key, ctx.attempt] += 1
-        return f"{_CALL_PREFIX}attempt-{ctx.attempt}/call-{self._calls[ctx.key, ctx.attempt]}"
-
     async def _settle_unsettled(self, ctx: JobContext) -> None:
         """Settle unsettled calls of earlier attempts, if the model has a ledger; replies are not replayed."""
         for name in ctx.unsettled_effects():
@@ -117,7 +117,7 @@ class Gateway:
             ids = {note["model"] for note in notes if isinstance(note, dict)}
             for model in self._models.values():
                 if model.id in ids:
-                    await model.metered.settle_unsettled(ctx, name)
+                    await model.metered.recover(ctx, name)
 
 
 @asynccontextmanager

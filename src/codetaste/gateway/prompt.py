@@ -20,7 +20,7 @@ from codetaste.llm.wire.common.request_cost import PER_PICTURE
 from codetaste.llm.wire.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from codetaste.llm.messages import Reply, Request
 
@@ -85,7 +85,14 @@ class PromptPart:
 
 def request_parts(protocol: str, body: Mapping[str, Any]) -> tuple[PromptPart, ...]:
     """Return all parts of a request in ``protocol``, in order; settings come first."""
-    return tuple(_parts(protocol, body))
+    system, messages = PROTOCOLS[protocol].system_key, PROTOCOLS[protocol].messages_key
+    settings = {name: value for name, value in body.items() if name not in _NOT_SETTINGS}
+    return (
+        _part(PartKind.SETTINGS, settings),
+        *(_part(PartKind.TOOL, tool) for tool in _listed(body.get("tools"))),
+        *(_part(PartKind.SYSTEM, block) for block in _listed(body.get(system or ""))),
+        *(_part(PartKind.MESSAGE, each) for each in _listed(body.get(messages))),
+    )
 
 
 def reply_parts(reply: object) -> tuple[PromptPart, ...]:
@@ -133,16 +140,6 @@ def encode_body(
     return b"".join(pieces)
 
 
-def _parts(protocol: str, body: Mapping[str, Any]) -> Iterator[PromptPart]:
-    yield _part(PartKind.SETTINGS, {name: value for name, value in body.items() if name not in _NOT_SETTINGS})
-    for tool in _listed(body.get("tools")):
-        yield _part(PartKind.TOOL, tool)
-    for block in _listed(body.get(PROTOCOLS[protocol].system_key or "")):
-        yield _part(PartKind.SYSTEM, block)
-    for each in _listed(body.get(PROTOCOLS[protocol].messages_key)):
-        yield _part(PartKind.MESSAGE, each)
-
-
 def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
@@ -171,15 +168,12 @@ def _without_markers(value: Any) -> Any:  # noqa: ANN401 - JSON data
         return {
             name: _without_markers(item)
             for name, item in value.items()
-            if not (name == "cache_control" and _is_marker(item))
+            if name != "cache_control"
+            or not isinstance(item, dict)
+            or item.get("type") != "ephemeral"
+            or len(str(item)) > _MAX_MARKER_CHARS
         }
     return [_without_markers(item) for item in value] if isinstance(value, list) else value
-
-
-def _is_marker(value: object) -> bool:
-    return (
-        isinstance(value, dict) and value.get("type") == "ephemeral" and len(str(value)) <= _MAX_MARKER_CHARS
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,8 +105,16 @@ def _connection_class() -> type[_Connection]:
 @asynccontextmanager
 async def open_server(app: GatewayApp, sockets: Sequence[socket.socket]) -> AsyncIterator[None]:
     """Serve ``app`` on ``sockets`` until the end of the block; shutdown takes seconds at most."""
+
+    async def asgi(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 - uvicorn's own types
+        await app(scope, receive, send)
+
+    async def serve() -> None:
+        with anyio.CancelScope(shield=True):
+            await server.serve([*sockets])
+
     config = uvicorn.Config(
-        _as_asgi(app),
+        asgi,
         http=_connection_class(),
         ws="none",
         lifespan="off",
@@ -125,7 +133,7 @@ async def open_server(app: GatewayApp, sockets: Sequence[socket.socket]) -> Asyn
     server = _Server(config)
     error: Exception | None = None
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_serve, server, [*sockets])
+        tasks.start_soon(serve)
         while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
             await anyio.sleep(0.005)
         try:
@@ -138,47 +146,37 @@ async def open_server(app: GatewayApp, sockets: Sequence[socket.socket]) -> Asyn
         raise error
 
 
-async def _serve(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
-    with anyio.CancelScope(shield=True):
-        await server.serve(sockets)
-
-
-def _as_asgi(app: GatewayApp) -> Any:  # noqa: ANN401 - uvicorn's own type
-    async def asgi(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401
-        await app(scope, receive, send)
-
-    return asgi
-
-
 def unix_socket(path: Path) -> socket.socket:
     """Listen at ``path``; any user who can enter the folder may connect, as each request needs a token."""
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
     try:
         # Via the folder's descriptor, as the whole path may exceed the length limit of a socket's name.
-        listener.bind(f"/proc/self/fd/{folder}/{path.name}")
-        path.chmod(0o666)
-        listener.listen(_BACKLOG)
-    except BaseException:
-        listener.close()
-        raise
+        with _listening(socket.AF_UNIX) as listener:
+            listener.bind(f"/proc/self/fd/{folder}/{path.name}")
+            path.chmod(0o666)
     finally:
         os.close(folder)
-    listener.setblocking(False)  # noqa: FBT003 - its only argument
     return listener
 
 
 def loopback_socket() -> socket.socket:
     """Listen at a free port of the loopback."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
+    with _listening(socket.AF_INET) as listener:
         listener.bind(("127.0.0.1", 0))
+    return listener
+
+
+@contextmanager
+def _listening(family: socket.AddressFamily) -> Iterator[socket.socket]:
+    """Yield a socket to bind, which listens after the block; it is closed if that fails."""
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        yield listener
         listener.listen(_BACKLOG)
     except BaseException:
         listener.close()
         raise
     listener.setblocking(False)  # noqa: FBT003 - its only argument
-    return listener
 
 
 @contextmanager

@@ -113,18 +113,27 @@ class GatewaySession:
 
     def open(self, tasks: TaskGroup) -> None:
         """Start writing the transcript in ``tasks``; exchanges run there too."""
+
+        async def write() -> None:
+            with anyio.CancelScope(shield=True):
+                try:
+                    await self.transcript.run()
+                except Exception as error:  # noqa: BLE001 - raised by Gateway.admit
+                    self.fail(error)
+
         self._tasks = tasks
-        tasks.start_soon(self._write)
+        tasks.start_soon(write)
 
     def start(self, run: Callable[[], Awaitable[None]], body_bytes: int) -> None:
         """Run an exchange that has a permit and ``body_bytes`` reserved bytes, and release both."""
-        self._tasks.start_soon(self._run, run, body_bytes)
 
-    async def _run(self, run: Callable[[], Awaitable[None]], body_bytes: int) -> None:
-        try:
-            await run()
-        finally:
-            self.release(body_bytes)
+        async def run_and_release() -> None:
+            try:
+                await run()
+            finally:
+                self.release(body_bytes)
+
+        self._tasks.start_soon(run_and_release)
 
     async def acquire(self) -> None:
         """Wait for a permit to process a request; ``release`` returns it."""
@@ -182,13 +191,6 @@ class GatewaySession:
         finally:
             for scope in self._tracked:
                 scope.cancel()
-
-    async def _write(self) -> None:
-        with anyio.CancelScope(shield=True):
-            try:
-                await self.transcript.run()
-            except Exception as error:  # noqa: BLE001 - raised by Gateway.admit
-                self.fail(error)
 
 
 @dataclass(slots=True)

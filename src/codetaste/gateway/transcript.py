@@ -139,12 +139,8 @@ class Transcript:
         best: _SentParts | None = None
         common = -1
         for earlier in reversed(self._sent):
-            same = sum(
-                1
-                for _ in itertools.takewhile(
-                    lambda pair: pair[0] == pair[1], zip(earlier.messages, sent.messages, strict=False)
-                )
-            )
+            pairs = zip(earlier.messages, sent.messages, strict=False)
+            same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
             if same > common:
                 best, common = earlier, same
             if same and same == len(earlier.messages):
@@ -228,15 +224,14 @@ class _StoredParts:
 
     def _value(self, line: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON data
         try:
-            value = json.loads(self._load(line["stored"])) if "stored" in line else line.get("value")
+            value = line.get("value")
+            if "stored" in line:
+                if _DIGEST.fullmatch(line["stored"]) is None:  # it becomes a path
+                    return None
+                value = json.loads(self._blobs.read(line["stored"]))
             return value_from_json(value)
         except (JournalError, KeyError, RecursionError, TypeError, ValueError):
             return None
-
-    def _load(self, digest: str) -> str:
-        if _DIGEST.fullmatch(digest) is None:  # it becomes a path
-            raise ValueError(f"not a digest: {digest}")
-        return self._blobs.read(digest)
 
 
 def read_transcript(path: Path, blobs: Blobs) -> list[TranscriptEntry]:

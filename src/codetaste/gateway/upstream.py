@@ -62,37 +62,28 @@ class Upstream:
         Raises:
             ModelUnavailable: there is none; ``unbilled`` if the request was certainly never sent.
         """
-        url, host = self.url(query)
+        beta = f"?{_BETA}" if self.protocol.name == "anthropic" and _BETA in query.split("&") else ""
+        if beta not in self._urls:
+            self._urls[beta] = _parsed(f"{self._address}{self.protocol.path}{beta}")
+        url, host = self._urls[beta]
         if self._connections is None:
             from codetaste.gateway.connection import ProviderConnections  # noqa: PLC0415 - heavy
 
             self._connections = ProviderConnections(trust_store() if url.scheme == b"https" else None)
-        encoded = [(name.encode(), text.encode()) for name, text in self.headers(headers).items()]
-        return await self._connections.post(
-            url, [(b"host", host), *encoded], content, self.timeouts_s(streamed=streamed)
-        )
 
-    def url(self, query: str) -> tuple[URL, bytes]:
-        """Return the URL for a client request with the query ``query``, and the value of the host header."""
-        beta = f"?{_BETA}" if self.protocol.name == "anthropic" and _BETA in query.split("&") else ""
-        if beta not in self._urls:
-            self._urls[beta] = _parsed(f"{self._address}{self.protocol.path}{beta}")
-        return self._urls[beta]
-
-    def headers(self, received: Mapping[str, str]) -> dict[str, str]:
-        """Return the headers of a request, given those of the client (names in lower case)."""
         forwarded = {
-            name: value for name, value in received.items() if name in _FORWARDED_HEADERS and value.isascii()
+            name: value for name, value in headers.items() if name in _FORWARDED_HEADERS and value.isascii()
         }
         own = {"content-type": "application/json", "accept-encoding": "identity"}
         default = {**_DEFAULT_HEADERS, **self.protocol.default_headers}
-        return {**default, **forwarded, **own, **CLIENTS[self.protocol.name].key_headers(self.api_key)}
+        sent = {**default, **forwarded, **own, **CLIENTS[self.protocol.name].key_headers(self.api_key)}
+        encoded = [(name.encode(), text.encode()) for name, text in sent.items()]
 
-    def timeouts_s(self, *, streamed: bool) -> dict[str, float]:
-        """Return the timeouts of one request in seconds; without a stream, read and write may take it all."""
+        # Without a stream, read and write may take all the time.
         read_s = min(self.timeout_s, self._read_timeout_s) if streamed else self.timeout_s
         connect_s = min(self.timeout_s, CONNECT_TIMEOUT_S)
-        return {"connect": connect_s, "read": read_s, "write": read_s, "pool": read_s}
+        timeouts_s = {"connect": connect_s, "read": read_s, "write": read_s, "pool": read_s}
+        return await self._connections.post(url, [(b"host", host), *encoded], content, timeouts_s)
 
     async def aclose(self) -> None:
         """Close all connections."""

@@ -12,12 +12,11 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import tomli
 from pydantic import ValidationError
 
 from codetaste.benchmark.layout import AGENT_CONFIG_FILE
 from codetaste.core.paths import resource_dir
-from codetaste.core.section import validation_messages
+from codetaste.core.section import read_toml, validation_messages
 from codetaste.core.text import did_you_mean
 from codetaste.errors import ConfigError
 from codetaste.harness.manifest import NAME_PATTERN, VERSION_PATTERN, AgentManifest
@@ -133,12 +132,7 @@ def read_adapter(folder: Path) -> Adapter:
 
 
 def _read_manifest(path: Path) -> AgentManifest:
-    try:
-        raw = tomli.loads(path.read_text("utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from None
-    except (tomli.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+    raw = read_toml(path)
     try:
         return AgentManifest.model_validate(raw)
     except ValidationError as error:

@@ -129,13 +129,9 @@ def block_from_json(data: Mapping[str, Any]) -> Block:
         case "text":
             return TextBlock(value_from_json(data["text"]))
         case "call":
-            arguments = value_from_json(data["arguments"])
-            return ToolCall(
-                value_from_json(data["id"]),
-                value_from_json(data["name"]),
-                arguments,
-                value_from_json(data.get("fault")),
-            )
+            call_id, name = value_from_json(data["id"]), value_from_json(data["name"])
+            arguments, fault = value_from_json(data["arguments"]), value_from_json(data.get("fault"))
+            return ToolCall(call_id, name, arguments, fault)
         case "result":
             content = value_from_json(data["content"])
             return ToolResult(value_from_json(data["call"]), content, is_error=data.get("error", False))
@@ -145,30 +141,22 @@ def block_from_json(data: Mapping[str, Any]) -> Block:
 
 def message_to_json(message: Message) -> dict[str, Any]:
     """Return a message as JSON, with the provider's raw blocks."""
-    written: dict[str, Any] = {
-        "role": message.role,
-        "content": [block_to_json(block) for block in message.content],
-    }
-    return _with_raw(written, message.raw)
+    content = [block_to_json(block) for block in message.content]
+    return _with_raw({"role": message.role, "content": content}, message.raw)
 
 
 def message_from_json(data: Mapping[str, Any]) -> Message:
     """Return the message that ``message_to_json`` wrote."""
-    content = tuple(block_from_json(block) for block in data["content"])
-    return Message(data["role"], content, _raw_from(data))
+    content, raw = tuple(block_from_json(block) for block in data["content"]), data.get("raw")
+    if raw is not None:
+        raw = ProviderBlocks(raw["protocol"], tuple(value_from_json(raw["blocks"])))
+    return Message(data["role"], content, raw)
 
 
 def _with_raw(written: dict[str, Any], raw: ProviderBlocks | None) -> dict[str, Any]:
-    return (
-        written
-        if raw is None
-        else {**written, "raw": {"protocol": raw.protocol, "blocks": value_to_json(raw.blocks)}}
-    )
-
-
-def _raw_from(data: Mapping[str, Any]) -> ProviderBlocks | None:
-    raw = data.get("raw")
-    return None if raw is None else ProviderBlocks(raw["protocol"], tuple(value_from_json(raw["blocks"])))
+    if raw is None:
+        return written
+    return {**written, "raw": {"protocol": raw.protocol, "blocks": value_to_json(raw.blocks)}}
 
 
 def tool_to_json(tool: ToolSpec) -> dict[str, Any]:

@@ -140,22 +140,14 @@ class ModelConfig(Section):
         return copied
 
     @model_validator(mode="after")
-    def _check_chat_options(self) -> Self:
+    def _check_combinations(self) -> Self:
         caps, cap = () if self.protocol is None else self.protocol.cap_names, self.options.get("output_cap")
         if len(caps) > 1 and cap is not None and cap not in caps:
             raise ValueError(f"options.output_cap must be one of {', '.join(caps)}")
         if not hasattr(self.options.get("stream_options", {}), "items"):
             raise ValueError("options.stream_options must be a table")
-        return self
-
-    @model_validator(mode="after")
-    def _check_one_price(self) -> Self:
         if self.price is not None and self.price_as is not None:
             raise ValueError("price and price_as exclude each other")
-        return self
-
-    @model_validator(mode="after")
-    def _check_cassette(self) -> Self:
         if self.provider == "replay" and self.cassette is None:
             raise ValueError('provider "replay" needs a cassette')
         if self.provider == "replay" and self.mode != "replay":

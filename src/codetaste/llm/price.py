@@ -121,11 +121,8 @@ class Price(Rates):
     def _highest_prices(self, prompt: int) -> tuple[Decimal, Decimal]:
         """Return the highest input and output price of a token, for any prompt up to this length."""
         reached = list(self._rates_up_to(prompt))
-        return max(map(_highest_input, reached)), max(rates.output for rates in reached)
-
-
-def _highest_input(rates: Rates) -> Decimal:
-    return max(rates.input, rates.cache_read, rates.cache_write)
+        inputs = (max(rates.input, rates.cache_read, rates.cache_write) for rates in reached)
+        return max(inputs), max(rates.output for rates in reached)
 
 
 def cache_write_factor(options: object) -> Decimal:

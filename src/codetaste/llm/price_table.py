@@ -13,15 +13,16 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from codetaste.llm.price import STANDARD_OPTIONS, Price, cache_ttls, cache_write_factor
 from codetaste.llm.wire.common.request_cost import separately_billed_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from datetime import date
 
     from genai_prices.types import ModelInfo, ModelPrice, Provider
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
 
     from codetaste.llm.config import ModelConfig
 
-
-VERSION = version("genai-prices")
-
-_TABLE = f"genai-prices {VERSION}"
 
 _DATED = re.compile(r"(.+)[-@](?:\d{8}|\d{4}-\d\d-\d\d)")
 
@@ -70,37 +67,38 @@ def look_up_price(config: ModelConfig) -> PriceEntry:
     Raises:
         UnknownPrice: the table has no price that certainly applies to this model with these options.
     """
-    if odd := nonstandard_options(config.options):
+    odd = sorted(
+        name
+        for name, value in config.options.items()
+        if name not in _NEUTRAL_OPTIONS
+        and not (isinstance(value, str) and value in STANDARD_OPTIONS.get(name, ()))
+    )
+    if odd:
         raise UnknownPrice(f"options.{odd[0]} may change it, and the price table has standard prices only")
     if config.price_as is not None:
         seller, _, model = config.price_as.partition("/")
         sellers = [each for each in _known_sellers() if each.id == seller]
         if not sellers:
             suggestion = _suggest_name(seller, {each.id for each in _known_sellers()})
-            raise UnknownPrice(f"{_TABLE} knows no {seller!r}{suggestion}")
+            raise UnknownPrice(f"{_table_name()} knows no {seller!r}{suggestion}")
     else:
         address, model = config.address, config.model
         sellers = list(_sellers_at(address))
         if not sellers:
             host = urlsplit(address).hostname
-            raise UnknownPrice(f"{_TABLE} does not know the prices at {host}{_suggest_maker(config)}")
+            raise UnknownPrice(f"{_table_name()} does not know the prices at {host}{_suggest_maker(config)}")
     found, seller = _find(sellers, model)
     if found is None:
-        raise UnknownPrice(f"{_TABLE} has no {model!r} of {seller}{_suggest_entry(sellers, model)}")
+        raise UnknownPrice(f"{_table_name()} has no {model!r} of {seller}{_suggest_entry(sellers, model)}")
     factor = cache_write_factor(config.options) if config.provider == "anthropic" else Decimal(1)
     hour = any(ttl != "5m" for ttl in cache_ttls(config.options))
     price = _price(found, seller, factor, hour=hour, today=datetime.now(UTC).date())
-    return PriceEntry(price, f"{_TABLE} {seller}/{found.id}")
+    return PriceEntry(price, f"{_table_name()} {seller}/{found.id}")
 
 
-def nonstandard_options(options: Mapping[str, Any]) -> list[str]:
-    """Return the names of options that may change the price of a token."""
-    return sorted(
-        name
-        for name, value in options.items()
-        if name not in _NEUTRAL_OPTIONS
-        and not (isinstance(value, str) and value in STANDARD_OPTIONS.get(name, ()))
-    )
+@cache
+def _table_name() -> str:
+    return f"genai-prices {version('genai-prices')}"
 
 
 def _known_sellers() -> list[Provider]:
@@ -122,28 +120,21 @@ def _sellers_at(address: str) -> Iterator[Provider]:
 
 
 def _find(sellers: list[Provider], model: str) -> tuple[ModelInfo | None, str]:
-    """Return the entry that certainly is ``model`` and its seller's id; exact names before snapshots."""
-    for matches in (_named, _snapshot):
+    """Return the entry that certainly is ``model`` and its seller's id; exact names before snapshots.
+
+    A dated snapshot of an entry's model is certain if the entry's own rule matches it too.
+    """
+    name = model.lower()
+    dated = _DATED.fullmatch(name)
+    for wanted in (name, dated[1]) if dated else (name,):
         for seller in sellers:
             for entry in seller.models:
-                if matches(entry, model.lower()):
+                if wanted in _names(entry) and (wanted == name or entry.is_match(name)):
                     return entry, seller.id
     return None, " or ".join(seller.id for seller in sellers)
 
 
-def _named(entry: ModelInfo, name: str) -> bool:
-    """Whether ``name`` is the entry's id or one of its literal aliases."""
-    return name in _names(entry)
-
-
-def _snapshot(entry: ModelInfo, name: str) -> bool:
-    """Whether ``name`` is a dated snapshot of the entry's model that the entry's own rule matches."""
-    dated = _DATED.fullmatch(name)
-    return dated is not None and dated[1] in _names(entry) and entry.is_match(name)
-
-
 def _names(entry: ModelInfo) -> set[str]:
-    """Return the literal names of an entry."""
     return {entry.id.lower(), *_literal_names(entry.match)}
 
 
@@ -163,9 +154,8 @@ def _literal_names(clause: object) -> Iterator[str]:
 def _suggest_maker(config: ModelConfig) -> str:
     """Suggest the entry of the model's own maker, for a model that is reached through another provider."""
     maker, _, name = config.model.rpartition("/")
-    makers = [
-        each for each in _known_sellers() if each.id == (maker or config.provider.removesuffix("-chat"))
-    ]
+    maker = maker or config.provider.removesuffix("-chat")
+    makers = [each for each in _known_sellers() if each.id == maker]
     found, seller = _find(makers, name)
     return f' (price_as = "{seller}/{found.id}" takes the price of {seller} itself)' if found else ""
 
@@ -191,8 +181,15 @@ def _price(entry: ModelInfo, seller: str, factor: Decimal, *, hour: bool, today:
     Raises:
         UnknownPrice: the model is not paid by tokens alone, or the price is not the seller's own.
     """
-    tables = [_token_prices(table) for table in _applicable(entry, today)]
-    name = f"{_TABLE} {seller}/{entry.id}"
+    tables: list[dict[str, Decimal | Tiered]] = [
+        {
+            kind: price
+            for kind, price in vars(table).items()
+            if price is not None and not kind.startswith("_") and not _NEVER_USED.fullmatch(kind)
+        }
+        for table in _applicable(entry, today)
+    ]
+    name = f"{_table_name()} {seller}/{entry.id}"
     if not all("input_mtok" in prices and "output_mtok" in prices for prices in tables):
         raise UnknownPrice(f"{name} has no price for tokens")
     extra = sorted({kind for prices in tables for kind in prices if not _KINDS.fullmatch(kind)})
@@ -200,17 +197,9 @@ def _price(entry: ModelInfo, seller: str, factor: Decimal, *, hour: bool, today:
         raise UnknownPrice(f"{name} is not paid by tokens alone")
     if entry.price_comments and _OTHER_SELLER.search(entry.price_comments):
         raise UnknownPrice(f"{name} has a price that was taken from another seller")
-    borders = {
-        tier.start
-        for prices in tables
-        for price in prices.values()
-        if not isinstance(price, Decimal)
-        for tier in price.tiers
-    }
-    above = [
-        {"tokens": start, **_highest_rates(tables, start + 1, factor, hour=hour)}
-        for start in sorted(borders - {0})
-    ]
+    tiered = [price for prices in tables for price in prices.values() if not isinstance(price, Decimal)]
+    borders = sorted({tier.start for price in tiered for tier in price.tiers} - {0})
+    above = [{"tokens": start, **_highest_rates(tables, start + 1, factor, hour=hour)} for start in borders]
     return Price.model_validate({**_highest_rates(tables, 1, factor, hour=hour), "above": above})
 
 
@@ -227,15 +216,6 @@ def _applicable(entry: ModelInfo, today: date) -> Iterator[ModelPrice]:
         # The start date may begin later in the provider's time zone.
         if when is None or (isinstance(when, StartDateConstraint) and when.start_date < today):
             return
-
-
-def _token_prices(table: ModelPrice) -> dict[str, Decimal | Tiered]:
-    """Return the prices of a table that may apply to a call."""
-    return {
-        kind: price
-        for kind, price in vars(table).items()
-        if price is not None and not kind.startswith("_") and not _NEVER_USED.fullmatch(kind)
-    }
 
 
 def _highest_rates(
@@ -286,10 +266,8 @@ def price_entry(config: ModelConfig) -> PriceEntry:
     if config.price is not None:
         return PriceEntry(config.price, "config")
     if config.price_as is None and config.protocol is None:
-        return PriceEntry(
-            None, f"the config names none, and no table has one for provider {config.provider!r}"
-        )
-
+        reason = f"the config names none, and no table has one for provider {config.provider!r}"
+        return PriceEntry(None, reason)
     try:
         return look_up_price(config)
     except UnknownPrice as why:

@@ -120,16 +120,19 @@ def collapse_equal(tables: Sequence[Table]) -> list[Table]:
 
     The exact numbers may differ in digits that are not shown, because sums are made in another order.
     """
-    if len(tables) > 1 and all(_formatted(table) == _formatted(tables[0]) for table in tables):
+    texts = [
+        [
+            (
+                row.section,
+                [format_cell(cell, each) for cell, each in zip(row.cells, table.columns, strict=True)],
+            )
+            for row in table.rows
+        ]
+        for table in tables
+    ]
+    if len(tables) > 1 and all(text == texts[0] for text in texts):
         return [replace(tables[0], aggregation=_EQUAL)]
     return list(tables)
-
-
-def _formatted(table: Table) -> list[tuple[object, ...]]:
-    return [
-        (row.section, *(format_cell(cell, each) for cell, each in zip(row.cells, table.columns, strict=True)))
-        for row in table.rows
-    ]
 
 
 def interval_legend(rows: tuple[Row, ...]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from codetaste.core.section import Section
 from codetaste.core.units import Bytes, Seconds
@@ -17,7 +17,7 @@ class RulesConfig(Section):
     opengrep: Path | None = None
     """The program, relative to the config file; otherwise OPENGREP_BIN, then PATH, then the one that was
     installed with codetaste."""
-    scan_limit: Seconds = 900.0
+    scan_timeout: Seconds = Field(default=900.0, validation_alias=AliasChoices("scan_timeout", "scan_limit"))
     """Wall time of one scan of one tree; a scan that takes longer is bisected to find what hangs."""
     processes: int = Field(default=2, ge=1, le=1024)
     """Number of concurrent engine processes."""

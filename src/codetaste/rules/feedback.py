@@ -47,7 +47,10 @@ def _text(tree: Path, witness: Witness) -> str:
 
 def render_candidate_result(result: CandidateResult) -> str:
     """Return a short text for the model about one candidate."""
-    base, refactored = _count(result.base_count), _count(result.golden_count)
+    base, refactored = (
+        "not counted" if count is None else format_match_count(count)
+        for count in (result.base_count, result.golden_count)
+    )
     counts = f"{base} in the base code, {refactored} in the refactored code"
     if result.accepted:
         return f"{result.rule_id}: registered ({counts})"
@@ -60,7 +63,3 @@ def render_candidate_result(result: CandidateResult) -> str:
         text += f"\n  exempt for example {path}, lines {witness.start_line} to {witness.end_line}"
         text += "".join(f"\n    | {line}" for line in witness.text.split("\n") if witness.text)
     return text
-
-
-def _count(count: int | None) -> str:
-    return "not counted" if count is None else format_match_count(count)

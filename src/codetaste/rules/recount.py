@@ -77,15 +77,12 @@ async def recount_rules(
         _compare(name, rule, alias.id, base, golden) for (name, rule), alias in zip(named, rules, strict=True)
     )
     own_ids = {alias.id: rule.id for (_, rule), alias in zip(named, rules, strict=True)}
-    problems = [(side, p) for side, scan in (("base", base), ("golden", golden)) for p in scan.problems]
-    return RecountReport(
-        rule_count=len(rules),
-        mismatches=tuple(entry for entry in found if entry),
-        problems=tuple(
-            (side, replace(problem, rule_id=own_ids.get(problem.rule_id, problem.rule_id)))
-            for side, problem in problems
-        ),
+    problems = (
+        (side, replace(problem, rule_id=own_ids.get(problem.rule_id, problem.rule_id)))
+        for side, scan in (("base", base), ("golden", golden))
+        for problem in scan.problems
     )
+    return RecountReport(len(rules), tuple(entry for entry in found if entry), tuple(problems))
 
 
 def _compare(name: str, rule: Rule, alias: str, base: ScanResult, golden: ScanResult) -> CountMismatch | None:

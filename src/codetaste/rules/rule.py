@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import RuleError
-from codetaste.rules import yaml_reader as yaml_text
+from codetaste.rules import yaml_reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -85,14 +85,7 @@ def parse_rules(text: str | bytes, *, source: str) -> tuple[Rule, ...]:
     Raises:
         RuleError: the file is invalid; the message has one line per fault, ``line`` is that of the first.
     """
-    try:
-        found = _read_items(_listed_in_file(yaml_text.compose(yaml_text.decode(text))))
-    except RuleError as error:
-        raise RuleError(f"{source}:{error.line}: {error}", line=error.line, rule_id=error.rule_id) from None
-    if found.errors:
-        lines = (f"{source}:{e.line}: {f'rule {e.rule_id}: ' if e.rule_id else ''}{e}" for e in found.errors)
-        raise RuleError("\n".join(lines), line=found.errors[0].line, rule_id=found.errors[0].rule_id)
-    return found.rules
+    return _parse_file(text, source, may_be_empty=False)
 
 
 def read_rules(content: bytes, *, source: str) -> tuple[Rule, ...]:
@@ -103,18 +96,21 @@ def read_rules(content: bytes, *, source: str) -> tuple[Rule, ...]:
     Raises:
         RuleError: as ``parse_rules``.
     """
-    return () if not content.strip() or _lists_none(content) else parse_rules(content, source=source)
+    return _parse_file(content, source, may_be_empty=True) if content.strip() else ()
 
 
-def _lists_none(content: bytes) -> bool:
-    if len(content) > yaml_text.MAX_KEY_CHARS:
-        return False
+def _parse_file(text: str | bytes, source: str, *, may_be_empty: bool) -> tuple[Rule, ...]:
     try:
-        root = yaml_text.compose(yaml_text.decode(content))
-    except RuleError:
-        return False  # parse_rules reports the error
-    listed = dict(yaml_text.pairs(root)).get("rules") if yaml_text.is_mapping(root) else None
-    return listed is not None and yaml_text.is_sequence(listed) and not listed.value
+        listed = _listed_in_file(yaml_reader.compose(yaml_reader.decode(text)))
+    except RuleError as error:
+        raise RuleError(f"{source}:{error.line}: {error}", line=error.line, rule_id=error.rule_id) from None
+    if may_be_empty and not listed.value:
+        return ()
+    found = _read_items(listed)
+    if found.errors:
+        lines = (f"{source}:{e.line}: {f'rule {e.rule_id}: ' if e.rule_id else ''}{e}" for e in found.errors)
+        raise RuleError("\n".join(lines), line=found.errors[0].line, rule_id=found.errors[0].rule_id)
+    return found.rules
 
 
 def read_candidates(text: str | bytes, *, max_bytes: int = MAX_CANDIDATE_BYTES) -> Candidates:
@@ -123,23 +119,23 @@ def read_candidates(text: str | bytes, *, max_bytes: int = MAX_CANDIDATE_BYTES) 
     A bad rule does not affect the others. No text raises; faults are in ``errors``.
     """
     try:
-        decoded = yaml_text.decode(text, max_bytes=max_bytes)
+        decoded = yaml_reader.decode(text, max_bytes=max_bytes)
     except RuleError as error:
         return Candidates((), (error,))
     try:
-        return _read_items(_listed(yaml_text.compose(decoded)))
+        return _read_items(_listed(yaml_reader.compose(decoded)))
     except RuleError as error:
         return _read_items_separately(decoded) or Candidates((), (error,))
 
 
 def _listed_in_file(root: Node) -> Node:
-    if not yaml_text.is_mapping(root):
+    if not yaml_reader.is_mapping(root):
         raise RuleError("a rule file is a mapping with the key 'rules'", line=1)
-    listed = dict(yaml_text.pairs(root)).get("rules")
+    listed = dict(yaml_reader.pairs(root)).get("rules")
     if listed is None:
         raise RuleError("the key 'rules' is missing", line=1)
-    if not yaml_text.is_sequence(listed):
-        raise RuleError("'rules' must be a list", line=yaml_text.line_of(listed))
+    if not yaml_reader.is_sequence(listed):
+        raise RuleError("'rules' must be a list", line=yaml_reader.line_of(listed))
     return listed
 
 
@@ -147,16 +143,16 @@ def _listed(root: Node) -> Node:
     """Return the node (or list of nodes) of the rules, for any of the three accepted shapes of the text."""
     if root is None:
         raise RuleError("there are no rules in this text")
-    if yaml_text.is_mapping(root):
-        keys = dict(yaml_text.pairs(root))
+    if yaml_reader.is_mapping(root):
+        keys = dict(yaml_reader.pairs(root))
         if "rules" in keys:
             root = keys["rules"]
         elif "id" in keys:
             return [root]
         else:
             raise RuleError("expected a list of rules, or a mapping with the key 'rules'", line=1)
-    if not yaml_text.is_sequence(root):
-        raise RuleError("expected a list of rules", line=yaml_text.line_of(root))
+    if not yaml_reader.is_sequence(root):
+        raise RuleError("expected a list of rules", line=yaml_reader.line_of(root))
     return root
 
 
@@ -166,7 +162,7 @@ def _read_items(listed: Node) -> Candidates:
         return Candidates((), (RuleError("the list of rules is empty", line=0),))
     if len(nodes) > MAX_RULES:
         return Candidates((), (RuleError(f"{len(nodes):,} rules; at most {MAX_RULES:,} are read"),))
-    reader = yaml_text.NodeReader()
+    reader = yaml_reader.NodeReader()
     rules: dict[str, Rule] = {}
     errors: list[RuleError] = []
     for node in nodes:
@@ -184,9 +180,9 @@ def _add(rule: Rule, rules: dict[str, Rule]) -> None:
     rules[rule.id] = rule
 
 
-def _read_rule(node: Node, reader: yaml_text.NodeReader) -> Rule:
-    line = yaml_text.line_of(node)
-    if not yaml_text.is_mapping(node):
+def _read_rule(node: Node, reader: yaml_reader.NodeReader) -> Rule:
+    line = yaml_reader.line_of(node)
+    if not yaml_reader.is_mapping(node):
         raise RuleError("a rule must be a mapping", line=line)
     try:
         return make_rule(reader.to_plain(node), line=line)
@@ -208,7 +204,7 @@ def _read_items_separately(text: str) -> Candidates | None:
     errors: list[RuleError] = []
     for piece in pieces:
         try:
-            found = _read_items(_listed(yaml_text.compose(piece)))
+            found = _read_items(_listed(yaml_reader.compose(piece)))
         except RuleError as error:
             errors.append(error)
             continue

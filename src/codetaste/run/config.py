@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 
 from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.benchmark.layout import GOLDEN, NULL
-from codetaste.core.section import Section, validation_messages
+from codetaste.core.section import Section, read_toml, validation_messages
 from codetaste.core.text import did_you_mean, quoted
 from codetaste.core.units import Seconds, Usd
 from codetaste.errors import ConfigError
@@ -82,18 +82,12 @@ def read_config(path: Path, settings: Sequence[str] = ()) -> Config:
     Raises:
         ConfigError: one line for each problem, with file, key, and the closest valid name.
     """
-    import tomli  # noqa: PLC0415 - only here
-
     try:
-        raw = tomli.loads(path.read_text("utf-8-sig"), parse_float=Decimal)
+        raw = read_toml(path, Decimal)
     except FileNotFoundError:
         folder = path.parent if path.parent.is_dir() else Path()
         near = did_you_mean(path.name, [each.name for each in folder.glob("*.toml")])
         raise ConfigError(f"{path}: no such file{near}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from None
-    except (tomli.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}") from None
     for setting in settings:
         _override(raw, setting)
     try:

@@ -56,7 +56,7 @@ async def open_scanner(
     """
     engine = await find_rule_engine(config.opengrep)
     processes = anyio.CapacityLimiter(config.processes)
-    grep = OpenGrep(engine, limits=RuleEngineLimits(wall_s=config.scan_limit), processes=processes)
+    grep = OpenGrep(engine, limits=RuleEngineLimits(wall_s=config.scan_timeout), processes=processes)
     if config.cache == "off" or not (name := engine_cache_name(engine)):
         return FullScanner(grep, ignore), engine
     if config.cache is not None:

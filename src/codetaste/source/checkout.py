@@ -11,7 +11,7 @@ from anyio import from_thread, to_thread
 
 from codetaste.source.archive import unpack_archive
 from codetaste.source.origin import URL_PATTERN, GitOrigin, Origin, SdistOrigin
-from codetaste.source.repository import Repository, fetch_commits, open_repository, validate_commit_hash
+from codetaste.source.repository import fetch_commits, open_repository, validate_commit_hash
 from codetaste.source.sdist import fetch_sdist
 from codetaste.source.tree.opaque_names import opaque_name
 from codetaste.source.tree.store import Tree, cached_tree
@@ -57,19 +57,16 @@ async def _commit_tree(origin: GitOrigin, commit: str, cache: Path) -> Tree:
     validate_commit_hash(commit)
 
     async def fill(into: Path) -> None:
-        repository = await _repository(origin, cache)
+        location = origin.location
+        if location.lower().startswith("file://"):
+            repository = await open_repository(Path(unquote(urlsplit(location).path)))
+        elif URL_PATTERN.match(location):
+            repository = await fetch_commits(location, (origin.base, origin.golden), cache)
+        else:
+            repository = await open_repository(Path(location))
         await repository.export(commit, into)
 
     return await _stored(cache, f"git-{commit}", fill)
-
-
-async def _repository(origin: GitOrigin, cache: Path) -> Repository:
-    location = origin.location
-    if location.lower().startswith("file://"):
-        return await open_repository(Path(unquote(urlsplit(location).path)))
-    if URL_PATTERN.match(location):
-        return await fetch_commits(location, (origin.base, origin.golden), cache)
-    return await open_repository(Path(location))
 
 
 async def _sdist_tree(package: str, version: str, sha256: str, cache: Path) -> Tree:

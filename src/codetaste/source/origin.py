@@ -74,18 +74,11 @@ def parse_origin(
             )
         return SdistOrigin(parsed[1], parsed[2], parsed[3], base, golden)
     if not text:
-        return GitOrigin(_default_location(owner, repo, repos), base, golden)
+        clones = [repos / owner / name for name in (repo, f"{repo}.git")] if repos else []
+        location = next((str(clone) for clone in clones if clone.is_dir()), f"{FORGE}/{owner}/{repo}")
+        return GitOrigin(location, base, golden)
     if text.startswith("-") or "::" in text or "\0" in text:
         raise SourceError(f"origin {text!r}: expected a URL, a path, or sdist:PACKAGE/BASE/GOLDEN")
     if URL_PATTERN.match(text) or folder is None:
         return GitOrigin(text, base, golden)
     return GitOrigin(str(folder / Path(text).expanduser()), base, golden)
-
-
-def _default_location(owner: str, repo: str, repos: Path | None) -> str:
-    if repos is not None:
-        for name in (repo, f"{repo}.git"):
-            clone = repos / owner / name
-            if clone.is_dir():
-                return str(clone)
-    return f"{FORGE}/{owner}/{repo}"

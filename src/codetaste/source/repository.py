@@ -148,7 +148,7 @@ async def _is_fetched(repository: Repository, commit: str) -> bool:
     if not await to_thread.run_sync(repository.git_dir.is_dir):
         return False
     ref = await run_git(
-        "rev-parse", "--verify", "--quiet", f"refs/kept/{commit}^{{tree}}", git_dir=repository.git_dir
+        "rev-parse", "--verify", "--quiet", f"refs/fetched/{commit}^{{tree}}", git_dir=repository.git_dir
     )
     return ref.ok
 
@@ -162,7 +162,7 @@ async def _fetch(url: str, commits: Sequence[str], repository: Repository, timeo
     if not made.ok:
         raise SourceError(f"cannot make a repository in the cache: {_reason(made.stderr)}")
     options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
-    wanted = [f"+{commit}:refs/kept/{commit}" for commit in commits]
+    wanted = [f"+{commit}:refs/fetched/{commit}" for commit in commits]
 
     async def fetch(*args: str) -> GitResult:
         return await run_git(
@@ -180,7 +180,7 @@ async def _fetch(url: str, commits: Sequence[str], repository: Repository, timeo
     for commit in commits:
         if not await repository.has_commit(commit):
             raise SourceError(f"{repository.label} has no commit {commit} reachable from a branch or tag")
-        await run_git("update-ref", f"refs/kept/{commit}", commit, git_dir=repository.git_dir)
+        await run_git("update-ref", f"refs/fetched/{commit}", commit, git_dir=repository.git_dir)
 
 
 def _unlock(git_dir: Path) -> None:

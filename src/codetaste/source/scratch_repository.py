@@ -75,9 +75,7 @@ class ScratchRepository:
         may_fail: bool = False,
     ) -> GitResult:
         """Run ``git`` with ``content`` as standard input."""
-        path = self.folder / "input"
-        await to_thread.run_sync(_write, path, content)
-        stdin = await to_thread.run_sync(path.open, "rb")
+        stdin = await to_thread.run_sync(_written, self.folder / "input", content)
         try:
             return await self.git(*args, stdin=stdin, env=env, may_fail=may_fail)
         finally:
@@ -107,6 +105,7 @@ def make_scratch_repository(
     return made
 
 
-def _write(path: Path, content: Iterable[bytes]) -> None:
+def _written(path: Path, content: Iterable[bytes]) -> IO[bytes]:
     with path.open("wb") as file:
         file.writelines(content)
+    return path.open("rb")

@@ -90,7 +90,7 @@ def test_clones_tell_licences_and_the_size_of_golden_patches(
     assert (one.licence, one.golden, one.clone) == ("Apache-2.0", PatchCounts(2, 3, 1), clone / ".git")
     assert (two.licence, two.golden, two.clone) == ("unknown", None, None)
     assert facts.repositories == {"made/one": "Apache-2.0", "made/two": "unknown"}
-    assert (facts.languages, facts.categories) == ({"go": 1, "rust": 1}, {"api": 2})
+    assert facts.languages == {"go": 1, "rust": 1}
 
 
 def test_folder_facts_include_descriptions_rules_tests_and_golden(tmp_path: Path) -> None:

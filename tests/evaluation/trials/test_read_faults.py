@@ -121,6 +121,14 @@ CASES: dict[str, tuple[Spoil, TrialStatus, ProblemKind, str]] = {
     ),
     "damaged activity": (
         *(lambda f: (f / "evaluation/activity.json").write_text("{"), SCORED),
+        *(ProblemKind.TRUNCATED, "evaluation/activity.json"),
+    ),
+    "activity that is no count": (
+        *(lambda f: write(f / "evaluation/activity.json", {"edits": -1}), SCORED),
+        *(ProblemKind.NUMBER, "evaluation/activity.json"),
+    ),
+    "activity pipe": (
+        *(lambda f: os.mkfifo(f / "evaluation/activity.json"), SCORED),
         *(ProblemKind.UNREADABLE, "evaluation/activity.json"),
     ),
 }

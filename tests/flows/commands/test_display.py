@@ -58,7 +58,7 @@ def on_a_terminal(
     screen = pyte.Screen(COLUMNS, LINES)
     stream = pyte.ByteStream(screen)
     seen = Seen()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 200
     while time.monotonic() < deadline:
         try:
             data = os.read(main, 65536)

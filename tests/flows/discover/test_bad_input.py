@@ -54,7 +54,7 @@ def test_register_bad_rule_reports_fault_and_good_rule_is_accepted(
 def test_a_rule_that_hangs_is_named_and_does_not_hold_up_the_others(tmp_path: Path, tools: None) -> None:
     bench = Bench(tmp_path)
     bench.add(base={**tiny_benchmark.BASE, "slow.py": discovery_models.SLOW_FILE})
-    where = place(tmp_path, bench, tmp_path / "cache", {"m": "hanging"}, more='[rules]\nscan_limit = "4s"')
+    where = place(tmp_path, bench, tmp_path / "cache", {"m": "hanging"}, more='[rules]\nscan_timeout = "4s"')
     done = where.run("--json", "--only", "*/additive")
     assert done.code == 0, done.err
     (job,) = done.json["jobs"]

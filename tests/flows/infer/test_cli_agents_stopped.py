@@ -114,7 +114,7 @@ def test_ctrl_c_keeps_edits_and_resume_buys_no_plan_again(
     process, mark = started(where, nothing_left)
     wait_for_commands(process, mark, len(PROGRAMS))
     process.send_signal(signal.SIGINT)
-    done = tiny_benchmark.finished(process, 60)
+    done = tiny_benchmark.finished(process, 200)
     assert (done.code, running(mark)) == (130, [])
     assert {job["status"] for job in done.json["jobs"]} == {"cancelled"}
     assert "run the same command again to continue" in done.err
@@ -173,7 +173,7 @@ def test_second_ctrl_c_leaves_no_processes_and_run_resumes(
     process.send_signal(signal.SIGINT)
     time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    done = tiny_benchmark.finished(process, 60)
+    done = tiny_benchmark.finished(process, 200)
     assert (done.code, running(mark)) == (130, [])
     assert list(tiny_benchmark.left_over(str(where.folder))) == []
     (where.folder / "stuck").unlink()

@@ -22,14 +22,14 @@ default = "1.0"
 install = ""
 run = "run.py"
 
-[[ends]]
+[[end_events]]
 when = { type = "end" }
 outcome = "success"
 
 [turns]
 when = { type = "turn" }
 
-[figures]
+[numbers]
 cost_usd = "cost"
 """
 PROGRAM = r"""#!/usr/bin/python3
@@ -141,7 +141,7 @@ def test_a_signal_ends_a_program_and_keeps_its_patch_so_far(tmp_path: Path, alph
     while len(where.ledger("m")) < 3:  # the third request is billed, and not answered yet
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    done = tiny_benchmark.finished(process, 60)
+    done = tiny_benchmark.finished(process, 200)
     assert done.code == 130
     told = metadata(output(where, alpha))
     assert (told["finish_reason"], told["additional"]["interruption"]) == ("unknown", "stopped")
@@ -161,7 +161,7 @@ def test_resume_without_budget_keeps_patch_of_stopped_cli_agent(tmp_path: Path, 
     while len(where.ledger("m")) < 3:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    assert tiny_benchmark.finished(process, 60).code == 130
+    assert tiny_benchmark.finished(process, 200).code == 130
     spent = metadata(output(where, alpha))["cost_usd"]
     requests = len(where.ledger("m"))
     done = where.run("--json", "--set", f"agents.a.budget_usd={spent + 0.06}")

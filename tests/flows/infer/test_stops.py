@@ -54,7 +54,7 @@ def test_trial_ended_by_budget_resumes_with_higher_budget(tmp_path: Path, alpha:
 def test_a_time_limit_ends_a_trial_and_its_patch_so_far_is_the_prediction(
     tmp_path: Path, alpha: Tiny
 ) -> None:
-    where = trial_place(tmp_path, alpha, coder="sleeper", agent="time_limit = '4s'")
+    where = trial_place(tmp_path, alpha, coder="sleeper", agent="time_limit = '12s'")
     done = where.run("--json")
     assert done.code == 0, done.err
     told = metadata(output(where, alpha))
@@ -65,7 +65,7 @@ def test_a_time_limit_ends_a_trial_and_its_patch_so_far_is_the_prediction(
 
 
 def wait_for_command(process: subprocess.Popen[str], what: str) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 200
     while True:
         below = []
         for pid in tiny_benchmark.descendants(process.pid):
@@ -88,7 +88,7 @@ def test_a_signal_keeps_the_patch_so_far_beside_a_run_that_can_go_on(
     process = where.start("--json")
     wait_for_command(process, "sleep 1234.5")
     process.send_signal(number)
-    done = tiny_benchmark.finished(process, 60)
+    done = tiny_benchmark.finished(process, 200)
     assert done.code == 130
     told = metadata(output(where, alpha))
     assert told["finish_reason"] == "unknown"

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from anyio import to_thread
 
-from codetaste.cli.commands.settle import settle
+from codetaste.cli.commands.runs.settle import settle
 from codetaste.orchestration.job import Status
 from support.llm import bill_run
 from support.llm.bill_audit import Audit, audited, journal_of, name_of

@@ -100,7 +100,7 @@ def side_by_side(servers: tuple[provider.Server, provider.Server], tmp_path: Pat
             return work
 
         async with open_session(tmp_path / "run", BudgetLimits(usd=BUDGET), retries={}) as session:
-            with anyio.fail_after(60):
+            with anyio.fail_after(250):
                 outcomes = await session.run(
                     closure_job(session, f"{name}-{number}", body(name), session.budget, "f")
                     for name in models

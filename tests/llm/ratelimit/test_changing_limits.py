@@ -111,7 +111,7 @@ async def hold(server: provider.Server, model: MeteredModel, folder: Path, *, jo
         return await bill_run.converse(model, ctx, turns)
 
     async with open_session(folder / "run", BudgetLimits(usd=BUDGET), retries={}) as session:
-        with anyio.fail_after(90):
+        with anyio.fail_after(200):
             outcomes = await session.run(
                 closure_job(session, f"job-{number}", work, session.budget, "f") for number in range(jobs)
             )

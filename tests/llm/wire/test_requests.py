@@ -170,6 +170,7 @@ def test_tool_arguments_are_treated_as_data() -> None:
         ("openai", {"input": 5}, "input: must be a list, not 5"),
         ("openai", {"input": [{"type": "function_call_output"}]}, "input: the call_id of an output: must be"),
         ("openai", {"max_output_tokens": 1.5}, "max_output_tokens: must be a whole number above 0, not 1.5"),
+        ("openai", {"tools": [{"type": "custom"}]}, "tools: name: must be a text, not null"),
         ("openai-chat", {"tools": [{"function": 1}]}, "tools: function: must be an object, not 1"),
         ("openai-chat", {"stream_options": [1]}, "stream_options: must be an object, not [1]"),
         ("openai-chat", {"messages": [{"role": "tool", "content": ""}]}, "messages: tool_call_id: must be"),

@@ -104,7 +104,7 @@ async def session(
     nodes = build(prior)
     provider.caller_is_dead = False
     afterlife: list[tuple[Path, int]] = []
-    with anyio.fail_after(20):
+    with anyio.fail_after(200):
         async with anyio.create_task_group() as tasks:
             for _ in range(rng.randint(1, 25)):
                 tasks.start_soon(call, nodes[rng.choice(list(LIMITS))], provider, rng, afterlife)

@@ -186,7 +186,7 @@ async def test_those_who_wait_for_money_end_with_the_run(tmp_path: Path) -> None
             await anyio.sleep(10)
         return None
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(200):
         async with open_session(tmp_path, BudgetLimits(usd=Decimal(1))) as session:
             outcomes = await session.run([job(session, "hold", hold)])
     assert {outcome.status for outcome in outcomes.values()} == {Status.CANCELLED}
@@ -380,7 +380,7 @@ async def whole_run(seed: int, directory: Path) -> None:
             resources = {"sandbox": 1.0} if rng.random() < 0.5 else {}
             more = {"needs": needs, "resources": resources, "lane": lane, "min_cost": dollars(cost)}
             jobs.append(job(session, str(number), run(cost, rng.randint(1, 3)), budget=node, **more))
-        with anyio.fail_after(20):
+        with anyio.fail_after(200):
             outcomes = await session.run(jobs)
     for path, most in limits.items():
         assert sum(cost for at, cost in bills if at[: len(path)] == path) <= most

@@ -110,7 +110,7 @@ async def test_job_log_is_written_before_run_ends(tmp_path: Path) -> None:
         return None
 
     async def waits(_ctx: JobContext) -> Json:
-        with anyio.fail_after(10):
+        with anyio.fail_after(200):
             while not log.exists():  # noqa: ASYNC110 - a file system tells nobody
                 await anyio.sleep(0.01)
         return None

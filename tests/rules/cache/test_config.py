@@ -40,7 +40,7 @@ def test_match_cache_is_stored_in_configured_folder(
         assert kept.exists() == (config.cache == kept)
     monkeypatch.setenv("XDG_CACHE_HOME", str(usual))
     assert scan(RulesConfig(), tree, warnings).count("foo") == 1
-    assert [*(usual / "codetaste" / "matches").glob("*/sheets/*")]
+    assert [*(usual / "codetaste" / "matches").glob("*/entries/*")]
     assert warnings == []
 
 
@@ -68,3 +68,7 @@ def test_sizes_are_sizes() -> None:
     assert RulesConfig.model_validate({"cache": "here"}).cache == Path("here")
     with pytest.raises(ValidationError, match="is not a size"):
         RulesConfig.model_validate({"cache_size": "0"})
+
+
+def test_the_former_name_of_the_time_limit_is_read() -> None:
+    assert RulesConfig.model_validate({"scan_limit": "4s"}).scan_timeout == 4

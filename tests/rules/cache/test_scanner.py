@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from functools import partial
@@ -25,7 +24,7 @@ from codetaste.rules.engine.opengrep import OpenGrep, RuleEngineLimits
 from codetaste.rules.rule import Rule
 from codetaste.rules.scan.full import FullScanner
 from codetaste.rules.scan.model import Scanner, ScanResult
-from support.rules.scan_cases import MakeTree, git, rule
+from support.rules.scan_cases import MakeTree, rule
 
 pytestmark = pytest.mark.anyio
 
@@ -83,7 +82,6 @@ edits = st.one_of(
     st.tuples(st.just("mode"), paths, st.sampled_from([0o644, 0o755])),
     st.tuples(st.just("link"), paths, paths),
     st.tuples(st.just("ignore"), st.sampled_from([".gitignore", ".semgrepignore"]), st.sampled_from(IGNORES)),
-    st.tuples(st.just("track"), paths, st.just("")),
 )
 subsets = st.lists(st.sampled_from(RULES), min_size=1, max_size=7, unique_by=lambda each: each.id)
 mishaps = st.sampled_from(["", "", "", "flip", "cut", "lose", "new process", "tiny"])
@@ -93,9 +91,6 @@ steps = st.lists(st.tuples(st.lists(edits, max_size=3), subsets, mishaps), min_s
 def edit(tree: Path, what: str, name: str, how: object) -> None:
     """Do one edit, if it can be done."""
     path = tree / name
-    if what == "track":
-        subprocess.run(["git", "add", "-f", "--", path], cwd=tree, capture_output=True, check=False)
-        return
     if what == "sneak":
         if path.is_file() and not path.is_symlink():
             state, text = path.stat(), path.read_bytes()
@@ -138,13 +133,11 @@ def spoil(cache: Path, how: str, chance: random.Random) -> None:
 
 async def walk(
     engine: RuleEngine, place: Path, history: Sequence[tuple[list[tuple[str, str, object]], list[Rule], str]],
-    *, repository: bool, chance: random.Random
+    *, chance: random.Random
 ) -> None:  # fmt: skip
     """Live through ``history``, and compare after each step."""
     tree, cache = place / "tree", place / "cache"
     tree.mkdir()
-    if repository:
-        git(tree, "init", "-q")
     for name in PATHS[:6]:
         edit(tree, "write", name, CONTENTS[0])
     grep = OpenGrep(engine)
@@ -164,23 +157,19 @@ async def walk(
     assert await scanner().scan(rules, tree) == await ours.scan(rules, tree) == wanted
 
 
-def check(engine: RuleEngine, history: list[object], repository: bool, seed: int) -> None:
+def check(engine: RuleEngine, history: list[object], seed: int) -> None:
     with tempfile.TemporaryDirectory() as place:
-        anyio.run(
-            partial(walk, repository=repository, chance=random.Random(seed)), engine, Path(place), history
-        )
+        anyio.run(partial(walk, chance=random.Random(seed)), engine, Path(place), history)
 
 
-anything = given(history=steps, repository=st.booleans(), seed=st.integers(0, 1 << 32))
+anything = given(history=steps, seed=st.integers(0, 1 << 32))
 quiet = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
 @settings(max_examples=6, suppress_health_check=quiet)
 @anything
-def test_it_says_what_a_full_scan_says(
-    engine: RuleEngine, history: list[object], repository: bool, seed: int
-) -> None:
-    check(engine, history, repository, seed)
+def test_it_says_what_a_full_scan_says(engine: RuleEngine, history: list[object], seed: int) -> None:
+    check(engine, history, seed)
 
 
 @pytest.mark.slow
@@ -188,9 +177,9 @@ def test_it_says_what_a_full_scan_says(
 @settings(max_examples=300, suppress_health_check=quiet)
 @anything
 def test_it_says_what_a_full_scan_says_hundreds_of_times(
-    engine: RuleEngine, history: list[object], repository: bool, seed: int
+    engine: RuleEngine, history: list[object], seed: int
 ) -> None:
-    check(engine, history, repository, seed)
+    check(engine, history, seed)
 
 
 class Counting:
@@ -230,7 +219,7 @@ async def test_both_trees_cost_one_pass_over_the_union_of_their_files(
     ]
 
 
-async def test_cache_repeated_candidate_is_free_new_one_is_matched_alone(
+async def test_cache_repeated_rules_are_free_and_other_sets_are_scanned(
     engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     tree = make_tree({"a.py": "foo(1)\n", "b.py": "bar(1)\n", "c.txt": "foo(1)\n"})
@@ -239,27 +228,11 @@ async def test_cache_repeated_candidate_is_free_new_one_is_matched_alone(
     renamed = Rule("other", FOO.languages, {**FOO.body, "id": "other", "metadata": {"nr": 1}})
     grep.asked.clear()
     assert (await scanner.scan([renamed, BAR], tree)).count("other") == 1
+    assert (await scanner.scan([BAR, FOO], tree)).count("bar") == 1
     assert grep.asked == []
     found = await scanner.scan([BAR, SOURCE], tree)
     assert found == await FullScanner(OpenGrep(engine)).scan([BAR, SOURCE], tree)
-    assert grep.asked[0] == (["source"], ["a.py", "b.py", "c.txt"])
-    grep.asked.clear()
-    assert await scanner.scan([SOURCE, BAR], tree) == found
-    assert grep.asked == []
-
-
-@pytest.mark.slow
-async def test_cache_rules_overflowing_a_file_together_are_not_combined(
-    engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
-) -> None:
-    tree = make_tree({"many.py": "".join(f"foo({n})\n" for n in range(6000)), "a.py": "foo(1)\n"})
-    rules = [FOO, rule("foo-one", pattern="foo($X)")]
-    _, scanner = counting(engine, tmp_path / "cache")
-    apart = [await scanner.scan([each], tree) for each in rules]
-    assert [found.count(each.id) for found, each in zip(apart, rules, strict=True)] == [6001, 6001]
-    together_ = await scanner.scan(rules, tree)
-    assert together_ == await FullScanner(OpenGrep(engine)).scan(rules, tree)
-    assert together_.partial
+    assert grep.asked == [(["bar", "source"], ["a.py", "b.py", "c.txt"])]
 
 
 async def test_cache_file_changed_during_scan_is_not_stored(
@@ -281,7 +254,7 @@ async def test_cache_file_changed_during_scan_is_not_stored(
     assert (await scanner.scan([FOO], tree)).count("foo") == 1
 
 
-async def test_new_rule_hanging_on_file_is_reported_beside_cached_rules(
+async def test_rule_hanging_on_file_is_reported_and_the_others_are_counted(
     engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     statements = "".join(f"g{n % 7}(x{n})\n" for n in range(400))
@@ -289,7 +262,6 @@ async def test_new_rule_hanging_on_file_is_reported_beside_cached_rules(
     tree = make_tree({"slow.py": f"{statements}foo(1)\n", "quick.py": "foo(1)\n"})
     grep = OpenGrep(engine, limits=RuleEngineLimits(wall_s=6.0, pair_s=1.0))
     scanner = IncrementalScanner(grep, MatchStore(tmp_path / "cache", engine_cache_name(engine)))
-    await scanner.scan([FOO], tree)
     found = await scanner.scan([FOO, hang], tree)
     assert [(p.kind, p.rule_id, p.path) for p in found.problems] == [("timeout", "hang", "slow.py")]
     assert found.failures("hang")
@@ -309,10 +281,10 @@ async def test_an_answer_that_is_not_whole_is_not_remembered(
     grep, scanner = counting(engine, tmp_path / "cache")
     assert (await scanner.scan([FOO, *RULES[-3:]], tree)).partial
     assert (await scanner.scan([FOO, *RULES[-3:]], tree)).partial
-    assert [rules for rules, _ in grep.asked] == [
-        ["foo", "broken", "too-new", "klingon"],
-        ["broken", "too-new", "klingon"],
-    ]
+    assert [rules for rules, _ in grep.asked] == [["foo", "broken", "too-new", "klingon"]]
+    grep, scanner = counting(engine, tmp_path / "cache")
+    assert (await scanner.scan([FOO], tree)).count("foo") == 1
+    assert grep.asked == []
 
 
 def test_nothing_is_left_of_a_cache_but_the_cache(

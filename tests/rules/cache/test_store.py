@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from codetaste.rules.cache.entry import CacheEntry, DamagedEntry, FileAnswer
 from codetaste.rules.cache.store import MatchStore
-from support.rules.cache_process import sheet
+from support.rules.cache_process import entry
 
 SCRIPT = Path(__file__).parents[2] / "support" / "rules" / "cache_process.py"
 keys = st.binary(min_size=16, max_size=16)
@@ -25,7 +25,7 @@ texts = st.text(st.characters(codec=None), max_size=20)
 
 
 @st.composite
-def sheets(draw: st.DrawFn) -> CacheEntry:
+def entries(draw: st.DrawFn) -> CacheEntry:
     rules = tuple(sorted(draw(st.lists(keys, min_size=1, max_size=5))))
     regions = st.lists(st.tuples(numbers, numbers, numbers, numbers), min_size=1, max_size=3).map(tuple)
     said = st.builds(
@@ -37,12 +37,12 @@ def sheets(draw: st.DrawFn) -> CacheEntry:
     return CacheEntry(rules, draw(st.dictionaries(keys, said, max_size=8)))
 
 
-@given(sheets())
-def test_a_sheet_comes_back_as_it_was(one: CacheEntry) -> None:
+@given(entries())
+def test_an_entry_comes_back_as_it_was(one: CacheEntry) -> None:
     assert CacheEntry.from_bytes(one.to_bytes()) == one
 
 
-@given(sheets(), st.data())
+@given(entries(), st.data())
 def test_cache_entry_damage_is_always_detected(one: CacheEntry, data: st.DataObject) -> None:
     whole = one.to_bytes()
     place = data.draw(st.integers(0, len(whole) - 1))
@@ -53,17 +53,17 @@ def test_cache_entry_damage_is_always_detected(one: CacheEntry, data: st.DataObj
             CacheEntry.from_bytes(damaged)
 
 
-def test_sheets_are_found_by_their_rules_and_grow(tmp_path: Path) -> None:
+def test_entries_are_found_by_their_rules_and_grow(tmp_path: Path) -> None:
     store = MatchStore(tmp_path, "engine")
     for number in range(3):
-        store.add(sheet(number))
+        store.add(entry(number))
     again = MatchStore(tmp_path, "engine")
-    assert again.load_exact(sheet(1).rules) == sheet(1)
-    assert again.load_overlapping(sheet(1).rules) == [sheet(0), sheet(2)]
-    more = CacheEntry(sheet(1).rules, {b"m" * 16: FileAnswer(scanned=False)})
+    assert again.load(entry(1).rules) == entry(1)
+    assert again.load(entry(1).rules[:1]) is None
+    more = CacheEntry(entry(1).rules, {b"m" * 16: FileAnswer(scanned=False)})
     again.add(more)
-    assert store.load_exact(more.rules) == CacheEntry(more.rules, {**sheet(1).files, **more.files})
-    assert MatchStore(tmp_path, "another engine").load_exact(sheet(1).rules) is None
+    assert store.load(more.rules) == CacheEntry(more.rules, {**entry(1).files, **more.files})
+    assert MatchStore(tmp_path, "another engine").load(entry(1).rules) is None
 
 
 def use(cache: Path, *, engine: str = "e", size: int = 1 << 30, first: int = 0, count: int = 8) -> list[str]:
@@ -86,10 +86,10 @@ def test_it_stays_within_its_size_and_keeps_what_was_used_last(tmp_path: Path) -
     (tmp_path / "mine" / "notes").write_text("x" * 100_000)
     size, store = 400_000, MatchStore(tmp_path, "engine", size=400_000)
     for number in range(300):
-        store.add(sheet(number))
-        assert store.load_exact(sheet(0).rules) is not None
-    assert store.load_exact(sheet(299).rules) is not None
-    assert store.load_exact(sheet(100).rules) is None
+        store.add(entry(number))
+        assert store.load(entry(0).rules) is not None
+    assert store.load(entry(299).rules) is not None
+    assert store.load(entry(100).rules) is None
     assert taken(tmp_path) - 102_400 < size * 1.1
     assert (tmp_path / "mine" / "notes").exists()
 
@@ -162,7 +162,7 @@ def test_cache_unremovable_damage_is_reported_once_and_rescanned(
     tmp_path: Path, contained: list[str]
 ) -> None:
     said(use(tmp_path))
-    for path in tmp_path.rglob("sheets/*"):
+    for path in tmp_path.rglob("entries/*"):
         path.write_bytes(b"damaged")
     after = said([*contained, *use(tmp_path)])
     assert (after["found"], after["wrong"]) == ([], [])
@@ -180,7 +180,7 @@ def test_cache_full_disk_is_reported_once(tmp_path: Path, contained: list[str]) 
 
 def test_a_writer_that_was_killed_leaves_nothing_for_long(tmp_path: Path) -> None:
     said(use(tmp_path, count=1))
-    (folder,) = tmp_path.glob("*/sheets")
+    (folder,) = tmp_path.glob("*/entries")
     draft = folder / f".{'0' * 32}.{'0' * 8}"
     draft.write_bytes(b"x" * 50_000)
     os.utime(draft, (1, 1))

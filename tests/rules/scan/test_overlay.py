@@ -23,7 +23,7 @@ from codetaste.rules.scan.ignore import IgnoreFile
 from codetaste.rules.scan.model import ScanResult
 from codetaste.rules.scan.targets import select_targets
 from codetaste.source.tree.overlay import OverlayTree
-from support.rules.scan_cases import MakeTree, git, rule
+from support.rules.scan_cases import MakeTree, rule
 
 pytestmark = pytest.mark.anyio
 
@@ -81,17 +81,6 @@ def test_files_are_selected_as_of_one_folder(tmp_path: Path, make_tree: MakeTree
     ignore = IgnoreFile("node/\n")
     assert select_targets(tree, ignore) == select_targets(composed(tree, tmp_path / "one"), ignore)
     assert "new/x.py" in select_targets(tree, ignore).files
-
-
-def test_patch_additions_count_despite_gitignore(tmp_path: Path, make_tree: MakeTree) -> None:
-    base = make_tree({"a.py": "", ".gitignore": "x.py\n"})
-    git(base, "init", "-q")
-    (base / "x.py").write_text("")
-    assert select_targets(layers(tmp_path, base, {}, set()), None).files == (".gitignore", "a.py")
-    assert select_targets(layers(tmp_path, base, {"sub/x.py": ""}, {"a.py"}), None).files == (
-        ".gitignore",
-        "sub/x.py",
-    )
 
 
 def test_of_rs_files_only_those_that_changed_are_read_again(tmp_path: Path, make_tree: MakeTree) -> None:

@@ -192,10 +192,10 @@ class Place:
             [*before, sys.executable, "-W", "error", "-m", "codetaste.run", str(self.config), *args]
         )
 
-    def run(self, *args: str, timeout_s: float = 100, before: Sequence[str] = ()) -> Ended:
+    def run(self, *args: str, timeout_s: float = 250, before: Sequence[str] = ()) -> Ended:
         return finished(self.start(*args, before=before), timeout_s)
 
-    def cli(self, *args: str, timeout_s: float = 100) -> Ended:
+    def cli(self, *args: str, timeout_s: float = 250) -> Ended:
         """Give a command of ``codetaste`` itself."""
         program = "from codetaste.cli.app import main; main()"
         return finished(self._popen([sys.executable, "-W", "error", "-c", program, *args]), timeout_s)
@@ -300,7 +300,7 @@ def progress(lines: list[dict[str, Any]]) -> int:
 
 def wait_for_progress(process: subprocess.Popen[str], out: Path, steps: float) -> None:
     """Return when the journal has ``steps`` steps, or the process has ended."""
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + 250
     while process.poll() is None and progress(journal_of(out)) < steps:
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -1,7 +1,7 @@
 """Use a cache of matches as a scan does, in a process of its own, and print what became of it.
 
-Usage: cache_use.py CACHE ENGINE SIZE FIRST COUNT: sheets FIRST … FIRST + COUNT - 1 are looked up, and written
-where they are not there.
+Usage: cache_process.py CACHE ENGINE SIZE FIRST COUNT: entries FIRST … FIRST + COUNT - 1 are looked up, and
+written where they are not there.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from codetaste.rules.cache.entry import CacheEntry, FileAnswer
 from codetaste.rules.cache.store import MatchStore
 
 
-def sheet(number: int, files: int = 40) -> CacheEntry:
-    """A sheet that is like no other: two rules, one of them in the next sheet too."""
+def entry(number: int, files: int = 40) -> CacheEntry:
+    """An entry that is like no other: two rules, one of them in the next entry too."""
     rules = tuple(sorted((b"%016d" % number, b"%016d" % (number + 1))))
     said = FileAnswer(
         scanned=True, matches={rules[0]: ((number, 2, 3, 4),)}, problems=(("caf\udce9", number),)
@@ -30,8 +30,8 @@ def main() -> None:
     store = MatchStore(Path(cache), engine, size=size, warn=warnings.append)
     found, wrong = [], []
     for number in range(first, first + count):
-        wanted = sheet(number)
-        there = store.load_exact(wanted.rules)
+        wanted = entry(number)
+        there = store.load(wanted.rules)
         if there is None:
             store.add(wanted)
         else:

@@ -6,6 +6,7 @@ Nothing is fetched. None means unknown: a folder may lack rules, descriptions or
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -92,12 +93,8 @@ class BenchmarkFacts:
     @property
     def languages(self) -> Mapping[str, int]:
         """Number of instances by language (Figure 5), largest first."""
-        return _count_names([facts.instance.language for facts in self.instances])
-
-    @property
-    def categories(self) -> Mapping[str, int]:
-        """Number of instances by category, largest first."""
-        return _count_names([facts.instance.category for facts in self.instances])
+        counts = Counter(facts.instance.language for facts in self.instances)
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def describe_benchmark(benchmark: Benchmark, instances: Sequence[Instance] | None = None) -> BenchmarkFacts:
@@ -119,7 +116,11 @@ def describe_benchmark(benchmark: Benchmark, instances: Sequence[Instance] | Non
 
 def _facts(benchmark: Benchmark, instance: Instance, reference: Mapping[str, str]) -> InstanceFacts:
     problems: list[str] = []
-    metadata = _metadata(benchmark, instance, problems)
+    metadata: Mapping[str, Any] = {}
+    try:
+        metadata = benchmark.metadata(instance) or {}
+    except ConfigError as error:
+        problems.extend(error.problems)
     base, golden = metadata.get("base_metrics"), metadata.get("golden_metrics")
     totals = [each.get("total") for each in (base, golden) if isinstance(each, dict)]
     known = [total for total in totals if type(total) is int and total >= 0]
@@ -141,25 +142,11 @@ def _facts(benchmark: Benchmark, instance: Instance, reference: Mapping[str, str
     )
 
 
-def _count_names(names: Sequence[str]) -> dict[str, int]:
-    return {
-        name: names.count(name) for name in sorted(set(names), key=lambda name: (-names.count(name), name))
-    }
-
-
 def _chars(benchmark: Benchmark, instance: Instance, track: Track) -> int | None:
     try:
         return len(benchmark.description(instance, track).strip())
     except ConfigError:
         return None
-
-
-def _metadata(benchmark: Benchmark, instance: Instance, problems: list[str]) -> Mapping[str, Any]:
-    try:
-        return benchmark.metadata(instance) or {}
-    except ConfigError as error:
-        problems.extend(error.problems)
-        return {}
 
 
 def _rules(benchmark: Benchmark, instance: Instance, direction: Direction, problems: list[str]) -> int | None:

@@ -6,7 +6,6 @@ compared. No digest of the release is published, so a first download relies on T
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -18,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 from anyio import from_thread, to_thread
 
 from codetaste import __version__
-from codetaste.benchmark.release.download import discard_download, download
 from codetaste.benchmark.release.staging import staging_folder
 from codetaste.benchmark.release.verify import Inventory, read_inventory, reject_unsafe_files
 from codetaste.core.files import storage_error
+from codetaste.core.hashing import file_sha256
 from codetaste.errors import ConfigError, SourceError, StorageFull, UnsafeArchive
 from codetaste.source.archive import ArchiveLimits, unpack_archive
+from codetaste.source.download import Download, discard_download, make_download_client
 from codetaste.source.tree.store import tree_digest
 from codetaste.source.tree.writer import TreeLimits
 
@@ -34,6 +34,7 @@ MANIFEST_FILE = "codetaste-fetch.json"
 _LIMITS = ArchiveLimits(TreeLimits(members=500_000, total_bytes=16 * 1024**3))
 _ARCHIVE = "archive"
 _MAX_SHOWN = 5
+_NOT_FOUND_HINT = "check the address, or pass a local file with --from"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,9 @@ async def _obtain(
 ) -> _Origin:
     address = source or release.url
     if address.startswith(("https://", "http://")):
-        got = await download(address, staging / _ARCHIVE, progress=progress)
+        file = Download(address, staging / _ARCHIVE, not_found_hint=_NOT_FOUND_HINT, progress=progress)
+        async with await to_thread.run_sync(make_download_client) as http:
+            got = await file.run(http)
         return _Origin(got.path, address, got.sha256, archive=True)
     return await to_thread.run_sync(_local_origin, address)
 
@@ -154,8 +157,7 @@ def _local_origin(name: str) -> _Origin:
     if path.is_dir():
         return _Origin(path, str(path), tree_digest(path), archive=False)
     try:
-        with path.open("rb") as file:
-            return _Origin(path, str(path), hashlib.file_digest(file, "sha256").hexdigest(), archive=True)
+        return _Origin(path, str(path), file_sha256(path), archive=True)
     except OSError as error:
         raise ConfigError(
             f"--from: {path}: {error.strerror}; expected a URL, an archive or a folder"
@@ -179,7 +181,11 @@ def _build(
             raise
     else:
         reject_unsafe_files(origin.path, origin.source)
-        _copy(origin.path, stage)
+        try:
+            shutil.copytree(origin.path, stage, ignore=shutil.ignore_patterns(MANIFEST_FILE))
+        except (OSError, shutil.Error) as error:
+            full = error if isinstance(error, OSError) and error.errno else OSError(str(error)[:300])
+            raise storage_error(full, str(origin.path), SourceError) from error
     try:
         inventory = _check_inventory(release, stage, origin.source, incomplete=incomplete)
     except ConfigError:
@@ -193,14 +199,6 @@ def _build(
     except OSError as error:
         raise storage_error(error, str(to), SourceError) from error
     return fetched
-
-
-def _copy(source: Path, stage: Path) -> None:
-    try:
-        shutil.copytree(source, stage, ignore=shutil.ignore_patterns(MANIFEST_FILE))
-    except (OSError, shutil.Error) as error:
-        full = error if isinstance(error, OSError) and error.errno else OSError(str(error)[:300])
-        raise storage_error(full, str(source), SourceError) from error
 
 
 def _check_inventory(release: Release, folder: Path, source: str, *, incomplete: bool) -> Inventory:
@@ -265,6 +263,6 @@ def _manifest(release: Release, fetched: FetchedBenchmark) -> dict[str, Any]:
         "instances": fetched.inventory.instances,
         "incomplete": bool(fetched.inventory.missing),
         "missing": len(fetched.inventory.missing),
-        "lacking": len(fetched.inventory.missing_for_tests),
+        "missing_for_tests": len(fetched.inventory.missing_for_tests),
         "codetaste": __version__,
     }

@@ -14,7 +14,6 @@ import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -38,12 +37,8 @@ from codetaste.sandbox.docker.engine import (
 from codetaste.sandbox.docker.images import require_image
 from codetaste.sandbox.docker.lean_image import LEAN_IMAGE
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 _VERSION_TIMEOUT_S = 10.0
 
-_GIT_PURPOSE = "only instances whose commits come from a repository need it; the quickstart does not"
 _OPENGREP_WHEELS = {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")}
 _OPENGREP_FALLBACK = "name a program of release 1.30.0 in OPENGREP_BIN"
 
@@ -69,9 +64,9 @@ class Finding:
     """
 
     name: str
-    ready: bool
-    needed: bool
-    detail: str
+    ready: bool = False
+    needed: bool = False
+    detail: str = ""
     remedy: str = ""
 
 
@@ -112,23 +107,19 @@ async def doctor(*, json_: AsJson = False) -> int:
     return 0 if report.usable else 1
 
 
-async def examine_machine(configs: Sequence[Path] = ()) -> DoctorReport:
-    """Check this machine.
-
-    Args:
-        configs: config files whose models' keys are checked, in addition to the shipped examples.
-    """
+async def examine_machine() -> DoctorReport:
+    """Check this machine."""
     return DoctorReport(
         system=f"{platform.system()} {platform.machine()}",
         tools=(
             _check_python(),
             await _check_opengrep(),
             _check_ripgrep(),
-            await _check_program("git", _GIT_PURPOSE, "sudo apt-get install git"),
+            await _check_git(),
         ),
         sandbox=await _check_sandbox(),
         containers=tuple([await _check_engine(place) for place in candidate_sockets()]),
-        keys=_check_keys([*sorted(resource_dir("examples").glob("*.toml")), *configs]),
+        keys=_check_keys(),
     )
 
 
@@ -176,7 +167,7 @@ async def _check_opengrep() -> Finding:
     try:
         engine = await find_rule_engine()
     except CodetasteError as error:
-        return Finding("opengrep", ready=False, needed=True, detail=str(error), remedy=remedy)
+        return Finding("opengrep", needed=True, detail=str(error), remedy=remedy)
     kind = "pinned" if engine.is_pinned else engine.warning
     detail = f"{engine.version}, {kind}, from {engine.origin}: {engine.source_file}"
     return Finding("opengrep", ready=True, needed=True, detail=detail)
@@ -186,13 +177,8 @@ def _check_ripgrep() -> Finding:
     beside = str(Path(sys.executable).parent)
     found = shutil.which("rg") or shutil.which("rg", path=beside)
     purpose = "the rule agent's shell uses it if it is installed, and grep otherwise"
-    return Finding(
-        "ripgrep",
-        found is not None,
-        needed=False,
-        detail=found or purpose,
-        remedy="pip install ripgrep==14.1.0",
-    )
+    remedy = "pip install ripgrep==14.1.0"
+    return Finding("ripgrep", ready=found is not None, detail=found or purpose, remedy=remedy)
 
 
 async def _check_sandbox() -> tuple[Finding, ...]:
@@ -211,16 +197,17 @@ async def _check_sandbox() -> tuple[Finding, ...]:
     )
 
 
-async def _check_program(name: str, purpose: str, remedy: str) -> Finding:
-    found = shutil.which(name)
+async def _check_git() -> Finding:
+    found, remedy = shutil.which("git"), "sudo apt-get install git"
     if found is None:
-        return Finding(name, ready=False, needed=False, detail=purpose, remedy=remedy)
+        purpose = "only instances whose commits come from a repository need it; the quickstart does not"
+        return Finding("git", detail=purpose, remedy=remedy)
     with anyio.move_on_after(_VERSION_TIMEOUT_S):
         done = await anyio.run_process([found, "--version"], check=False, stderr=subprocess.STDOUT)
         lines = done.stdout.decode(errors="replace").strip().splitlines()
         detail = f"{lines[0] if lines else 'no version'} at {found}"
-        return Finding(name, ready=done.returncode == 0, needed=False, detail=detail, remedy=remedy)
-    return Finding(name, ready=False, needed=False, detail=f"{found} does not answer", remedy=remedy)
+        return Finding("git", ready=done.returncode == 0, detail=detail, remedy=remedy)
+    return Finding("git", detail=f"{found} does not answer", remedy=remedy)
 
 
 async def _check_engine(place: EngineSocket) -> Finding:
@@ -228,7 +215,7 @@ async def _check_engine(place: EngineSocket) -> Finding:
     name, socket = place.name, place.socket
     remedy = "sudo apt-get install docker.io" if name == DOCKER else ""
     if not await anyio.Path(socket).exists():
-        return Finding(name, ready=False, needed=False, detail=f"nothing at {socket}", remedy=remedy)
+        return Finding(name, detail=f"nothing at {socket}", remedy=remedy)
     try:
         async with connect_engine(AUTO, socket) as engine:
             about = f"{engine.kind} {engine.version} at {socket}, {await engine.describe_storage()}"
@@ -237,27 +224,24 @@ async def _check_engine(place: EngineSocket) -> Finding:
                 await detect_quota(engine, LEAN_IMAGE)
             except SandboxMissing:
                 remedy = f"codetaste image build --lean --socket {socket}"
-                return Finding(
-                    name, ready=False, needed=False, detail=f"{about}; no lean image", remedy=remedy
-                )
+                return Finding(name, detail=f"{about}; no lean image", remedy=remedy)
     except SandboxError as error:
         detail = str(error).removeprefix(NO_ENGINE).partition("; install and start")[0]
         remedy = "sudo usermod -aG docker $USER, then log in again" if not os.access(socket, os.W_OK) else ""
-        return Finding(name, ready=False, needed=False, detail=detail, remedy=remedy)
+        return Finding(name, detail=detail, remedy=remedy)
     quota = "with quotas" if engine.quota else "no quotas: disk use of sandboxes is monitored"
-    return Finding(name, ready=True, needed=False, detail=f"{about} {quota}; {LEAN_IMAGE} is there")
+    return Finding(name, ready=True, detail=f"{about} {quota}; {LEAN_IMAGE} is there")
 
 
-def _check_keys(configs: Sequence[Path]) -> tuple[Finding, ...]:
-    """Check whether the keys that the configs' models need are set, without reading their values."""
+def _check_keys() -> tuple[Finding, ...]:
+    """Check whether the keys that the examples' models need are set, without reading their values."""
     needed_by: dict[str, list[str]] = {}
-    for path in configs:
+    for path in sorted(resource_dir("examples").glob("*.toml")):
         for name in {model.key_env for model in read_config(path).models} - {None}:
             needed_by.setdefault(str(name), []).append(path.name)
-    return tuple(_check_key(name, files) for name, files in sorted(needed_by.items()))
-
-
-def _check_key(name: str, files: Sequence[str]) -> Finding:
-    is_set = bool(os.environ.get(name))
-    detail = f"{'set' if is_set else 'not set'}; {', '.join(files)} needs it"
-    return Finding(name, ready=is_set, needed=False, detail=detail, remedy=f"export {name}=…")
+    findings = []
+    for name, files in sorted(needed_by.items()):
+        is_set = bool(os.environ.get(name))
+        detail = f"{'set' if is_set else 'not set'}; {', '.join(files)} needs it"
+        findings.append(Finding(name, ready=is_set, detail=detail, remedy=f"export {name}=…"))
+    return tuple(findings)

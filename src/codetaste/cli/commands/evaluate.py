@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
 from codetaste.benchmark.layout import AGENT_CONFIG_FILE, GOLDEN, METADATA_FILE, NULL
-from codetaste.cli.arguments import resolve_benchmark, resolve_instance
+from codetaste.cli.arguments import open_scan, read_metadata, resolve_benchmark, resolve_instance
 from codetaste.cli.options import AsJson
-from codetaste.console import command, notify, print_result
-from codetaste.core.paths import cache_dir
+from codetaste.console import command, print_result
 from codetaste.errors import ConfigError, PatchTooLarge, RuleError, SourceError
 from codetaste.evaluation.baseline import (
     compare_with_baseline,
@@ -33,8 +32,6 @@ from codetaste.evaluation.output.scores_json import scores_to_json
 from codetaste.evaluation.pseudo_agents import NULL_PATCH, golden_patch, pseudo_agent_config
 from codetaste.evaluation.rule_set import read_rule_set
 from codetaste.report.evaluation import render_evaluation
-from codetaste.rules.config import RulesConfig
-from codetaste.run.services import open_scanner
 from codetaste.source.checkout import checkout_trees
 from codetaste.source.patch.parse import read_patch
 
@@ -175,11 +172,8 @@ async def _evaluate_task(task: _Task, exclusions: Exclusions) -> Evaluation:
         size = await to_thread.run_sync(lambda: Path(task.source).stat().st_size)
         await to_thread.run_sync(_check_folder, task, "")
         return too_large_evaluation(task.rules, size, task.oversize, task.correctness)
-    cache = await to_thread.run_sync(cache_dir, notify)
-    scanner, engine = await open_scanner(RulesConfig(), task.benchmark.ignore_text(), notify, cache=cache)
-    if engine.warning:
-        notify(engine.warning)
-    trees = await checkout_trees(task.benchmark.origin(task.instance), cache)
+    scan = await open_scan(task.benchmark)
+    trees = await checkout_trees(task.benchmark.origin(task.instance), scan.cache)
     with tempfile.TemporaryDirectory(prefix="codetaste-evaluate-") as folder_name:
         scratch, patch = Path(folder_name), task.patch
         if patch is None:
@@ -189,11 +183,11 @@ async def _evaluate_task(task: _Task, exclusions: Exclusions) -> Evaluation:
             task.rules,
             trees.base,
             patch,
-            scanner,
+            scan.scanner,
             scratch=scratch,
             exclusions=exclusions,
             pass_result=task.correctness,
-            engine=engine.label,
+            engine=scan.engine.label,
         )
 
 
@@ -203,38 +197,21 @@ def _check_folder(task: _Task, patch_sha256: str) -> None:
 
 
 def _write_results(task: _Task, folder: Path, evaluation: Evaluation) -> None:
-    metadata = {} if task.pseudo_agent else _read_metadata_files(Path(task.source).parent)
+    source = Path(task.source)
     unknown = {"name": "unknown", "version": None, "provider": "unknown", "additional": None}
-    default = {"id": Path(task.source).stem, "agent": unknown, "model": {**unknown, "name": "unknown"}}
+    default = {"id": source.stem, "agent": unknown, "model": unknown}
     write_evaluation(
         folder,
         evaluation,
         instance=task.instance,
         agent_config=pseudo_agent_config(task.pseudo_agent)
         if task.pseudo_agent
-        else metadata.get(AGENT_CONFIG_FILE, default),
-        inference_metadata=metadata.get(METADATA_FILE),
+        else read_metadata(source.parent / AGENT_CONFIG_FILE) or default,
+        inference_metadata=None if task.pseudo_agent else read_metadata(source.parent / METADATA_FILE),
         instance_metadata=task.benchmark.metadata(task.instance),
         timestamp=datetime.now(UTC).isoformat(timespec="milliseconds"),
         test_output=task.tests.read_bytes()[-_MAX_BYTES:] if task.tests is not None else None,
     )
-
-
-def _read_metadata_files(folder: Path) -> dict[str, dict[str, Any]]:
-    """Read the agent's metadata files next to its prediction; unreadable ones are left out."""
-    found: dict[str, dict[str, Any]] = {}
-    for name in (AGENT_CONFIG_FILE, METADATA_FILE):
-        try:
-            with (folder / name).open("rb") as file:
-                data = json.loads(file.read(_MAX_BYTES))
-        except FileNotFoundError:
-            continue
-        except (OSError, ValueError, RecursionError) as error:
-            notify(f"{folder / name}: not read: {error}")
-            continue
-        if isinstance(data, dict):
-            found[name] = data
-    return found
 
 
 def _format_evaluation(task: _Task, evaluation: Evaluation) -> str:

@@ -10,18 +10,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anyio import from_thread, to_thread
 
 from codetaste.benchmark.instances_csv import is_path_name
 from codetaste.benchmark.layout import AGENT_CONFIG_FILE, EVALUATION_FOLDER, METADATA_FILE, PREDICTION_FILE
 from codetaste.benchmark.release.staging import staging_folder
-from codetaste.cli.arguments import resolve_benchmark
+from codetaste.cli.arguments import open_scan, read_metadata, resolve_benchmark
 from codetaste.cli.options import AsJson, Flag
 from codetaste.console import command, notify, print_result
 from codetaste.core.files import storage_error
-from codetaste.core.paths import cache_dir
 from codetaste.core.text import printable
 from codetaste.core.units import format_size
 from codetaste.errors import ConfigError, EngineError, PatchTooLarge, RuleError, SourceError
@@ -32,8 +31,6 @@ from codetaste.evaluation.rule_set import read_rule_set
 from codetaste.evaluation.trials.import_outputs import check_source, import_outputs
 from codetaste.evaluation.trials.read import read_outputs
 from codetaste.evaluation.trials.records import TrialStatus
-from codetaste.rules.config import RulesConfig
-from codetaste.run.services import open_scanner
 from codetaste.source.archive import ArchiveLimits, unpack_archive
 from codetaste.source.checkout import checkout_trees
 from codetaste.source.patch.parse import read_patch
@@ -41,17 +38,15 @@ from codetaste.source.tree.writer import TreeLimits
 
 if TYPE_CHECKING:
     from codetaste.benchmark.benchmark import Benchmark
-    from codetaste.benchmark.instance import Instance
     from codetaste.evaluation.evaluate import Evaluation
     from codetaste.evaluation.trials.import_outputs import ImportResult
     from codetaste.evaluation.trials.records import TrialRecord
-    from codetaste.rules.scan.model import Scanner
+    from codetaste.flows.context import ScanContext
 
 _LIMITS = ArchiveLimits(TreeLimits(members=2_000_000, total_bytes=64 * 1024**3))
 _MAX_LISTED = 20
 _ZIP_END_BYTES = 66 * 1024
 _ZIP_END = b"PK\x05\x06"
-_MAX_METADATA_BYTES = 16 * 1024**2
 
 
 @dataclass(slots=True)
@@ -60,16 +55,6 @@ class _Scores:
 
     done: int = 0
     failed: list[tuple[str, str]] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class _ScoringContext:
-    """Inputs shared by the evaluation of all trials."""
-
-    benchmark: Benchmark
-    scanner: Scanner
-    engine: str
-    cache: Path
 
 
 @command
@@ -94,9 +79,6 @@ async def import_(
         repos: A folder of clones OWNER/REPO, for --score.
         score: Evaluate the predictions that have no evaluation.
         json_: Print the result as JSON.
-
-    Returns:
-        The exit code, 0.
 
     Raises:
         ConfigError: the name is invalid or taken, or there is nothing to import.
@@ -183,46 +165,23 @@ async def _evaluate_unscored(run: Path, benchmark: Benchmark) -> _Scores:
     result = _Scores()
     if not unscored:
         return result
-    cache = await to_thread.run_sync(cache_dir, notify)
-    scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text(), notify, cache=cache)
-    if engine.warning:
-        notify(engine.warning)
-    context = _ScoringContext(benchmark, scanner, engine.label, cache)
+    scan = await open_scan(benchmark)
     for number, record in enumerate(unscored, 1):
         notify(f"scoring {number} of {len(unscored)}: {record.instance} by {record.agent}")
         try:
-            await _evaluate_and_write(record, context)
+            evaluation = await _evaluate_record(record, benchmark, scan)
+            await to_thread.run_sync(_write_evaluation, record, benchmark, evaluation)
             result.done += 1
         except (ConfigError, SourceError, RuleError, EngineError) as error:
             result.failed.append((str(record.folder), str(error).splitlines()[0]))
     return result
 
 
-async def _evaluate_and_write(record: TrialRecord, context: _ScoringContext) -> None:
-    instance = context.benchmark.get(record.instance)
-    folder = record.folder / EVALUATION_FOLDER
-    evaluation = await _evaluate_record(record, instance, folder, context)
-
-    def write() -> None:
-        write_evaluation(
-            folder,
-            evaluation,
-            instance=instance,
-            agent_config=_read_metadata(record.folder / AGENT_CONFIG_FILE),
-            inference_metadata=_read_metadata(record.folder / METADATA_FILE) or None,
-            instance_metadata=context.benchmark.metadata(instance),
-            timestamp=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        )
-
-    await to_thread.run_sync(write)
-
-
-async def _evaluate_record(
-    record: TrialRecord, instance: Instance, folder: Path, context: _ScoringContext
-) -> Evaluation:
-    rules = await to_thread.run_sync(read_rule_set, context.benchmark, instance)
-    baseline = await to_thread.run_sync(read_baseline, context.benchmark, instance)
-    path = record.folder / PREDICTION_FILE
+async def _evaluate_record(record: TrialRecord, benchmark: Benchmark, scan: ScanContext) -> Evaluation:
+    instance = benchmark.get(record.instance)
+    rules = await to_thread.run_sync(read_rule_set, benchmark, instance)
+    baseline = await to_thread.run_sync(read_baseline, benchmark, instance)
+    path, folder = record.folder / PREDICTION_FILE, record.folder / EVALUATION_FOLDER
     try:
         patch = await to_thread.run_sync(read_patch, path)
     except PatchTooLarge as error:
@@ -231,27 +190,30 @@ async def _evaluate_record(
             rules, size, str(error), compare_with_baseline(read_recorded_tests(folder), baseline)
         )
     tests = await to_thread.run_sync(lambda: read_recorded_tests(folder, sha256(patch).hexdigest()))
-    trees = await checkout_trees(context.benchmark.origin(instance), context.cache)
-    with tempfile.TemporaryDirectory(prefix="codetaste-import-") as folder_name:
+    trees = await checkout_trees(benchmark.origin(instance), scan.cache)
+    with tempfile.TemporaryDirectory(prefix="codetaste-import-") as scratch:
         return await evaluate(
             rules,
             trees.base,
             patch,
-            context.scanner,
-            scratch=Path(folder_name),
+            scan.scanner,
+            scratch=Path(scratch),
             pass_result=compare_with_baseline(tests, baseline),
-            engine=context.engine,
+            engine=scan.engine.label,
         )
 
 
-def _read_metadata(path: Path) -> dict[str, Any]:
-    """Return JSON data next to a prediction, {} if it is unreadable: it is only copied to the results."""
-    try:
-        with path.open("rb") as file:
-            data = json.loads(file.read(_MAX_METADATA_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) else {}
+def _write_evaluation(record: TrialRecord, benchmark: Benchmark, evaluation: Evaluation) -> None:
+    instance = benchmark.get(record.instance)
+    write_evaluation(
+        record.folder / EVALUATION_FOLDER,
+        evaluation,
+        instance=instance,
+        agent_config=read_metadata(record.folder / AGENT_CONFIG_FILE) or {},
+        inference_metadata=read_metadata(record.folder / METADATA_FILE) or None,
+        instance_metadata=benchmark.metadata(instance),
+        timestamp=datetime.now(UTC).isoformat(timespec="milliseconds"),
+    )
 
 
 def _import_to_json(run: Path, imported: ImportResult, scores: _Scores) -> str:

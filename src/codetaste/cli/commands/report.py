@@ -27,7 +27,7 @@ from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.report.tables.comparison import comparison_to_json
 from codetaste.report.tables.groups import GroupBy
-from codetaste.report.tables.report import DEFAULT_TABLES, TABLE_NAMES, make_report, problems_table
+from codetaste.report.tables.report import DEFAULT_TABLES, TABLE_NAMES, TableName, make_report, problems_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,15 +35,10 @@ if TYPE_CHECKING:
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.evaluation.trials.records import TrialRecords
     from codetaste.report.table import Table
-    from codetaste.report.tables.report import TrialReport
 
 _SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex", "csv": "csv"}
 
 
-_TableName = Literal[
-    "1", "2", "3", "4", "5", "comparison", "modes", "differences", "effort", "attempts", "counts", "all"
-]
-_By = Literal["agent", "track", "mode", "language", "category", "repository", "instance"]
 _Format = Literal["text", "markdown", "latex", "csv"]
 
 
@@ -53,8 +48,8 @@ def report(
     benchmark: str = "",
     repos: Path | None = None,
     format_: Annotated[_Format, Parameter(name="--format")] = "text",
-    table: Annotated[tuple[_TableName, ...], Parameter(negative=())] = (),
-    by: Annotated[tuple[_By, ...], Parameter(negative=())] = (),
+    table: Annotated[tuple[Literal[TableName, "all"], ...], Parameter(negative=())] = (),
+    by: Annotated[tuple[GroupBy, ...], Parameter(negative=())] = (),
     aggregation: Literal["strict", "published", "both"] = "both",
     out: Path | None = None,
     json_: AsJson = False,
@@ -94,13 +89,20 @@ def report(
     elif {"1", "2"} & set(table):
         raise ConfigError("Tables 1 and 2 describe a benchmark: name it with --benchmark")
     aggregations = list(Aggregation) if aggregation == "both" else [Aggregation(aggregation)]
-    groups = [GroupBy(each) for each in by]
-    made = make_report(trials, facts, names, groups, aggregations, merge=format_ != "csv" and not json_)
+    made = make_report(trials, facts, names, by, aggregations, merge=format_ != "csv" and not json_)
     problem = problems_table(records.problems, trials.notes, listed=format_ == "csv")
     tables = [*made.tables, *([problem] if problem else [])]
     files = _write_tables(tables, format_, out) if out is not None else []
     if json_:
-        print_result(json.dumps(_report_to_json(records, made, trials.notes, files), indent=2))
+        data = {
+            "trials": len(records.records),
+            "comparisons": [comparison_to_json(each) for each in made.comparisons],
+            "tables": [table_to_json(each) for each in made.tables],
+            "problems": [asdict(each) for each in records.problems],
+            "notes": list(trials.notes),
+            "files": files,
+        }
+        print_result(json.dumps(data, indent=2))
     elif out is None and tables:
         print_result(_render_tables(tables, format_).removesuffix("\n"))
     elif files:
@@ -191,16 +193,3 @@ def _write_tables(tables: Sequence[Table], format_: str, out: Path) -> list[str]
         write_atomically(path, text if format_ == "csv" else f"{text}\n")
         written.append(str(path))
     return written
-
-
-def _report_to_json(
-    records: TrialRecords, made: TrialReport, notes: Sequence[str], files: Sequence[str]
-) -> dict[str, object]:
-    return {
-        "trials": len(records.records),
-        "comparisons": [comparison_to_json(each) for each in made.comparisons],
-        "tables": [table_to_json(each) for each in made.tables],
-        "problems": [asdict(each) for each in records.problems],
-        "notes": list(notes),
-        "files": list(files),
-    }

@@ -10,13 +10,11 @@ from anyio import to_thread
 from cyclopts import App
 
 from codetaste.benchmark.benchmark import open_benchmark
+from codetaste.cli.arguments import open_scan
 from codetaste.cli.options import AsJson, Several
-from codetaste.console import command, notify, print_result
-from codetaste.core.paths import cache_dir
+from codetaste.console import command, print_result
 from codetaste.errors import ConfigError
 from codetaste.flows.check_rules import check_published_rules, format_rule_check, rule_checks_to_json
-from codetaste.rules.config import RulesConfig
-from codetaste.run.services import open_scanner
 
 if TYPE_CHECKING:
     from codetaste.flows.check_rules import RuleCheckResult
@@ -48,18 +46,15 @@ async def check(
         raise ConfigError(f"--repos: {repos} is not a folder")
     opened = open_benchmark(benchmark, repos=repos)
     instances = opened.select(instance)
-    cache = await to_thread.run_sync(cache_dir, notify)
-    scanner, engine = await open_scanner(RulesConfig(), opened.ignore_text(), notify, cache=cache)
-    if engine.warning:
-        notify(engine.warning)
+    scan = await open_scan(opened)
 
     def report(checked: RuleCheckResult) -> None:
         if not json_:
             print_result(format_rule_check(checked))
 
-    checked = await check_published_rules(opened, instances, scanner, cache, report)
+    checked = await check_published_rules(opened, instances, scan.scanner, scan.cache, report)
     if json_:
-        print_result(json.dumps({"engine": engine.version, **rule_checks_to_json(checked)}, indent=2))
+        print_result(json.dumps({"engine": scan.engine.version, **rule_checks_to_json(checked)}, indent=2))
     else:
         print_result(_format_total(checked))
     return 0 if all(each.agrees for each in checked) else 1

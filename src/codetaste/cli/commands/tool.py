@@ -7,21 +7,18 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anyio import to_thread
 from cyclopts import App
 
 from codetaste.agent.tool import load_tools
-from codetaste.cli.arguments import resolve_benchmark, resolve_instance
+from codetaste.cli.arguments import open_scan, resolve_benchmark, resolve_instance
 from codetaste.cli.options import AsJson
 from codetaste.console import command, notify, print_result
-from codetaste.core.paths import cache_dir
 from codetaste.core.text import did_you_mean
 from codetaste.errors import CodetasteError, ConfigError, ToolError
 from codetaste.flows.discover.jobs import open_rule_context
 from codetaste.flows.discover.plan import DEFAULT_TOOLS
-from codetaste.rules.config import RulesConfig
 from codetaste.rules.registration import Direction
-from codetaste.run.services import open_rule_tools, open_scan_context
+from codetaste.run.services import open_rule_tools
 from codetaste.sandbox.config import SandboxConfig
 
 if TYPE_CHECKING:
@@ -96,8 +93,7 @@ async def call(
     called, arguments = _find_tool(name), _parse_arguments(args)
     opened = resolve_benchmark(benchmark, repos)
     chosen = resolve_instance(opened, instance)
-    scan = await open_scan_context(opened, RulesConfig(), await to_thread.run_sync(cache_dir, notify))
-    services = await open_rule_tools(opened, scan, SandboxConfig())
+    services = await open_rule_tools(opened, await open_scan(opened), SandboxConfig())
     context = await open_rule_context(chosen, direction, services, notify)
     try:
         answer = await called.call(context, arguments)
@@ -134,7 +130,7 @@ def _find_tool(name: str) -> Tool:
 def _parse_arguments(text: str) -> dict[str, Any]:
     try:
         arguments = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"--args is not JSON: {error}") from None
     if not isinstance(arguments, dict):
         raise ConfigError('--args must be a JSON object, such as \'{"command": "ls"}\'')

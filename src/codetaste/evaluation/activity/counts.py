@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, astuple, dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import ACTIVITY_FILE
 from codetaste.core.files import write_atomically
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-_MAX_FILE_BYTES = 64 * 1024
 _MAX_COUNT = 10**9
 
 
@@ -71,29 +71,8 @@ def write_activity(evaluation: Path, activity: Activity | None) -> None:
         write_atomically(evaluation / ACTIVITY_FILE, f"{json.dumps(asdict(activity), indent=2)}\n")
 
 
-def read_activity(evaluation: Path) -> Activity | None:
-    """Read what ``write_activity`` wrote; None if the file does not exist.
-
-    Raises:
-        ValueError: the file is damaged.
-    """
-    path = evaluation / ACTIVITY_FILE
-    try:
-        if not path.exists():
-            return None
-        if not path.is_file():  # opening a pipe would block
-            raise ValueError(f"{path}: is not a regular file")
-        with path.open("rb") as file:
-            text = file.read(_MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        data = None
-    # Names that later versions add are ignored.
-    names = [field.name for field in fields(Activity)]
-    counts = {name: data.get(name, 0) for name in names} if isinstance(data, dict) else {"": None}
-    if not all(type(count) is int and 0 <= count <= _MAX_COUNT for count in counts.values()):
-        raise ValueError(f"{path}: does not contain activity counts")
-    return Activity(**counts)
+def activity_from_json(data: Mapping[str, Any]) -> Activity | None:
+    """Return the counts that ``write_activity`` wrote, None if any is invalid; other names are ignored."""
+    counts = {field.name: data.get(field.name, 0) for field in fields(Activity)}
+    valid = all(type(count) is int and 0 <= count <= _MAX_COUNT for count in counts.values())
+    return Activity(**counts) if valid else None

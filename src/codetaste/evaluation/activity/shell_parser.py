@@ -21,7 +21,6 @@ MAX_SHELL_BYTES = 128 * 1024
 _LOOPS = frozenset({"for_statement", "c_style_for_statement", "while_statement"})
 _NOT_WORDS = frozenset({"variable_assignment", "file_redirect", "heredoc_redirect", "herestring_redirect"})
 _SKIPPED = frozenset({"ERROR", "comment", "heredoc_body"})
-_QUOTED = frozenset({"string", "raw_string", "ansi_c_string", "translated_string"})
 _GLOB = frozenset("*?[{")
 
 
@@ -34,12 +33,9 @@ class ShellWord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShellCommand:
-    """One command of a text.
+    """One command of a text: its name and arguments, without assignments and redirections.
 
-    Attributes:
-        words: its name and arguments, without assignments and redirections.
-        repeated: it is in a loop.
-        stdin: its here-document (``<<``) or here-string, "" without one.
+    ``repeated`` means that it is in a loop; ``stdin`` is its here-document or here-string, "" without one.
     """
 
     words: tuple[ShellWord, ...]
@@ -130,32 +126,25 @@ def _command(node: Node, *, repeated: bool, stdin: str) -> ShellCommand:
 
 
 def _word(node: Node) -> ShellWord:
+    text = _text(node)
     match node.type:
         case "concatenation":
             parts = [_word(child) for child in node.children]
             return ShellWord("".join(part.text for part in parts), any(part.may_expand for part in parts))
-        case kind if kind in _QUOTED:
-            return ShellWord(_unquoted(node))
-        case "command_substitution" | "brace_expression":
-            return ShellWord(_text(node), may_expand=True)
-        case _:
-            text = _text(node)
-            several = not _GLOB.isdisjoint(text) and text not in {"{}", "[", "[["}
-            return ShellWord(text.replace("\\\n", "").replace("\\", ""), several)
-
-
-def _unquoted(node: Node) -> str:
-    text = _text(node)
-    match node.type:
         case "raw_string":
-            return text[1:-1]
+            return ShellWord(text[1:-1])
+        case "ansi_c_string":
+            return ShellWord(text[2:-1])
         case "string" | "translated_string":
             inner = text[text.find('"') + 1 : -1]
             for escaped in ('\\"', "\\$", "\\`", "\\\\"):
                 inner = inner.replace(escaped, escaped[1])
-            return inner
+            return ShellWord(inner)
+        case "command_substitution" | "brace_expression":
+            return ShellWord(text, may_expand=True)
         case _:
-            return text[2:-1]
+            several = not _GLOB.isdisjoint(text) and text not in {"{}", "[", "[["}
+            return ShellWord(text.replace("\\\n", "").replace("\\", ""), several)
 
 
 def _text(node: Node) -> str:

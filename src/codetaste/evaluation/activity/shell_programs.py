@@ -48,63 +48,55 @@ class ShellProgram:
 class _Wrapper:
     """Where a wrapper's own arguments end: after its options, a required word ``after``, and ``skip`` words.
 
-    ``valued`` are options that take a value. With one of ``queries`` the wrapper prints information and runs
-    nothing.
+    ``valued`` are options that take a value, separated by spaces. With one of ``queries`` the wrapper prints
+    information and runs nothing.
     """
 
-    valued: frozenset[str] = frozenset()
+    valued: str = ""
     skip: int = 0
-    after: frozenset[str] = frozenset()
+    after: str = ""
     repeats: bool = False
-    queries: frozenset[str] = frozenset()
-
-
-def _wrapper(
-    valued: str = "", *, skip: int = 0, after: str = "", repeats: bool = False, queries: str = ""
-) -> _Wrapper:
-    return _Wrapper(
-        frozenset(valued.split()), skip, frozenset(after.split()), repeats, frozenset(queries.split())
-    )
+    queries: str = ""
 
 
 _WRAPPERS: Mapping[str, _Wrapper] = {
-    "sudo": _wrapper("-u -g -h -p -C -r -t -T -U -D -R --user --group --chdir"),
-    "doas": _wrapper("-u -C"),
-    "env": _wrapper("-u -C --unset --chdir"),
-    "cross-env": _wrapper(),
-    "command": _wrapper(queries="-v -V"),
-    "timeout": _wrapper("-s -k --signal --kill-after", skip=1),
-    "gtimeout": _wrapper("-s -k --signal --kill-after", skip=1),
-    "time": _wrapper("-f -o --format --output"),
-    "nice": _wrapper("-n --adjustment"),
-    "ionice": _wrapper("-c -n --class --classdata"),
-    "taskset": _wrapper(skip=1),
-    "flock": _wrapper("-w -E --timeout", skip=1),
-    "stdbuf": _wrapper("-i -o -e --input --output --error"),
-    "xvfb-run": _wrapper("-e -f -n -p -s -w --server-args --server-num --error-file"),
-    "strace": _wrapper("-e -o -p -s -u"),
-    "rustup": _wrapper(skip=1, after="run"),
-    "poetry": _wrapper("-C -P --directory --project", after="run"),
-    "uv": _wrapper(
+    "sudo": _Wrapper("-u -g -h -p -C -r -t -T -U -D -R --user --group --chdir"),
+    "doas": _Wrapper("-u -C"),
+    "env": _Wrapper("-u -C --unset --chdir"),
+    "cross-env": _Wrapper(),
+    "command": _Wrapper(queries="-v -V"),
+    "timeout": _Wrapper("-s -k --signal --kill-after", skip=1),
+    "gtimeout": _Wrapper("-s -k --signal --kill-after", skip=1),
+    "time": _Wrapper("-f -o --format --output"),
+    "nice": _Wrapper("-n --adjustment"),
+    "ionice": _Wrapper("-c -n --class --classdata"),
+    "taskset": _Wrapper(skip=1),
+    "flock": _Wrapper("-w -E --timeout", skip=1),
+    "stdbuf": _Wrapper("-i -o -e --input --output --error"),
+    "xvfb-run": _Wrapper("-e -f -n -p -s -w --server-args --server-num --error-file"),
+    "strace": _Wrapper("-e -o -p -s -u"),
+    "rustup": _Wrapper(skip=1, after="run"),
+    "poetry": _Wrapper("-C -P --directory --project", after="run"),
+    "uv": _Wrapper(
         "-p --python --with --group --extra --directory --project --env-file --package", after="run"
     ),
-    "pdm": _wrapper("-p --project", after="run"),
-    "rye": _wrapper(after="run"),
-    "pipenv": _wrapper(after="run"),
-    "pixi": _wrapper("-e --environment --manifest-path", after="run"),
-    "conda": _wrapper("-n -p --name --prefix", after="run"),
-    "mamba": _wrapper("-n -p --name --prefix", after="run"),
-    "micromamba": _wrapper("-n -p --name --prefix", after="run"),
-    "bundle": _wrapper(after="exec"),
-    "mise": _wrapper(after="exec x"),
-    "npx": _wrapper("-p --package"),
-    "bunx": _wrapper(),
-    "uvx": _wrapper("-p --python --from --with"),
-    "c8": _wrapper("-r --reporter"),
-    "nyc": _wrapper("-r --reporter"),
-    "parallel": _wrapper("-j --jobs -a --colsep", repeats=True),
-    "xargs": _wrapper("-a -d -E -I -L -n -P -s --max-args --max-procs --delimiter --replace", repeats=True),
-    **dict.fromkeys(("nohup", "setsid", "unbuffer", "builtin", "chronic", "exec", "coproc"), _wrapper()),
+    "pdm": _Wrapper("-p --project", after="run"),
+    "rye": _Wrapper(after="run"),
+    "pipenv": _Wrapper(after="run"),
+    "pixi": _Wrapper("-e --environment --manifest-path", after="run"),
+    "conda": _Wrapper("-n -p --name --prefix", after="run"),
+    "mamba": _Wrapper("-n -p --name --prefix", after="run"),
+    "micromamba": _Wrapper("-n -p --name --prefix", after="run"),
+    "bundle": _Wrapper(after="exec"),
+    "mise": _Wrapper(after="exec x"),
+    "npx": _Wrapper("-p --package"),
+    "bunx": _Wrapper(),
+    "uvx": _Wrapper("-p --python --from --with"),
+    "c8": _Wrapper("-r --reporter"),
+    "nyc": _Wrapper("-r --reporter"),
+    "parallel": _Wrapper("-j --jobs -a --colsep", repeats=True),
+    "xargs": _Wrapper("-a -d -E -I -L -n -P -s --max-args --max-procs --delimiter --replace", repeats=True),
+    **dict.fromkeys(("nohup", "setsid", "unbuffer", "builtin", "chronic", "exec", "coproc"), _Wrapper()),
 }
 
 
@@ -177,15 +169,15 @@ def _unwrapped(command: ShellCommand) -> ShellCommand:
 
 def _without_wrapper(command: ShellCommand, wrapper: _Wrapper) -> ShellCommand | None:
     """Return the command that ``wrapper`` runs, None if it runs nothing."""
-    at = 1
+    at, valued = 1, wrapper.valued.split()
     if wrapper.after:
-        at = _past_options(command.texts, at, wrapper.valued)
-        if at >= len(command.words) or command.texts[at] not in wrapper.after:
+        at = _past_options(command.texts, at, valued)
+        if at >= len(command.words) or command.texts[at] not in wrapper.after.split():
             return None
         at += 1
     own = at
-    at = _past_options(command.texts, at, wrapper.valued) + wrapper.skip
-    if not wrapper.queries.isdisjoint(command.texts[own:at]):
+    at = _past_options(command.texts, at, valued) + wrapper.skip
+    if not set(wrapper.queries.split()).isdisjoint(command.texts[own:at]):
         return None
     while at < len(command.words) and _ASSIGNMENT.match(command.texts[at]):
         at += 1

@@ -45,12 +45,7 @@ _MAX_ARGUMENT_CHARS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class CountedToolCall:
-    """One call of a shell tool or an edit tool.
-
-    Attributes:
-        shell_text: the text for the shell; None for an edit.
-        replaces_all: whether it is an edit that replaces all occurrences.
-    """
+    """One call of a shell tool, with its text, or of an edit tool, which may replace all occurrences."""
 
     shell_text: str | None = None
     replaces_all: bool = False

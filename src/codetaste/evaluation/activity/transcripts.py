@@ -26,15 +26,11 @@ if TYPE_CHECKING:
     from codetaste.evaluation.activity.tool_calls import CountedToolCall
     from codetaste.gateway.transcript import TranscriptEntry
 
-
 _STEP = "execute"
-
 _MAX_LINE_BYTES = 16 * 1024**2
 """A longer line is skipped."""
-
 _MAX_SHELL_CHARS = 16 * 1024**2
 """Shell text parsed per trial; further commands count as unparsed."""
-
 _ATTEMPT = re.compile(r"\.attempt-(\d+)\.jsonl")
 
 

@@ -20,6 +20,11 @@ from codetaste.evaluation.output.result_files import read_scores
 if TYPE_CHECKING:
     from pathlib import Path
 
+_WRITTEN = (
+    *(RESULT_FILE, POSITIVE_SARIF_FILE, NEGATIVE_SARIF_FILE),
+    *(RULE_OUTPUT_FILE, TEST_OUTPUT_FILE, SCORES_FILE),
+)
+
 
 def results_folder(patch: Path) -> Path:
     """Return the results folder of a patch file: ``evaluation/`` beside a prediction, as published.
@@ -37,24 +42,13 @@ def check_results_folder(folder: Path, instance: str, patch_sha256: str) -> None
     """
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is not a folder; name another folder with --out")
-    present = [
-        name
-        for name in (
-            RESULT_FILE,
-            POSITIVE_SARIF_FILE,
-            NEGATIVE_SARIF_FILE,
-            RULE_OUTPUT_FILE,
-            TEST_OUTPUT_FILE,
-            SCORES_FILE,
-        )
-        if (folder / name).exists()
-    ]
-    if not present:
+    present = next((folder / name for name in _WRITTEN if (folder / name).exists()), None)
+    if present is None:
         return
     scores = read_scores(folder)
     if scores is None:
         raise ConfigError(
-            f"{folder / present[0]} was not written by codetaste; name another folder with --out to keep it"
+            f"{present} was not written by codetaste; name another folder with --out to keep it"
         )
     if (scores.get("instance"), scores.get("patch_sha256")) != (instance, patch_sha256):
         raise ConfigError(

@@ -167,9 +167,7 @@ def _metadata_of(instance: Instance) -> dict[str, Any]:
         "golden_hash": instance.golden_commit_hash,
         "golden_metrics": None,
         "base_metrics": None,
-        "setup_image": None,
-        "runtime_image": None,
-        "has_execution_environment": None,
+        **dict.fromkeys(("setup_image", "runtime_image", "has_execution_environment")),
         "reason_no_execution_environment": "",
     }
 
@@ -178,21 +176,15 @@ def _rule_output(evaluation: Evaluation) -> str:
     """Return a human-readable summary of the scan."""
     lines = [f"{evaluation.engine or 'the rule engine'} on R with the patch", f"{evaluation.status}"]
     lines += [evaluation.why] if evaluation.why else []
-    lines += [
-        f"{len(rules)} {sign} rules: {len(matches)} results"
-        for sign, rules, matches in (
-            ("positive", evaluation.rules.positive, evaluation.positive_matches),
-            ("negative", evaluation.rules.negative, evaluation.negative_matches),
-        )
-        if evaluation.rule_counts is not None
-    ]
+    if evaluation.rule_counts is not None:
+        positive, negative = len(evaluation.rules.positive), len(evaluation.rules.negative)
+        lines.append(f"{positive} positive rules: {len(evaluation.positive_matches)} results")
+        lines.append(f"{negative} negative rules: {len(evaluation.negative_matches)} results")
     lines += [f"note: {note}" for note in evaluation.notes]
-    problems = evaluation.problems
-    lines += [
-        f"{p.kind}: {' '.join(filter(None, [p.rule_id, p.path, p.message]))}"
-        for p in problems[:_MAX_LISTED_PROBLEMS]
-    ]
-    hidden = len(problems) - _MAX_LISTED_PROBLEMS
+    for problem in evaluation.problems[:_MAX_LISTED_PROBLEMS]:
+        parts = filter(None, [problem.rule_id, problem.path, problem.message])
+        lines.append(f"{problem.kind}: {' '.join(parts)}")
+    hidden = len(evaluation.problems) - _MAX_LISTED_PROBLEMS
     return "\n".join([*lines, *([f"… and {hidden} more problems"] if hidden > 0 else []), ""])
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
@@ -57,10 +58,8 @@ def render_sarif(
 
 def sort_matches(matches: Iterable[Match]) -> list[Match]:
     """Return ``matches`` in the order in which the engine prints them: by location, then by rule."""
-    return sorted(
-        matches,
-        key=lambda m: (m.path, m.start_line, m.start_column, m.end_line, m.end_column, m.rule_id),
-    )
+    fields = ("path", "start_line", "start_column", "end_line", "end_column", "rule_id")
+    return sorted(matches, key=attrgetter(*fields))
 
 
 def _rule(rule: Rule) -> dict[str, Any]:

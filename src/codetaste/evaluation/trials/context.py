@@ -32,12 +32,8 @@ if TYPE_CHECKING:
 class ReadContext:
     """Shared state of one reading. Trials are read in the order of their instances; only the last is cached.
 
-    Attributes:
-        run_name: name of the run or folder.
-        root: the real path of the folder that is read.
-        outputs: the folder with the tracks, if there is one.
-        benchmark: benchmark of the trials, if it is known.
-        problems: the problems found so far, in order.
+    ``run_name`` is the name of the run or folder, ``root`` the real path of the folder that is read,
+    ``outputs`` the folder with the tracks, if there is one, ``problems`` what was found so far, in order.
     """
 
     run_name: str
@@ -80,6 +76,7 @@ class ReadContext:
 
     def _find_baseline(self, trial: TrialFolder) -> RecordedBaseline:
         instance = self.instance(trial) or Instance(trial.owner, trial.repo, trial.hash8, "")
+        label = f"{BASELINES_FOLDER}/{trial.instance_path}"
         benchmarks = [] if self.benchmark is None else [self.benchmark]
         if self.outputs is not None and is_folder(self.outputs.parent / BASELINES_FOLDER):
             benchmarks.append(Benchmark(self.outputs.parent, ()))
@@ -88,12 +85,10 @@ class ReadContext:
             try:
                 recorded = read_baseline(each, instance)
             except ConfigError as error:
-                self.add_problem(
-                    f"{BASELINES_FOLDER}/{trial.instance_path}", ProblemKind.UNREADABLE, error.problems[0]
-                )
+                self.add_problem(label, ProblemKind.UNREADABLE, error.problems[0])
                 continue
             for problem in recorded.faults:
-                self.add_problem(f"{BASELINES_FOLDER}/{trial.instance_path}", ProblemKind.UNREADABLE, problem)
+                self.add_problem(label, ProblemKind.UNREADABLE, problem)
             if recorded.source == BASELINES_FOLDER:
                 return recorded
             found = found if found.thresholds is not None else recorded

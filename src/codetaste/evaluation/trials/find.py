@@ -80,12 +80,9 @@ class TrialFolder:
 
 @dataclass(frozen=True, slots=True)
 class TrialFolders:
-    """The trials below a root, in the order of their instances.
+    """The trials below a root, in the order of their instances; ``problems`` are folders that are none, too.
 
-    Attributes:
-        outputs: the folder with the tracks; None if the root is below them and its path does not show it.
-        trials: the trials' folders.
-        problems: folders that are not trials, and other problems.
+    ``outputs`` is the folder with the tracks, None if the root is below them and its path does not show it.
     """
 
     outputs: Path | None

@@ -44,24 +44,18 @@ _Value = TypeVar("_Value")
 
 @dataclass(slots=True)
 class _StepTotals:
-    """Sums of costs and times over steps, and whether any of them is unknown."""
+    """Sums of costs and times over steps; ``usd`` and ``time_s`` are None if one of them is unknown."""
 
-    usd: float = 0.0
+    usd: float | None = 0.0
     known_usd: float | None = None
-    time_s: float | None = None
-    cost_open: bool = False
-    time_open: bool = False
+    time_s: float | None = 0.0
 
     def add(self, cost: float | None, published: float | None, seconds: float | None) -> None:
         """Add a step; ``published`` is its cost as the published harness reads it, None if it cannot."""
-        if cost is not None:
-            self.usd += cost
+        self.usd = None if cost is None or self.usd is None else self.usd + cost
         if published is not None and published >= 0:
             self.known_usd = (self.known_usd or 0.0) + published
-        if seconds is not None:
-            self.time_s = (self.time_s or 0.0) + seconds
-        self.cost_open |= cost is None
-        self.time_open |= seconds is None
+        self.time_s = None if seconds is None or self.time_s is None else self.time_s + seconds
 
 
 class _MetadataFiles:
@@ -148,9 +142,9 @@ def read_metadata(trial: TrialFolder, context: ReadContext, *, pseudo: bool) -> 
         finish_reason=parse_text(metadata.get("finish_reason")),
         track=parse_text(metadata.get("description_type")),
         mode=parse_text(metadata.get("mode")),
-        cost_usd=totals.usd if metadata and not totals.cost_open else None,
+        cost_usd=totals.usd if metadata else None,
         known_cost_usd=totals.known_usd,
-        time_s=None if totals.time_open else totals.time_s,
+        time_s=totals.time_s if metadata else None,
         turns=turns,
         tool_calls=tool_calls,
         message=parse_text(message),

@@ -22,7 +22,7 @@ from codetaste.benchmark.layout import (
     Track,
 )
 from codetaste.core.text import printable
-from codetaste.evaluation.activity.counts import read_activity
+from codetaste.evaluation.activity.counts import activity_from_json
 from codetaste.evaluation.evaluate import EvaluationStatus
 from codetaste.evaluation.metrics import passes
 from codetaste.evaluation.trials.metadata import read_metadata
@@ -203,13 +203,17 @@ def _own_scores(trial: TrialFolder, context: ReadContext) -> TrialScores | None:
 
 
 def _activity(trial: TrialFolder, context: ReadContext) -> Activity | None:
+    label = f"{trial.label}/{EVALUATION_FOLDER}/{ACTIVITY_FILE}"
     try:
-        return read_activity(trial.folder / EVALUATION_FOLDER)
-    except ValueError as error:
-        text = f"cannot be read: {str(error).rpartition(': ')[2]}"
-        label = f"{trial.label}/{EVALUATION_FOLDER}/{ACTIVITY_FILE}"
-        context.add_problem(label, ProblemKind.UNREADABLE, text)
+        data = read_json_object(trial.folder / EVALUATION_FOLDER / ACTIVITY_FILE, context.root)
+    except FileProblem as problem:
+        if problem.kind is not ProblemKind.MISSING:
+            context.add_fault(label, problem)
         return None
+    activity = activity_from_json(data)
+    if activity is None:
+        context.add_problem(label, ProblemKind.NUMBER, "does not contain activity counts")
+    return activity
 
 
 def _published(

@@ -136,22 +136,12 @@ class TrialScores(_Alignments):
 class TrialMetadata:
     """Metadata as recorded in the trial's files; "" and None are unknown.
 
-    Attributes:
-        agent_id: the agent's id, unchanged.
-        model: the model's name.
-        harness: the CLI agent's name.
-        source: the program that wrote the files.
-        finish_reason: how the trial ended, a ``FinishReason`` unless another program wrote something else.
-        track: "instructed" or "open", from the metadata.
-        mode: from the metadata.
-        cost_usd: US dollars, all steps together; None if the cost of one is unknown.
-        known_cost_usd: sum of the known costs, as the published harness adds them up.
-        time_s: seconds, all steps together.
-        turns: number of model replies.
-        tool_calls: number of the agent's tool calls.
-        message: the agent's last message, or why it ended, one line.
-        interruption: why these are partial outputs of an interrupted execution, "" for an outcome.
-        loadable: whether the published harness could read the metadata.
+    ``harness`` is the CLI agent's name, ``source`` the program that wrote the files. ``finish_reason`` is a
+    ``FinishReason`` unless another program wrote something else. ``cost_usd`` and ``time_s`` are of all steps
+    together; ``known_cost_usd`` is the sum of the known costs, as the published harness adds them up.
+    ``turns`` counts model replies. ``message`` is the agent's last message, or why it ended, in one line;
+    ``interruption`` is why these are partial outputs of an interrupted execution, "" for an outcome.
+    ``loadable`` tells whether the published harness could read the metadata.
     """
 
     agent_id: str = ""

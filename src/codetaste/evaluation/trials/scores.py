@@ -70,15 +70,10 @@ def _rules(digests: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PublishedResult:
-    """The content of ``evaluation_result.json``.
+    """The content of ``evaluation_result.json``; ``tests`` is None if it has none.
 
-    Attributes:
-        rule_counts: counts of rules.
-        tests: results of the test run, None if it has none.
-        instance_metadata: its ``instance_metadata``.
-        agent_config: its ``agent_config``.
-        loadable: whether the published harness could read it.
-        invalid_tests: whether it has test results that are not valid counts.
+    ``loadable`` tells whether the published harness could read it, ``invalid_tests`` whether it has test
+    results that are not valid counts.
     """
 
     rule_counts: RuleCounts

@@ -9,13 +9,13 @@ was certainly not billed is released.
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
 from codetaste.errors import Cause, ModelError
-from codetaste.llm.metering.call import call_model
 from codetaste.llm.metering.call_cost import (
     PricedRequest,
     cap_to_budget,
@@ -27,6 +27,7 @@ from codetaste.llm.metering.prompt_bound import PromptBound
 from codetaste.llm.metering.reply_record import load_reply, reply_record
 from codetaste.llm.ratelimit.retries import CallRetries
 from codetaste.orchestration.budget.cost import Cost
+from codetaste.orchestration.events import CallAnswered, CallFailed, CallSent
 from codetaste.orchestration.retry import RETRY_TABLE, is_given_up, mark_given_up
 from codetaste.orchestration.wait import Wait, WaitReason
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
-    from codetaste.llm.messages import Reply, Request, Usage
+    from codetaste.llm.messages import Reply, Request
     from codetaste.llm.model import Model
     from codetaste.llm.price import Price
     from codetaste.llm.ratelimit.limiter import Permit, RateLimiter
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
 
 _TURNS = 8
 """How often a permit is released for lack of money before a job waits for money while holding a permit."""
+
+_ID_LIMIT = 200
+"""Characters of a provider's request id that observers get."""
 
 
 class TokenBound(Protocol):
@@ -106,7 +110,7 @@ class MeteredModel:
             JournalError: the run directory cannot be written, for example ``StorageFull``.
         """
         request = self._effective_request(request)
-        reply = await load_reply(ctx, name) or await self._recover(ctx, name)
+        reply = await load_reply(ctx, name) or await self.recover(ctx, name)
         if reply is None:
             reply = await self._call_with_retries(request, ctx, name)
         self.bound.learn(request, reply)
@@ -121,10 +125,6 @@ class MeteredModel:
         """
         return replace(self, model=model, bound=bound)
 
-    async def settle_unsettled(self, ctx: JobContext, name: str) -> None:
-        """Settle unsettled calls of an earlier process for effect ``name`` that the model has on record."""
-        await self._recover(ctx, name)
-
     async def aclose(self) -> None:
         """Close the model."""
         await self.model.aclose()
@@ -133,8 +133,8 @@ class MeteredModel:
         cap = min(request.max_output_tokens, self.max_output_tokens or request.max_output_tokens)
         return replace(request, max_output_tokens=cap, options={**self.options, **request.options})
 
-    async def _recover(self, ctx: JobContext, name: str) -> Reply | None:
-        """Settle unsettled calls of an earlier process that the model has on record; return a reply."""
+    async def recover(self, ctx: JobContext, name: str) -> Reply | None:
+        """Settle unsettled calls for effect ``name`` that the model has on record; return a reply to one."""
         found: Reply | None = None
         for paid in ctx.unsettled_calls(name):
             reply = await self.model.lookup(paid.call)
@@ -145,7 +145,7 @@ class MeteredModel:
             if found is None:
                 await self._settle(reply, ctx, name, paid)
                 found = reply
-            elif (cost := self._cost(reply.usage, paid.granted)) is not None:
+            elif (cost := plausible_cost(reply.usage, paid.granted, self.price)) is not None:
                 await paid.settle(cost)
         return found
 
@@ -167,7 +167,7 @@ class MeteredModel:
                     wait = Wait(WaitReason.CALL_RETRY, self.id, wait_s)
                     with ctx.waiting(wait, keep_clock_running=not error.overloaded):
                         await anyio.sleep(wait_s)
-            if (reply := await self._recover(ctx, name)) is not None:
+            if (reply := await self.recover(ctx, name)) is not None:
                 return reply
 
     async def _attempt(self, priced: PricedRequest, ctx: JobContext, name: str) -> Reply:
@@ -184,8 +184,12 @@ class MeteredModel:
                     if not permit.valid:
                         paid.release()  # a pause began or the limit fell while the reservation was written
                         continue
-                    self._note_lowered(priced, request, ctx)
-                    reply = await self._ask(request, ctx, paid, permit)
+                    requested, cap = priced.request.max_output_tokens, request.max_output_tokens
+                    if cap < requested:
+                        ctx.note(
+                            f"{self.id}: the budget has room for {cap} output tokens instead of {requested}"
+                        )
+                    reply = await self._send(request, ctx, paid, permit)
                     # A deadline that expires now must not lose a paid reply.
                     with ctx.cleanup_scope():
                         await self._settle(reply, ctx, name, paid, request)
@@ -204,7 +208,11 @@ class MeteredModel:
             BudgetExceeded: the budget can never cover the request.
             RateLimited: the provider is given up.
         """
-        permit = await self.limiter.acquire(lambda: self._waiting(ctx))
+
+        def waiting() -> AbstractContextManager[None]:
+            return ctx.waiting(self.limiter.wait_of(self.id))
+
+        permit = await self.limiter.acquire(waiting)
         try:
             for _ in range(_TURNS):
                 if (now := ctx.try_hold(priced.max_cost, priced.min_cost)) is not None:
@@ -214,26 +222,40 @@ class MeteredModel:
                 if (free := self.limiter.acquire_nowait()) is not None:
                     return free, reservation
                 reservation.release()
-                permit = await self.limiter.acquire(lambda: self._waiting(ctx))
+                permit = await self.limiter.acquire(waiting)
             return permit, await ctx.hold(priced.max_cost, priced.min_cost)
         except BaseException:
             permit.release()
             raise
 
-    def _waiting(self, ctx: JobContext) -> AbstractContextManager[None]:
-        return ctx.waiting(self.limiter.wait_of(self.id))
+    async def _send(self, request: Request, ctx: JobContext, paid: PaidCall, permit: Permit) -> Reply:
+        """Send the request, and report the outcome to the job's observers, the limiter and the budget."""
+        began_s, call = time.monotonic(), paid.call
 
-    async def _ask(self, request: Request, ctx: JobContext, paid: PaidCall, permit: Permit) -> Reply:
-        """Send the request, and report the outcome to the limiter and the budget."""
+        def failed(cause: Cause, error: str) -> None:
+            ctx.publish(CallFailed(ctx.key, call, self.id, time.monotonic() - began_s, cause, error))
+
+        ctx.publish(CallSent(ctx.key, call, self.id))
         try:
-            reply = await call_model(self.model, request, ctx, paid, self._cost)
+            reply = await self.model.complete(request, call=call)
+        except anyio.get_cancelled_exc_class():
+            failed(Cause.CANCELLED, "given up while it was in flight")
+            raise
         except ModelError as error:
+            failed(error.cause, str(error))
             if error.unbilled:
                 paid.release()
             if error.overloaded:
                 rule = self.retries.get(Cause.RATE_LIMIT, RETRY_TABLE[Cause.RATE_LIMIT])
                 self._notify(permit.refused(error, rule), ctx)
             raise
+
+        took_s, cost = time.monotonic() - began_s, plausible_cost(reply.usage, paid.granted, self.price)
+        # A provider may report anything: observers get only counts.
+        reported = {} if reply.usage is None else reply.usage.counts()
+        counts = {kind: count for kind, count in reported.items() if type(count) is int}
+        usd, request_id = None if cost is None else cost.usd, reply.request_id[:_ID_LIMIT]
+        ctx.publish(CallAnswered(ctx.key, call, self.id, took_s, counts, usd, request_id))
         self._notify(permit.succeeded(), ctx)
         return reply
 
@@ -243,18 +265,13 @@ class MeteredModel:
             ctx.note(change)
             ctx.note_capacity(f"model {self.id}", self.limiter.statistics().limit)
 
-    def _note_lowered(self, priced: PricedRequest, request: Request, ctx: JobContext) -> None:
-        requested, cap = priced.request.max_output_tokens, request.max_output_tokens
-        if cap < requested:
-            ctx.note(f"{self.id}: the budget has room for {cap} output tokens instead of {requested}")
-
     async def _settle(
         self, reply: Reply, ctx: JobContext, name: str, paid: PaidCall, request: Request | None = None
     ) -> None:
         """Record the reply as effect ``name`` and its cost, if known, in one journal line."""
         if mismatch := self.price_mismatch(reply.model):
             ctx.note(f"{self.id}: {mismatch}")
-        cost = self._cost(reply.usage, paid.granted)
+        cost = plausible_cost(reply.usage, paid.granted, self.price)
         value = await reply_record(reply, ctx, paid.call, usage_settled=cost is not None, request=request)
         if cost is not None:
             if not cost <= paid.granted:
@@ -269,6 +286,3 @@ class MeteredModel:
             return value
 
         await ctx.effect(name, recorded)
-
-    def _cost(self, usage: Usage | None, granted: Cost) -> Cost | None:
-        return plausible_cost(usage, granted, self.price)

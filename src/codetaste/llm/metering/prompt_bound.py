@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from codetaste.core.hashing import canonical_json
 from codetaste.llm.codec import message_to_json, tool_to_json, value_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from codetaste.llm.messages import Message, Reply, Request, Usage
 
@@ -31,6 +31,16 @@ TOKENS_PER_TOOL = 64
 
 _MESSAGES = 4_000
 """Measured messages kept in memory; an evicted one is measured again."""
+
+_CONVERSATIONS = 20_000
+"""Prefixes kept in memory; an evicted one is bounded by its bytes."""
+
+PLAUSIBLE_FACTOR = 2
+"""A reported usage is implausible above this many times the upper bound of the call."""
+
+_K = TypeVar("_K")
+
+_V = TypeVar("_V")
 
 
 def wire_size(message: Message) -> int:
@@ -50,16 +60,27 @@ class _Measured:
     size: int
 
 
+class _Prefix(NamedTuple):
+    """A conversation up to some message: ``key`` identifies it, ``size`` bounds its tokens by its bytes."""
+
+    key: bytes
+    size: int
+
+
 class PromptBound:
     """Bounds prompts by the counts that the provider has reported for earlier calls of one model."""
 
     def __init__(self) -> None:
-        self._reported = PrefixCounts()
+        self._reported: OrderedDict[bytes, int] = OrderedDict()
         self._measured: OrderedDict[int, _Measured] = OrderedDict()
 
     def tokens(self, request: Request) -> int:
         """Return an upper bound of the prompt tokens of ``request``."""
-        return self._reported.tokens(self._prefixes(request))
+        bound = base = size = 0
+        for key, size in self._prefixes(request):
+            if (reported := self._reported.get(key)) is not None:
+                bound, base = reported, size
+        return bound + size - base
 
     def learn(self, request: Request, reply: Reply) -> None:
         """Store the provider's count for ``request`` and its reply, if it is plausible."""
@@ -69,19 +90,19 @@ class PromptBound:
             return
         *_, whole = self._prefixes(request)
         key = sha256(whole.key + self._measure(reply.message).digest).digest()
-        self._reported.learn(key, usage.prompt + usage.output)
+        remember_recent(self._reported, key, usage.prompt + usage.output, _CONVERSATIONS)
 
-    def _prefixes(self, request: Request) -> Iterator[PrefixKey]:
+    def _prefixes(self, request: Request) -> Iterator[_Prefix]:
         """Yield the prefixes of the conversation, from no message to all messages."""
         tools = [tool_to_json(tool) for tool in request.tools]
         head = canonical_json([value_to_json(request.system), tools, value_to_json(request.options)])
         key, size = sha256(head.encode()).digest(), TOKENS_PER_CALL + len(head) + TOKENS_PER_TOOL * len(tools)
-        yield PrefixKey(key, size)
+        yield _Prefix(key, size)
         for message in request.messages:
             measured = self._measure(message)
             key = sha256(key + measured.digest).digest()
             size += measured.size
-            yield PrefixKey(key, size)
+            yield _Prefix(key, size)
 
     def _measure(self, message: Message) -> _Measured:
         """Measure each message object once; the next turns of the conversation contain the same objects."""
@@ -93,46 +114,6 @@ class PromptBound:
             )
         remember_recent(self._measured, id(message), found, _MESSAGES)
         return found
-
-
-_K = TypeVar("_K")
-
-_V = TypeVar("_V")
-
-PLAUSIBLE_FACTOR = 2
-"""A reported usage is implausible above this many times the upper bound of the call."""
-
-_CONVERSATIONS = 20_000
-"""Prefixes kept in memory; an evicted one is bounded by its bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class PrefixKey:
-    """A conversation up to some message: ``key`` identifies it, ``size`` bounds its tokens by its bytes."""
-
-    key: bytes
-    size: int
-
-
-class PrefixCounts:
-    """The token counts that the provider of one model has reported, by prefix key."""
-
-    def __init__(self) -> None:
-        self._counts: OrderedDict[bytes, int] = OrderedDict()
-
-    def tokens(self, prefixes: Iterable[PrefixKey]) -> int:
-        """Return an upper bound of a conversation's tokens, given all its prefixes, shortest first."""
-        bound = base = last = 0
-        for prefix in prefixes:
-            counted = self._counts.get(prefix.key)
-            if counted is not None:
-                bound, base = counted, prefix.size
-            last = prefix.size
-        return bound + last - base
-
-    def learn(self, key: bytes, tokens: int) -> None:
-        """Store the provider's count for the conversation ``key``."""
-        remember_recent(self._counts, key, tokens, _CONVERSATIONS)
 
 
 def is_plausible_usage(usage: Usage, prompt: int, output: int) -> bool:

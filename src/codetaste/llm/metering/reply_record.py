@@ -17,7 +17,7 @@ from codetaste.errors import JournalError
 from codetaste.llm.codec import reply_from_json, reply_to_json
 
 if TYPE_CHECKING:
-    from codetaste.llm.messages import Reply, Request, Usage
+    from codetaste.llm.messages import Reply, Request
     from codetaste.orchestration.job import JobContext
     from codetaste.orchestration.journal.journal import Json
 
@@ -56,7 +56,14 @@ async def reply_record(
         usage_settled: whether the call was settled at the reported usage.
         request: as it was sent, if known: a lowered cap is part of the record.
     """
-    usage = _counts(reply.usage) if usage_settled else None
+    usage = None
+    if usage_settled and reply.usage is not None:
+        # Reasoning is not part of the price, so its count has not been checked before.
+        usage = {
+            kind: count
+            for kind, count in reply.usage.counts().items()
+            if type(count) is int and 0 <= count <= reply.usage.total
+        }
     value: dict[str, Any] = {"reply": reply_to_json(reply), "call": call, "usage": usage}
     if request is not None:
         value["cap"] = request.max_output_tokens
@@ -67,17 +74,6 @@ async def reply_record(
         return value
     stored: dict[str, Any] = {"stored": await ctx.store_text(text), "call": call, "usage": usage}
     return stored
-
-
-def _counts(usage: Usage | None) -> dict[str, int] | None:
-    if usage is None:
-        return None
-    # Reasoning is not part of the price, so its count has not been checked before.
-    return {
-        kind: count
-        for kind, count in usage.counts().items()
-        if type(count) is int and 0 <= count <= usage.total
-    }
 
 
 async def _must_not_run() -> Json:

@@ -53,28 +53,15 @@ class ReplayModel:
     ) -> None:
         if inner is None and mode != "replay":
             raise ValueError(f"mode {mode!r} needs a model to record")
-        self._id, self._model, self._cassette, self._inner, self._mode = (
-            model_id,
-            model,
-            cassette,
-            inner,
-            mode,
-        )
+        self.id, self._model, self._mode = model_id, model, mode
+        self._cassette, self._inner = cassette, inner
+        # A recording alone charges nothing.
+        self.has_ledger = inner is None or inner.has_ledger
         self._ledger = JsonlFile(ledger)
         self._answered: dict[str, tuple[str, int]] = {}
         self._next: dict[str, int] = {}
         self._loaded = False
         self._lock = anyio.Lock()
-
-    @property
-    def id(self) -> str:
-        """The model's id in the config."""
-        return self._id
-
-    @property
-    def has_ledger(self) -> bool:
-        """True for a recording alone, which charges nothing; otherwise that of the recorded model."""
-        return self._inner is None or self._inner.has_ledger
 
     async def complete(self, request: Request, *, call: str) -> Reply:
         """Answer from the cassette, or call the model and record its reply, depending on the mode.
@@ -91,11 +78,22 @@ class ReplayModel:
             if known is not None:
                 return known
         request_key = RequestKey.from_request(self._model, request)
-        reply = self._recorded(request_key, request)
-        nth = self._take(request_key.key) if reply is not None else -1
-        if reply is None:
-            reply = await self._ask_inner(request_key, request, call)
-            nth = self._take(request_key.key)
+        nth = self._next.get(request_key.key, 0)
+        reply = None if self._mode == "record" else self._cassette.reply(request_key.key, nth)
+        if reply is not None:
+            output = None if reply.usage is None else reply.usage.output
+            if output is not None and output > request.max_output_tokens:
+                raise CassetteMiss(
+                    f"model {self.id}: the recorded reply has {output} output tokens, and the budget has "
+                    f"room for {request.max_output_tokens}; raise the budget, or record anew"
+                )
+            self._next[request_key.key] = nth + 1
+        elif self._inner is None or self._mode == "replay":
+            raise self._miss(request_key)
+        else:
+            reply = await self._inner.complete(request, call=call)
+            nth = self._next.get(request_key.key, 0)  # identical requests may have been answered meanwhile
+            self._next[request_key.key] = nth + 1
             await self._cassette.add(request_key, nth, reply)
         self._answered[call] = (request_key.key, nth)
         await self._ledger.append([{"call": call, "key": request_key.key, "nth": nth}])
@@ -124,35 +122,6 @@ class ReplayModel:
                     self._next[line["key"]] = max(self._next.get(line["key"], 0), line["nth"] + 1)
             self._loaded = True
 
-    def _recorded(self, request_key: RequestKey, request: Request) -> Reply | None:
-        """Return the next recorded reply, unless the mode is "record"."""
-        if self._mode == "record":
-            return None
-        reply = self._cassette.reply(request_key.key, self._next.get(request_key.key, 0))
-        if reply is not None:
-            self._check_cap(reply, request)
-        return reply
-
-    async def _ask_inner(self, request_key: RequestKey, request: Request, call: str) -> Reply:
-        if self._inner is None or self._mode == "replay":
-            raise self._miss(request_key)
-        return await self._inner.complete(request, call=call)
-
-    def _take(self, key: str) -> int:
-        """Return the number of this request among identical ones, and count it."""
-        nth = self._next.get(key, 0)
-        self._next[key] = nth + 1
-        return nth
-
-    def _check_cap(self, recorded: Reply, request: Request) -> None:
-        """Raise if the model could not have given this reply under the cap of ``request``."""
-        output = None if recorded.usage is None else recorded.usage.output
-        if output is not None and output > request.max_output_tokens:
-            raise CassetteMiss(
-                f"model {self._id}: the recorded reply has {output} output tokens, and the budget has room "
-                f"for {request.max_output_tokens}; raise the budget, or record anew"
-            )
-
     def _miss(self, request_key: RequestKey) -> CassetteMiss:
         times = self._cassette.count(request_key.key)
         if times:
@@ -160,5 +129,5 @@ class ReplayModel:
         else:
             where = self._cassette.describe_mismatch(request_key)
         return CassetteMiss(
-            f'model {self._id}: not in the cassette: {where}; record it with mode = "record-missing"'
+            f'model {self.id}: not in the cassette: {where}; record it with mode = "record-missing"'
         )

@@ -84,24 +84,15 @@ def load_script(path: str, *, base_dir: Path, model_id: str) -> Script:
 class ScriptedModel:
     """A model whose replies a function computes. Only one instance at a time may use a ledger."""
 
+    has_ledger = True
+
     def __init__(self, model_id: str, script: Script, *, price: Price | None, ledger: Path) -> None:
-        self._id = model_id
-        self._script = script
+        self.id, self._script = model_id, script
         self._name = f"scripted:{getattr(script, '__name__', type(script).__name__)}"
         self._price = price
         self._ledger = JsonlFile(ledger)
         self._billed: set[str] | None = None
         self._loading = anyio.Lock()
-
-    @property
-    def id(self) -> str:
-        """The model's id in the config."""
-        return self._id
-
-    @property
-    def has_ledger(self) -> bool:
-        """True: the ledger has every billed call."""
-        return True
 
     async def complete(self, request: Request, *, call: str) -> Reply:
         """Return the script's reply; a call that was billed before gets the same reply without a new bill.
@@ -116,7 +107,16 @@ class ScriptedModel:
             return known
         scripted = await self._run_script(request)
         reply, billed = self._reply(request, scripted, call)
-        await self._bill(call, reply, billed)
+        line = {
+            "call": call,
+            "usage": usage_to_json(billed),
+            "cost_usd": None if self._price is None else str(self._price.cost_usd(billed)),
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "reply": reply_to_json(reply),
+        }
+        await self._ledger.append([line])
+        if self._billed is not None:
+            self._billed.add(call)
         await anyio.sleep(scripted.latency_s)
         if scripted.fault is not None:
             raise scripted.fault
@@ -143,12 +143,10 @@ class ScriptedModel:
         except CodetasteError:
             raise
         except (Exception, SystemExit) as error:
-            raise ModelRefused(
-                f"the script of model {self._id!r} failed: {_describe_error(error)}"
-            ) from error
-        return self._as_reply(output)
-
-    def _as_reply(self, output: Any) -> ScriptedReply:  # noqa: ANN401 - a script may return anything
+            frames = traceback.extract_tb(error.__traceback__)
+            place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+            problem = f"{type(error).__name__}: {error}{place}"
+            raise ModelRefused(f"the script of model {self.id!r} failed: {problem}") from error
         match output:
             case ScriptedReply():
                 return output
@@ -159,7 +157,7 @@ class ScriptedModel:
             case str() | TextBlock() | ToolCall() | ToolResult() | Sequence():
                 return ScriptedReply(output)
         raise ModelRefused(
-            f"the script of model {self._id!r} returned {type(output).__name__}, which is not a reply"
+            f"the script of model {self.id!r} returned {type(output).__name__}, which is not a reply"
         )
 
     def _reply(self, request: Request, scripted: ScriptedReply, call: str) -> tuple[Reply, Usage]:
@@ -187,23 +185,10 @@ class ScriptedModel:
         for block in blocks:
             if not isinstance(block, TextBlock | ToolCall):
                 raise ModelRefused(
-                    f"the script of model {self._id!r} put {type(block).__name__} into a reply; "
+                    f"the script of model {self.id!r} put {type(block).__name__} into a reply; "
                     "a reply consists of Text and ToolCall"
                 )
         return tuple(blocks)
-
-    async def _bill(self, call: str, reply: Reply, usage: Usage) -> None:
-        cost = None if self._price is None else str(self._price.cost_usd(usage))
-        line = {
-            "call": call,
-            "usage": usage_to_json(usage),
-            "cost_usd": cost,
-            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "reply": reply_to_json(reply),
-        }
-        await self._ledger.append([line])
-        if self._billed is not None:
-            self._billed.add(call)
 
     def _find(self, call: str) -> Reply | None:
         for line in self._ledger.read():
@@ -211,17 +196,9 @@ class ScriptedModel:
                 try:
                     return reply_from_json(line["reply"])
                 except (KeyError, TypeError, ValueError) as error:
-                    raise JournalError(
-                        f"{self._ledger.path}: the reply to {call} cannot be read: {error}"
-                    ) from error
+                    problem = f"{self._ledger.path}: the reply to {call} cannot be read: {error}"
+                    raise JournalError(problem) from error
         return None
-
-
-def _describe_error(error: BaseException) -> str:
-    """Describe an error with the line of the script that raised it."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{place}"
 
 
 def _content_json(message: Message) -> str:
@@ -239,19 +216,14 @@ def _truncate(message: Message, cap: int) -> Message:
     for block in message.content:
         size = len(_content_json(Message("assistant", (block,))))
         if size > left:
-            fitting.extend(_truncate_block(block, left))
+            if isinstance(block, TextBlock):
+                text = block.text[:left]
+                while text and len(canonical_json(text)) > left:
+                    text = text[: len(text) * 3 // 4]
+                fitting.extend([TextBlock(text)] if text else [])
+            elif isinstance(block, ToolCall):
+                fitting.append(replace(block, arguments={}, fault="the reply was cut off inside this call"))
             break
         fitting.append(block)
         left -= size
     return Message("assistant", tuple(fitting))
-
-
-def _truncate_block(block: Block, left: int) -> list[Block]:
-    if isinstance(block, TextBlock):
-        text = block.text[:left]
-        while text and len(canonical_json(text)) > left:
-            text = text[: len(text) * 3 // 4]
-        return [TextBlock(text)] if text else []
-    if isinstance(block, ToolCall):
-        return [replace(block, arguments={}, fault="the reply was cut off inside this call")]
-    return []

@@ -165,8 +165,11 @@ class AdaptiveLimit:
         if self._window != 1:
             reached = before if self._window is None else min(self._window, before)
             self.limit = max(1, int(reached * DECREASE_FACTOR))
-        self._count_refusal(now_s)
-        over_s = now_s - (now_s if self._since_s is None else self._since_s)
+        if self._since_s is None or now_s > self.paused_until_s + self.patience_s:
+            # After a long time without a request, earlier refusals no longer count.
+            self._in_a_row, self._since_s = 0, now_s
+        self._in_a_row += 1
+        over_s = now_s - self._since_s
         gave_up = self._in_a_row >= REFUSED_ROUNDS and over_s >= self.patience_s and not self.in_flight
         pause_s = min(wait_s(self._in_a_row), AFTER_GIVING_UP_S if gave_up else math.inf)
         pause_s = self._pause(now_s, pause_s)
@@ -179,16 +182,6 @@ class AdaptiveLimit:
             refused_rounds=self._in_a_row,
             refused_for_s=over_s,
         )
-
-    def _count_refusal(self, now_s: float) -> None:
-        if now_s > self.paused_until_s + self.patience_s:
-            self._in_a_row, self._since_s = (
-                0,
-                None,
-            )  # no request for a long time: earlier refusals no longer count
-        if self._since_s is None:
-            self._since_s = now_s
-        self._in_a_row += 1
 
     def _pause(self, now_s: float, seconds: float) -> float:
         """Begin a round: no request for ``seconds``, then one probe."""

@@ -27,11 +27,8 @@ def limiter_key_for(config: ModelConfig) -> LimiterKey:
     """Return the limiter key of ``config``; a model without a remote provider has one of its own."""
     if config.protocol is None or (config.cassette and config.mode == "replay"):
         return LimiterKey(config.provider, "", config.id, "")
-    key = os.environ.get(config.key_env or "", "").strip()
-    address = config.address.rstrip("/")
-    return LimiterKey(
-        config.provider, address, config.model, sha256(key.encode("utf-8", "replace")).hexdigest()
-    )
+    key = os.environ.get(config.key_env or "", "").strip().encode("utf-8", "replace")
+    return LimiterKey(config.provider, config.address.rstrip("/"), config.model, sha256(key).hexdigest())
 
 
 class LimiterRegistry:

@@ -35,7 +35,12 @@ class CallRetries:
     def wait_s(self, error: ModelError) -> float | None:
         """Return the seconds to wait before the next attempt, 0 if the limiter waits; None to stop."""
         if error.overloaded and error.unbilled:
-            return 0.0 if self._may_retry_refusal() else None
+            rule, answered = self._table.get(Cause.RATE_LIMIT), self._limiter.statistics().answered
+            if not self._refusals:
+                self._successes_before = answered
+            self._refusals += 1
+            others_answered = answered > self._successes_before
+            return None if rule is None or (others_answered and self._refusals >= rule.tries) else 0.0
         self._failures[error.cause] += 1
         wait_s = retry_delay_s(
             error.cause,
@@ -45,12 +50,3 @@ class CallRetries:
             table=self._table,
         )
         return 0.0 if error.overloaded and wait_s is not None else wait_s
-
-    def _may_retry_refusal(self) -> bool:
-        rule = self._table.get(Cause.RATE_LIMIT)
-        answered = self._limiter.statistics().answered
-        if not self._refusals:
-            self._successes_before = answered
-        self._refusals += 1
-        others_answered = answered > self._successes_before
-        return rule is not None and not (others_answered and self._refusals >= rule.tries)

@@ -17,6 +17,7 @@ from codetaste.llm.wire.protocols import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from codetaste.errors import ModelError
     from codetaste.llm.messages import Reply, Request
@@ -41,11 +42,24 @@ class ClientCodec(Protocol):
         ...
 
     def whole_reply(self, body: object, request_id: str = "", *, taken: Collection[str] = ()) -> Reply:
-        """Decode a reply that was not streamed."""
+        """Decode a reply that was not streamed; a call with a ``taken`` id, or none, gets a new one.
+
+        Raises:
+            ModelError: the response is an error or malformed.
+        """
         ...
 
-    def error_from(self, status: int, body: object, headers: Mapping[str, str]) -> ModelError:
-        """Return the error for an error status, the parsed body and the headers."""
+    def error_from(
+        self, status: int, body: object, headers: Mapping[str, str], *, now: datetime | None = None
+    ) -> ModelError:
+        """Return the error for a response with an error status.
+
+        Args:
+            status: the HTTP status.
+            body: parsed JSON, or text.
+            headers: of the response, names in lower case.
+            now: the current time, for a Retry-After that is a date.
+        """
         ...
 
 
@@ -60,7 +74,11 @@ class ServerCodec(Protocol):
     ERROR_CODES: dict[ErrorKind, ErrorCode]
 
     def read_request(self, body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
-        """Decode a client's request from its parsed body."""
+        """Decode a client's request from its parsed body.
+
+        Raises:
+            MalformedRequest: it is malformed; the message has one line.
+        """
         ...
 
     def capped_body(self, wire: WireRequest, cap: int, caps: Sequence[str]) -> dict[str, Any]:

@@ -79,15 +79,13 @@ class UsageTap:
         """Return the result, after the last byte or an interruption."""
         if self._reply is None and self._error is None:
             try:
-                self._reply = self._decode()
+                if self._decoder is not None:
+                    self._reply = self._decoder.reply()
+                else:
+                    body = read_json(self._body.decode("utf-8", "replace"))
+                    self._reply = CLIENTS[self._protocol].whole_reply(body, self._request_id)
             except ModelError as error:
                 self._error = error
         counted = None if self._decoder is None else self._decoder.usage
         usage = counted if self._reply is None or self._reply.usage is None else self._reply.usage
         return TapResult(self._reply, usage, self._error)
-
-    def _decode(self) -> Reply:
-        if self._decoder is not None:
-            return self._decoder.reply()
-        body = read_json(self._body.decode("utf-8", "replace"))
-        return CLIENTS[self._protocol].whole_reply(body, self._request_id)

@@ -20,6 +20,7 @@ from codetaste.orchestration.events import (
     WaitEnded,
     WaitStarted,
 )
+from codetaste.orchestration.journal.history import JobState
 
 if TYPE_CHECKING:
     from codetaste.orchestration.events import Event
@@ -65,7 +66,7 @@ def _finished(event: JobFinished) -> LogLine:
         "wall_s": round(cost.wall_s, 3),
         "waited_s": round(cost.waited_s, 3),
     }
-    return LogLine("error" if event.status == "failed" else "info", event.key, "finished", fields)
+    return LogLine("error" if event.status == JobState.FAILED else "info", event.key, "finished", fields)
 
 
 def _value(value: Any) -> Any:  # noqa: ANN401 - JSON

@@ -23,7 +23,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.orchestration.events import JobFinished, JobStarted
-from codetaste.report.live.log_lines import log_line
+from codetaste.report.live.log_lines import LogLine, log_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
@@ -39,13 +39,10 @@ _END = ".jsonl"
 _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
 
-class _Line(NamedTuple):
+class _Pending(NamedTuple):
     at: float
-    level: str
-    key: str
     attempt: int
-    event: str
-    fields: dict[str, Any]
+    line: LogLine
 
 
 class LogWriter:
@@ -53,7 +50,7 @@ class LogWriter:
 
     def __init__(self, folder: Path, warn: Callable[[str], None]) -> None:
         self._folder, self._warn = folder, warn
-        self._waiting: list[_Line] = []
+        self._waiting: list[_Pending] = []
         self._dropped = 0
         self._attempts: dict[str, int] = {}
         self._warned = False
@@ -67,17 +64,17 @@ class LogWriter:
         line = log_line(event)
         if line is None:
             return
-        self.add(line.level, line.key, line.event, line.fields)
+        self.add(line)
         if isinstance(event, JobFinished):
             self._attempts.pop(event.key, None)
             self._urgent.set()
 
-    def add(self, level: str, key: str, event: str, fields: dict[str, Any]) -> None:
+    def add(self, line: LogLine) -> None:
         """Add a line to those that wait to be written; may be called from any thread."""
         if len(self._waiting) >= MAX_PENDING_LINES:
             self._dropped += 1
             return
-        self._waiting.append(_Line(time.time(), level, key, self._attempts.get(key, 0), event, fields))
+        self._waiting.append(_Pending(time.time(), self._attempts.get(line.key, 0), line))
 
     async def run(self) -> None:
         """Write the collected lines periodically, and as soon as a job has ended."""
@@ -92,7 +89,8 @@ class LogWriter:
         async with self._writing:
             lines, self._waiting = self._waiting, []
             if self._dropped:
-                lines.append(_Line(time.time(), "warning", "", 0, "dropped", {"lines": self._dropped}))
+                dropped = LogLine("warning", "", "dropped", {"lines": self._dropped})
+                lines.append(_Pending(time.time(), 0, dropped))
                 self._dropped = 0
             if not lines:
                 return
@@ -107,11 +105,16 @@ class LogWriter:
                         f"logs cannot be written, the run continues: {error.filename}: {error.strerror}"
                     )
 
-    def _write(self, lines: Iterable[_Line]) -> None:
+    def _write(self, lines: Iterable[_Pending]) -> None:
         """Append the lines to their files; an error of one file does not stop the others."""
         files: dict[str, list[str]] = {}
-        for line in lines:
-            files.setdefault(line.key, []).append(_format_line(line))
+        for at, attempt, line in lines:
+            moment = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+            head: dict[str, Any] = {"t": moment.replace("+00:00", "Z"), "level": line.level}
+            if line.key:
+                head |= {"job": line.key, "attempt": attempt}
+            text = _encode({**head, "event": line.event, **line.fields}) + "\n"
+            files.setdefault(line.key, []).append(text)
         failure: OSError | None = None
         for key, texts in files.items():
             path = self._folder / log_name(key)
@@ -142,7 +145,7 @@ class _Warnings(logging.Handler):
             if error is not None:
                 fields["traceback"] = "".join(traceback.format_exception(error))
                 text = f"{text}: {type(error).__name__}: {error}"
-            self._logs.add(record.levelname.lower(), "", "warning", fields)
+            self._logs.add(LogLine(record.levelname.lower(), "", "warning", fields))
             self._warn(text)
         except Exception:  # noqa: BLE001 - the standard library requires this of a handler
             self.handleError(record)
@@ -189,14 +192,6 @@ def _file_name(part: str) -> str:
         digest = sha256(part.encode("utf-8", "backslashreplace")).hexdigest()[:16]
         name = f"{name[:_NAME_BYTES]}%{digest}"
     return name
-
-
-def _format_line(line: _Line) -> str:
-    at = datetime.fromtimestamp(line.at, UTC).isoformat(timespec="milliseconds")
-    head: dict[str, Any] = {"t": at.replace("+00:00", "Z"), "level": line.level}
-    if line.key:
-        head |= {"job": line.key, "attempt": line.attempt}
-    return _encode({**head, "event": line.event, **line.fields}) + "\n"
 
 
 def logs_folder(directory: Path) -> Path:

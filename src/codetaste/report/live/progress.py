@@ -21,6 +21,7 @@ from codetaste.orchestration.events import (
     WaitEnded,
     WaitStarted,
 )
+from codetaste.orchestration.journal.history import JobState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,12 +37,10 @@ class JobProgress:
     key: str
     title: str
     lane: str
-    state: str = "queued"
+    state: JobState = JobState.QUEUED
     started_s: float | None = None
-    attempt: int = 0
     last_note: str = ""
     error: str = ""
-    resumed: bool = False
     money: BudgetSnapshot = field(default_factory=BudgetSnapshot)
     waits: dict[Wait, float] = field(default_factory=dict)
 
@@ -66,13 +65,13 @@ class RunProgress:
                 self.jobs[event.key] = JobProgress(event.key, event.title or event.key, event.lane)
             case JobStarted():
                 job = self._job(event.key)
-                job.state, job.attempt, job.started_s = "running", event.attempt, self.clock()
+                job.state, job.started_s = JobState.RUNNING, self.clock()
             case JobRetrying():
                 job = self._job(event.key)
-                job.state, job.error = "retrying", event.error
+                job.state, job.error = JobState.RETRYING, event.error
             case JobFinished():
                 job = self._job(event.key)
-                job.state, job.error, job.resumed = str(event.status), event.error, event.resumed
+                job.state, job.error = JobState(event.status), event.error
                 job.money = event.cost
                 job.waits.clear()
             case MoneyChanged():
@@ -91,11 +90,11 @@ class RunProgress:
         if event.key:
             self._job(event.key).money = event.node
 
-    def in_state(self, *states: str) -> list[JobProgress]:
+    def in_state(self, *states: JobState) -> list[JobProgress]:
         """Return the jobs in any of ``states``, in the order in which they were added."""
         return [job for job in self.jobs.values() if job.state in states]
 
-    def counts(self) -> Counter[str]:
+    def counts(self) -> Counter[JobState]:
         """Return the number of jobs by state."""
         return Counter(job.state for job in self.jobs.values())
 

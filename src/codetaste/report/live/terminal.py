@@ -14,6 +14,7 @@ from rich.text import Text
 
 from codetaste.core.text import printable
 from codetaste.core.units import format_duration
+from codetaste.orchestration.journal.history import JobState
 from codetaste.report.live.progress import format_spend
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Display:
 
     def __rich__(self) -> Group:
         """Return the renderable of the whole display."""
-        active = self._progress.in_state("running", "retrying")
+        active = self._progress.in_state(JobState.RUNNING, JobState.RETRYING)
         table = Table(box=None, pad_edge=False, expand=True)
         for name, ratio in (("job", 4), ("time", None), ("spent", None), ("now", 5)):
             table.add_column(name, ratio=ratio, no_wrap=True, header_style="dim")
@@ -69,13 +70,19 @@ class Display:
                 Text(printable(job.title)),
                 format_duration(now_s - began_s),
                 format_spend(job.money),
-                Text(_activity(job, now_s), style="yellow" if job.waits or job.state == "retrying" else ""),
+                Text(
+                    _activity(job, now_s),
+                    style="yellow" if job.waits or job.state is JobState.RETRYING else "",
+                ),
             )
         more = len(active) - _ROWS
         lines: list[RenderableType] = [Text(self._headline(), style="bold"), table]
         if more > 0:
             lines.append(Text(f"… and {more} more running", style="dim"))
-        lines.append(Text(self._counts(), style="dim"))
+        counts = self._progress.counts()
+        waiting = counts.pop(JobState.QUEUED, 0)
+        parts = [f"{number} {state.replace('_', ' ')}" for state, number in sorted(counts.items())]
+        lines.append(Text(" · ".join([*parts, f"{waiting} waiting"]), style="dim"))
         lines.extend(
             Text(printable(line), style="dim") for line in self._progress.limiter_summary()[:_GAUGES]
         )
@@ -90,18 +97,12 @@ class Display:
         left = f" · {format_duration(limit_s - used_s)} left" if limit_s is not None else ""
         return f"{self._title} · {format_duration(elapsed_s)}{left} · {format_spend(self._progress.root)}"
 
-    def _counts(self) -> str:
-        counts = self._progress.counts()
-        waiting = counts.pop("queued", 0)
-        parts = [f"{number} {state.replace('_', ' ')}" for state, number in sorted(counts.items())]
-        return " · ".join([*parts, f"{waiting} waiting"])
-
 
 def _activity(job: JobProgress, now_s: float) -> str:
     if job.waits:
         return "; ".join(
             f"waits for {wait} ({format_duration(now_s - at)})" for wait, at in job.waits.items()
         )
-    if job.state == "retrying":
+    if job.state is JobState.RETRYING:
         return printable(f"retrying: {job.error}")
     return printable(job.last_note)

@@ -55,24 +55,17 @@ def spreadsheet_safe(text: str) -> str:
 
 
 def _rows(table: Table) -> Iterator[list[str]]:
-    title_columns = [
-        position
-        for position, column in enumerate(table.columns)
-        if column.unit is Unit.TEXT and not column.heading
-    ]
-    named = [position for position in title_columns if table.columns[position].title]
+    titles = {
+        at for at, column in enumerate(table.columns) if column.unit is Unit.TEXT and not column.heading
+    }
+    named = [at for at in sorted(titles) if table.columns[at].title]
     for number, row in enumerate(table.rows, 1):
-        title = " / ".join(str(row.cells[position]) for position in named) or str(number)
-        for position, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
-            if position not in title_columns or len(title_columns) == len(table.columns):
-                start = [
-                    table.name,
-                    table.aggregation,
-                    spreadsheet_safe(row.section),
-                    spreadsheet_safe(title),
-                    spreadsheet_safe(column.heading),
-                ]
-                yield [*start, column.name, column.unit, *_values(cell)]
+        title = " / ".join(str(row.cells[at]) for at in named) or str(number)
+        start = [table.name, table.aggregation, spreadsheet_safe(row.section), spreadsheet_safe(title)]
+        for at, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
+            if at not in titles or len(titles) == len(table.columns):
+                heading = spreadsheet_safe(column.heading)
+                yield [*start, heading, column.name, column.unit, *_values(cell)]
 
 
 def _values(cell: Cell) -> list[str]:

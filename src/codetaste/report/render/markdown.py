@@ -10,7 +10,7 @@ from codetaste.report.statistics.measures import Unit
 from codetaste.report.table import caption, format_cell
 
 if TYPE_CHECKING:
-    from codetaste.report.table import Cell, Column, Table
+    from codetaste.report.table import Table
 
 _MAX_TEXT = 500
 _SIGNS = str.maketrans(
@@ -25,7 +25,10 @@ def render_markdown(table: Table) -> str:
     notes = ["", *(f"- {escape(note)}" for note in table.notes)] if table.notes else []
     if not table.rows:
         return "\n".join([title, *notes])
-    heads = [_head(column) for column in table.columns]
+    heads = []
+    for column in table.columns:
+        head = f"{column.title} ({column.sign})" if column.sign else column.title
+        heads.append(escape(f"{column.heading}: {head}" if column.heading else head))
     signs = [":--" if column.unit is Unit.TEXT else "--:" for column in table.columns]
     if table.section:
         heads.insert(0, escape(table.section.capitalize()))
@@ -33,7 +36,8 @@ def render_markdown(table: Table) -> str:
     lines = [title, "", _line(heads), _line(signs)]
     section = None
     for row in table.rows:
-        cells = [_cell(cell, column) for cell, column in zip(row.cells, table.columns, strict=True)]
+        pairs = zip(row.cells, table.columns, strict=True)
+        cells = [escape("".join(format_cell(cell, column))) for cell, column in pairs]
         if table.section:
             cells.insert(0, escape(row.section) if row.section != section else "")
             section = row.section
@@ -45,15 +49,6 @@ def escape(text: str) -> str:
     """Escape a text for a line of Markdown: no markup, no HTML, no link, no mention, no formula."""
     flat = printable(text, _MAX_TEXT).translate(_SIGNS)
     return _LINKS.sub(lambda match: f"{match[1]}&#46;" if match[1] else "&#58;", flat)
-
-
-def _head(column: Column) -> str:
-    title = f"{column.title} ({column.sign})" if column.sign else column.title
-    return escape(f"{column.heading}: {title}" if column.heading else title)
-
-
-def _cell(cell: Cell, column: Column) -> str:
-    return escape("".join(format_cell(cell, column)))
 
 
 def _line(cells: list[str]) -> str:

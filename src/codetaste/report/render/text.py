@@ -48,21 +48,15 @@ def render_text(table: Table, width: int | None = None) -> str:
     text_columns = [
         _text_column(column, table.rows, position) for position, column in enumerate(table.columns)
     ]
-    titles = _count_title_columns(table.columns)
+    # The text columns at the beginning of a row are its title.
+    not_title = (at for at, each in enumerate(table.columns) if each.unit is not Unit.TEXT or each.heading)
+    titles = next(not_title, min(1, len(table.columns)))
     lines = list(_wrap(caption(table), width))
     for block in _blocks(text_columns[titles:], text_columns[:titles], width) if table.rows else ():
         lines += ["", *_render_block(table, [*text_columns[:titles], *block])]
     if table.notes:
         lines += ["", *(line for note in table.notes for line in _wrap(note, width, "· "))]
     return "\n".join(line.rstrip() for line in lines)
-
-
-def _count_title_columns(columns: Sequence[Column]) -> int:
-    """Count the text columns at the beginning of a row, which are its title."""
-    for position, column in enumerate(columns):
-        if column.unit is not Unit.TEXT or column.heading:
-            return position
-    return min(1, len(columns))
 
 
 def _text_column(column: Column, rows: Iterable[Row], position: int) -> _TextColumn:

@@ -9,7 +9,7 @@ planning help?
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from itertools import combinations
 from string import ascii_lowercase
@@ -129,7 +129,11 @@ def compare_systems(view: AggregatedTrials, by: ComparisonAxis = "agent") -> Com
     agents, track_modes = view.ranked_agents(), [lane.title for lane in trials.track_modes]
     systems, settings = (agents, track_modes) if by == "agent" else (track_modes, agents)
     measured = [measure for measure in COMPARED_MEASURES if view.has_values(measure)]
-    samples = _samples(view, measured, by)
+    samples: _Samples = {}
+    for (agent, lane), records in view.by_agent.items():
+        system, setting = (agent, lane.title) if by == "agent" else (lane.title, agent)
+        for measure in measured:
+            samples[system, setting, measure] = view.sample(records, measure)
     tests = [
         test
         for measure in measured
@@ -157,15 +161,6 @@ def compare_systems(view: AggregatedTrials, by: ComparisonAxis = "agent") -> Com
 _Samples = dict[tuple[str, str, "Measure"], "Sample"]
 
 
-def _samples(view: AggregatedTrials, measured: Sequence[Measure], by: ComparisonAxis) -> _Samples:
-    samples: _Samples = {}
-    for (agent, lane), records in view.by_agent.items():
-        system, setting = (agent, lane.title) if by == "agent" else (lane.title, agent)
-        for measure in measured:
-            samples[system, setting, measure] = view.sample(records, measure)
-    return samples
-
-
 def _pairwise_tests(
     samples: _Samples, systems: Sequence[str], setting: str, measure: Measure
 ) -> list[PairwiseTest]:
@@ -191,10 +186,10 @@ def _pairwise_tests(
 
 def _estimates(samples: _Samples, tests: Sequence[PairwiseTest]) -> list[Estimate]:
     better: dict[tuple[str, str, Measure], list[str]] = {}
-    for each in tests:
-        if each.significant:
-            winner, loser = (each.first, each.second)[:: 1 if each.difference > 0 else -1]
-            better.setdefault((winner, each.setting, each.measure), []).append(loser)
+    for test in tests:
+        if test.significant:
+            winner, loser = (test.first, test.second)[:: 1 if test.difference > 0 else -1]
+            better.setdefault((winner, test.setting, test.measure), []).append(loser)
     estimates = [
         Estimate(
             system,
@@ -206,7 +201,13 @@ def _estimates(samples: _Samples, tests: Sequence[PairwiseTest]) -> list[Estimat
         )
         for (system, setting, measure), sample in samples.items()
     ]
-    return [replace(each, rank=_rank(each, estimates)) for each in estimates]
+    means: defaultdict[tuple[str, Measure], list[float]] = defaultdict(list)
+    for each in estimates:
+        if each.interval.mean is not None:
+            means[each.setting, each.measure].append(each.interval.mean)
+    return [
+        replace(each, rank=_rank(each.interval.mean, means[each.setting, each.measure])) for each in estimates
+    ]
 
 
 def _references(view: AggregatedTrials, measured: Sequence[Measure]) -> Iterator[ReferenceMean]:
@@ -223,18 +224,9 @@ def _references(view: AggregatedTrials, measured: Sequence[Measure]) -> Iterator
                     yield ReferenceMean(name, lane.title, measure, mean, len(values))
 
 
-def _rank(estimate: Estimate, all_: Sequence[Estimate]) -> int | None:
+def _rank(mean: float | None, means: Sequence[float]) -> int | None:
     """Return 1 + the number of greater means, so that equal means share a rank."""
-    mean = estimate.interval.mean
-    if mean is None:
-        return None
-    others = [
-        other.interval.mean
-        for other in all_
-        if (other.setting, other.measure) == (estimate.setting, estimate.measure)
-        and other.interval.mean is not None
-    ]
-    return 1 + sum(1 for other in others if other > mean)
+    return None if mean is None else 1 + sum(other > mean for other in means)
 
 
 def _caveats(view: AggregatedTrials, tests: Sequence[PairwiseTest]) -> list[str]:

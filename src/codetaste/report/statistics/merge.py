@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from codetaste.benchmark.layout import GOLDEN, NULL
+from codetaste.benchmark.layout import GOLDEN, MODES, NULL, TRACKS
 from codetaste.report.statistics import measures
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ _CHECKED = (
     measures.COST,
     measures.TIME,
 )
-_TRACKS = {"instructed": 0, "open": 1}
-_MODES = {"direct": 0, "plan": 1, "multiplan": 2}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -54,12 +52,9 @@ def track_mode_of(record: TrialRecord) -> TrackMode:
 
 def track_mode_order(lane: TrackMode) -> tuple[int, str, int, str]:
     """Return the sort key for the paper's order: instructed, open; direct, plan, multiplan."""
-    return (
-        _TRACKS.get(lane.track, len(_TRACKS)),
-        lane.track,
-        _MODES.get(lane.mode, len(_MODES)),
-        lane.mode,
-    )
+    track = TRACKS.index(lane.track) if lane.track in TRACKS else len(TRACKS)
+    mode = MODES.index(lane.mode) if lane.mode in MODES else len(MODES)
+    return track, lane.track, mode, lane.mode
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codetaste.evaluation.trials.records import TrialStatus
 from codetaste.report.statistics import measures
-from codetaste.report.statistics.aggregate import Aggregation, Aggregator, Grouping, Sample, make_aggregator
+from codetaste.report.statistics.aggregate import ZERO_SCORE_STATUSES, Aggregation, Grouping, Sample
 from codetaste.report.statistics.merge import TrackMode, track_mode_of
 
 if TYPE_CHECKING:
@@ -24,14 +25,18 @@ class AggregatedTrials:
     """All trials of a report under one aggregation."""
 
     trials: MergedTrials
-    aggregator: Aggregator
+    aggregation: Aggregation
+    """How trials without a score enter a mean."""
     grouping: Grouping
     by_agent: Mapping[tuple[str, TrackMode], tuple[TrialRecord, ...]]
 
-    @property
-    def aggregation(self) -> Aggregation:
-        """How trials without a score enter a mean."""
-        return self.aggregator.aggregation
+    measured_groups: frozenset[tuple[str, str]]
+    """Pairs of a measure and a group in which a scored trial has a value.
+
+    A group is an agent's track and mode, or an instance.
+    """
+    scored_groups: frozenset[str]
+    """Groups (as above) that have a scored trial."""
 
     def trials_of(self, agent: str, lane: TrackMode) -> tuple[TrialRecord, ...]:
         """Return an agent's trials in a track and mode."""
@@ -46,9 +51,37 @@ class AggregatedTrials:
             if (trials := self.trials_of(agent, lane))
         ]
 
+    def value(self, record: TrialRecord, measure: Measure) -> float | None:
+        """Return what a trial contributes to the mean of a measure; None where it contributes nothing.
+
+        In ``strict`` a failed trial scores 0 only where that score could have been measured: where other
+        trials of its agent in this track and mode have it (or any agent's trials, if all of those failed),
+        and not on an instance that was scored without it because tests or rules are missing. Otherwise PASS
+        would be 0 where no tests were run. Where all trials failed, the scores that need no tests are 0.
+        """
+        if self.aggregation is Aggregation.PUBLISHED:
+            value = measure.published_value(record)
+        elif measure.is_score and record.scores.status in ZERO_SCORE_STATUSES:
+            agent_group, instance = _agent_group(record), _instance_group(record)
+            if instance in self.scored_groups and (measure.name, instance) not in self.measured_groups:
+                return None
+            group = agent_group if agent_group in self.scored_groups else ""
+            value = 0.0 if (measure.name, group) in self.measured_groups else None
+        else:
+            value = measure.value(record)
+        if value is None or not measure.accepts(value):
+            return None
+        return min(1.0, max(0.0, value)) if measure.unit is measures.Unit.FRACTION else value
+
     def sample(self, records: Iterable[TrialRecord], measure: Measure) -> Sample:
         """Return the values of a measure in some trials."""
-        return self.aggregator.sample(records, measure)
+        values = [(self.value(record, measure), record) for record in records]
+        present = [(float(value), record) for value, record in values if value is not None]
+        return Sample(
+            tuple(value for value, _ in present),
+            tuple(record for _, record in present),
+            len(values) - len(present),
+        )
 
     def interval(self, records: Iterable[TrialRecord], measure: Measure) -> Interval:
         """Return the mean of a measure over some trials, with its interval."""
@@ -56,7 +89,7 @@ class AggregatedTrials:
 
     def has_values(self, measure: Measure) -> bool:
         """Whether any trial of an agent has a value of this measure."""
-        return any(self.aggregator.value(record, measure) is not None for record in self.trials.agents)
+        return any(self.value(record, measure) is not None for record in self.trials.agents)
 
     @property
     def primary_measure(self) -> Measure:
@@ -82,11 +115,32 @@ def aggregate_trials(
 ) -> AggregatedTrials:
     """Aggregate trials in one way."""
     by_agent: defaultdict[tuple[str, TrackMode], list[TrialRecord]] = defaultdict(list)
+    measured: set[tuple[str, str]] = set()
+    scored: set[str] = set()
+    scores = (*measures.RATES, *measures.PRECISION)
     for record in trials.agents:
         by_agent[record.agent, track_mode_of(record)].append(record)
+        if record.scores.status is TrialStatus.SCORED:
+            groups = {_agent_group(record), _instance_group(record)}
+            scored |= groups
+            for measure in scores:
+                if measure.value(record) is not None:
+                    measured |= {(measure.name, group) for group in ("", *groups)}
+    if all(record.scores.status in ZERO_SCORE_STATUSES for record in trials.agents):
+        measured = {(measure.name, "") for measure in scores if not measure.needs_tests}
     return AggregatedTrials(
         trials,
-        make_aggregator(aggregation, trials.agents, (*measures.RATES, *measures.PRECISION)),
+        aggregation,
         grouping,
         {key: tuple(records) for key, records in by_agent.items()},
+        frozenset(measured),
+        frozenset(scored),
     )
+
+
+def _agent_group(record: TrialRecord) -> str:
+    return f"lane\n{record.agent}\n{record.track}\n{record.mode}"
+
+
+def _instance_group(record: TrialRecord) -> str:
+    return f"instance\n{record.instance}"

@@ -57,26 +57,19 @@ def job_details(watcher: RunWatcher, status: RunStatus, glob: str) -> tuple[JobD
     if not chosen:
         some = ", ".join(job.key for job in status.jobs[:3])
         raise ConfigError(f"--job {glob}: matches no job of this run (some are: {some or 'none yet'})")
-    calls: dict[str, list[CallRecord]] = {job.key: [] for job in chosen}
+    calls: dict[str, list[CallDetail]] = {job.key: [] for job in chosen}
     for call in watcher.history.calls.values():
         if call.key in calls:
-            calls[call.key].append(call)
-    return tuple(_detail(watcher, job, calls[job.key], live=bool(status.owner)) for job in chosen)
-
-
-def _detail(watcher: RunWatcher, job: JobStatus, calls: list[CallRecord], *, live: bool) -> JobDetail:
-    history = watcher.history.job(job.key)
-    times = watcher.view.job(job.key)
-    log = logs_folder(watcher.directory) / log_name(job.key)
-    transcript = watcher.directory / TRANSCRIPTS_FOLDER / f"{job.key}.jsonl"
-    return JobDetail(
-        job,
-        history.title,
-        tuple(_call(watcher, call, live=live) for call in calls),
-        dict(times.waited_s),
-        tuple(times.notes),
-        tuple(path for path in (log, transcript) if ".." not in path.parts and path.is_file()),
-    )
+            calls[call.key].append(_call(watcher, call, live=bool(status.owner)))
+    details = []
+    for job in chosen:
+        times = watcher.view.job(job.key)
+        log = logs_folder(watcher.directory) / log_name(job.key)
+        transcript = watcher.directory / TRANSCRIPTS_FOLDER / f"{job.key}.jsonl"
+        files = tuple(path for path in (log, transcript) if ".." not in path.parts and path.is_file())
+        title, waited_s = watcher.history.job(job.key).title, dict(times.waited_s)
+        details.append(JobDetail(job, title, tuple(calls[job.key]), waited_s, tuple(times.notes), files))
+    return tuple(details)
 
 
 def _call(watcher: RunWatcher, call: CallRecord, *, live: bool) -> CallDetail:

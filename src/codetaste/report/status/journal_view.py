@@ -17,7 +17,6 @@ from codetaste.orchestration.wait import Wait, WaitReason
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from codetaste.orchestration.journal.history import History
     from codetaste.orchestration.journal.lines import (
         CallRetryLine,
         CapacityLine,
@@ -49,8 +48,6 @@ class JobTimes:
     """Times and waits of one job. ``since`` is the start of its state; times are seconds of the epoch."""
 
     since: float = 0.0
-    started_at: float | None = None
-    ended_at: float | None = None
     cause: str | None = None
     retry_delay_s: float = 0.0
     waits: dict[Wait, list[float]] = field(default_factory=dict)
@@ -59,7 +56,6 @@ class JobTimes:
     """Retries by model ("" for the job itself) and cause."""
     resources: Mapping[str, float] = field(default_factory=dict)
     notes: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_NOTES))
-    resumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +77,9 @@ class CallTimes:
 
 
 class JournalView:
-    """The view; ``apply`` takes the journal's lines in order, each after ``history`` has applied it."""
+    """The view; ``apply`` takes the journal's lines in order."""
 
-    def __init__(self, history: History) -> None:
-        self._history = history
+    def __init__(self) -> None:
         self.jobs: dict[str, JobTimes] = {}
         self.calls: dict[str, CallTimes] = {}
         self.sessions: list[SessionInfo] = []
@@ -95,7 +90,6 @@ class JournalView:
         self.stop_reason = ""
         self.clock_at = 0.0
         self.last_at = 0.0
-        self.notes: deque[str] = deque(maxlen=MAX_NOTES)
         self.recent_settlements: deque[tuple[float, Decimal]] = deque()
         """Recently settled costs, with their times."""
 
@@ -128,13 +122,12 @@ class JournalView:
 
     def _job(self, line: JobLine) -> None:
         job = self.job(line["key"])
-        job.since, job.resumed = self.last_at, False
+        job.since = self.last_at
         job.resources = line.get("resources") or {}
 
     def _started(self, line: StartedLine) -> None:
         job = self.job(line["key"])
-        job.since = job.started_at = self.last_at
-        job.ended_at = job.cause = None
+        job.since, job.cause = self.last_at, None
 
     def _retry(self, line: RetryLine) -> None:
         job = self.job(line["key"])
@@ -160,16 +153,15 @@ class JournalView:
 
     def _ended(self, line: EndedLine) -> None:
         job = self.job(line["key"])
-        job.since = job.ended_at = self.last_at
-        job.cause = line.get("cause")
+        job.since, job.cause = self.last_at, line.get("cause")
         job.waits.clear()
 
     def _resumed(self, line: ResumedLine) -> None:
-        job = self.job(line["key"])
-        job.since, job.resumed = self.last_at, True
+        self.job(line["key"]).since = self.last_at
 
     def _note(self, line: NoteLine) -> None:
-        (self.job(line["key"]).notes if line["key"] else self.notes).append(str(line["text"]))
+        if line["key"]:
+            self.job(line["key"]).notes.append(str(line["text"]))
 
     def _reserved(self, line: ReservedLine) -> None:
         self.calls[line["call"]] = CallTimes(self.last_at)

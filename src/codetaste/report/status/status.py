@@ -39,8 +39,7 @@ class RunWatcher:
     def __init__(self, run: Path) -> None:
         self.directory = find_run(run)
         self._end = 0
-        self.history = History()
-        self.view = JournalView(self.history)
+        self.history, self.view = History(), JournalView()
 
     def poll(self) -> RunStatus:
         """Return the run's status now.
@@ -54,8 +53,7 @@ class RunWatcher:
         try:
             if path.stat().st_size < self._end:
                 # Another run has replaced it.
-                self._end, self.history = 0, History()
-                self.view = JournalView(self.history)
+                self._end, self.history, self.view = 0, History(), JournalView()
             for end, line in read_lines(path, self._end):
                 self.history.apply(line)
                 self.view.apply(line)

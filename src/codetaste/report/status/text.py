@@ -23,18 +23,13 @@ MAX_JOBS_LISTED = 20
 """Up to this number all jobs are listed."""
 _MAX_PER_STATE = 6
 _MAX_LINE = 500
-_ORDER = (
-    "failed",
-    "budget_exceeded",
-    "timeout",
-    "waiting",
-    "running",
-    "retrying",
-    "interrupted",
-    "cancelled",
-    "skipped",
-    "queued",
-    "done",
+_WAITING = "waiting"
+"""Shown as the state of a running job that waits."""
+_ORDER: tuple[str, ...] = (
+    *(JobState.FAILED, JobState.BUDGET_EXCEEDED, JobState.TIMEOUT),
+    _WAITING,
+    *(JobState.RUNNING, JobState.RETRYING, JobState.INTERRUPTED, JobState.CANCELLED),
+    *(JobState.SKIPPED, JobState.QUEUED, JobState.DONE),
 )
 _COLLAPSED = {JobState.DONE, JobState.QUEUED, JobState.SKIPPED, JobState.CANCELLED}
 
@@ -133,7 +128,7 @@ def _job_lines(status: RunStatus, *, everything: bool) -> list[str]:
     by_state: dict[str, list[JobStatus]] = {}
     for job in status.jobs:
         waiting = job.state is JobState.RUNNING and job.waits
-        by_state.setdefault("waiting" if waiting else job.state, []).append(job)
+        by_state.setdefault(_WAITING if waiting else job.state, []).append(job)
     rank = {state: place for place, state in enumerate(_ORDER)}
     states = sorted(by_state, key=lambda state: rank.get(state, len(rank)))
     counts = ", ".join(f"{len(by_state[state])} {printable(state.replace('_', ' '))}" for state in states)

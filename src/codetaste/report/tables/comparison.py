@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from codetaste.evaluation.trials.records import TrialRecord
-    from codetaste.report.statistics.comparison import ComparisonAxis, Estimate, PairwiseTest
+    from codetaste.report.statistics.comparison import ComparisonAxis, PairwiseTest
     from codetaste.report.statistics.measures import Measure
 
 _MAX_DIFFERENCES = 12
@@ -67,10 +67,16 @@ def comparison_table(comparison: Comparison) -> Table:
 
 def _rows(comparison: Comparison, measure: Measure) -> list[Row]:
     section = f"{measure.title} (%)"
+    between = "" if len(comparison.systems) <= len(ascii_lowercase) else " "
     rows = []
     for system in comparison.systems:
-        estimates = [comparison.estimate(system, setting, measure) for setting in comparison.settings]
-        cells = [cell for estimate in estimates for cell in _cells(comparison, estimate)]
+        cells: list[Cell] = []
+        for setting in comparison.settings:
+            if estimate := comparison.estimate(system, setting, measure):
+                beats = between.join(comparison.letter(other) for other in estimate.beats)
+                cells += [estimate.interval, beats, estimate.interval.n]
+            else:
+                cells += [None, "", 0]
         rows.append(Row((system, comparison.letter(system), *cells), section))
     known = {(each.name, each.setting): each for each in comparison.references if each.measure == measure}
     for name in dict.fromkeys(name for name, _ in known):
@@ -78,14 +84,6 @@ def _rows(comparison: Comparison, measure: Measure) -> list[Row]:
         cells = [cell for each in found for cell in ((each.mean, "", each.n) if each else (None, "", 0))]
         rows.append(Row((name, "", *cells), section))
     return rows
-
-
-def _cells(comparison: Comparison, estimate: Estimate | None) -> tuple[Cell, Cell, Cell]:
-    if estimate is None:
-        return None, "", 0
-    between = "" if len(comparison.systems) <= len(ascii_lowercase) else " "
-    beats = between.join(comparison.letter(other) for other in estimate.beats)
-    return estimate.interval, beats, estimate.interval.n
 
 
 def _notes(comparison: Comparison) -> list[str]:

@@ -12,7 +12,6 @@ from codetaste.benchmark.layout import FinishReason
 from codetaste.core.text import plural
 from codetaste.evaluation.trials.records import TrialStatus
 from codetaste.report.statistics import measures
-from codetaste.report.statistics.aggregate import count_statuses
 from codetaste.report.statistics.intervals import mean_interval, pass_at_k
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.table import Cell, Column, Row, Table, interval_legend
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codetaste.evaluation.trials.records import TrialRecord
-    from codetaste.report.statistics.intervals import Interval
     from codetaste.report.statistics.view import AggregatedTrials
 
 _SPENT = (measures.COST, measures.TIME, measures.TURNS, measures.TOOL_CALLS)
@@ -81,14 +79,15 @@ def counts_table(view: AggregatedTrials) -> Table:
         for lane in view.trials.track_modes
     }
     for agent, lane, trials in view.groups():
-        counts = count_statuses(trials)
+        by_status = Counter(record.scores.status for record in trials)
         measured = [
             sum(1 for record in trials if measure.value(record) is not None)
             for measure in (measures.PASS, measures.IFR, measures.PREC)
         ]
         absent = len(everywhere[lane] - {record.instance for record in trials})
-        statuses = [counts.by_status[status] for status in _STATUSES]
-        rows.append(Row((lane.title, counts.trials, *statuses, *measured, counts.dropped, absent), agent))
+        statuses = [by_status[status] for status in _STATUSES]
+        dropped = sum(record.published is None for record in trials)
+        rows.append(Row((lane.title, len(trials), *statuses, *measured, dropped, absent), agent))
     notes = (
         "strict: failed, refused and inapplicable trials score 0; others without a value are in no mean",
         "published: all trials that are dropped as published are in no mean",
@@ -119,16 +118,20 @@ def attempts_table(view: AggregatedTrials) -> Table | None:
 
     None where no instance has several attempts.
     """
-    lanes = view.groups()
-    most = max((len(each) for _, _, trials in lanes for each in _attempts(view, trials).values()), default=0)
+    groups = [(agent, lane, _attempts(view, trials)) for agent, lane, trials in view.groups()]
+    most = max((len(each) for _, _, attempts in groups for each in attempts.values()), default=0)
     if most < 2:  # noqa: PLR2004 - needs several attempts
         return None
     ks = sorted({1, most, *(2**power for power in range(1, most.bit_length()) if 2**power < most)})
+    repository = {record.instance: record.repository or record.instance for record in view.trials.agents}
     rows = []
-    for agent, lane, trials in lanes:
-        attempts = _attempts(view, trials)
+    for agent, lane, attempts in groups:
         cells: list[Cell] = [len(attempts), max((len(each) for each in attempts.values()), default=0)]
-        rows.append(Row((lane.title, *cells, *(_pass_at(attempts, k, trials) for k in ks)), agent))
+        for k in ks:
+            enough = {instance: each for instance, each in attempts.items() if len(each) >= k}
+            chances = [pass_at_k(len(each), sum(value > 0 for value in each), k) for each in enough.values()]
+            cells.append(mean_interval(chances, [repository[instance] for instance in enough]))
+        rows.append(Row((lane.title, *cells), agent))
     columns = (
         MODE_COLUMN,
         Column("instances", "Instances", Unit.COUNT),
@@ -148,13 +151,3 @@ def _attempts(view: AggregatedTrials, trials: Sequence[TrialRecord]) -> dict[str
     for value, record in zip(sample.values, sample.records, strict=True):
         attempts[record.instance].append(value)
     return dict(attempts)
-
-
-def _pass_at(attempts: dict[str, list[float]], k: int, trials: Sequence[TrialRecord]) -> Interval:
-    repository = {record.instance: record.repository or record.instance for record in trials}
-    chances = {
-        instance: pass_at_k(len(each), sum(value > 0 for value in each), k)
-        for instance, each in attempts.items()
-        if len(each) >= k
-    }
-    return mean_interval(list(chances.values()), [repository[instance] for instance in chances])

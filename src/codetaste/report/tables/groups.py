@@ -45,12 +45,17 @@ def group_table(view: AggregatedTrials, by: GroupBy) -> Table:
     groups: defaultdict[tuple[str, str, TrackMode | None], list[TrialRecord]] = defaultdict(list)
     for record in view.trials.agents:
         agent = "" if by is GroupBy.AGENT else record.agent
-        groups[agent, of(record) or "unknown", track_mode_of(record) if by_track_mode else None].append(
-            record
-        )
+        lane = track_mode_of(record) if by_track_mode else None
+        groups[agent, of(record) or "unknown", lane].append(record)
     ranks = {agent: rank for rank, agent in enumerate(view.ranked_agents())}
+
+    def order(key: tuple[str, str, TrackMode | None]) -> tuple[object, ...]:
+        agent, name, lane = key
+        own = (ranks.get(agent, 0), ranks.get(name, 0), name.lower(), name)
+        return own if lane is None else (*own, *track_mode_order(lane))
+
     rows = []
-    for agent, name, lane in sorted(groups, key=lambda key: _order(key, ranks)):
+    for agent, name, lane in sorted(groups, key=order):
         trials = groups[agent, name, lane]
         labels = (name, lane.title) if lane is not None else (name,)
         instances = len({record.instance for record in trials})
@@ -68,9 +73,3 @@ def group_table(view: AggregatedTrials, by: GroupBy) -> Table:
     title = f"Scores by {by}, in percent with 95 % confidence intervals"
     section = "" if by is GroupBy.AGENT else "agent"
     return Table(f"by-{by}", title, columns, shown, notes, view.aggregation, section)
-
-
-def _order(key: tuple[str, str, TrackMode | None], ranks: dict[str, int]) -> tuple[object, ...]:
-    agent, name, lane = key
-    first = (ranks.get(agent, 0), ranks.get(name, 0), name.lower(), name)
-    return first if lane is None else (*first, *track_mode_order(lane))

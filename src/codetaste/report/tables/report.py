@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from codetaste.report.statistics.comparison import compare_systems
 from codetaste.report.statistics.view import aggregate_trials
@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from codetaste.report.statistics.view import AggregatedTrials
     from codetaste.report.tables.groups import GroupBy
 
-TABLE_NAMES = ("1", "2", "3", "4", "5", "comparison", "modes", "differences", "effort", "attempts", "counts")
+TableName = Literal[
+    "1", "2", "3", "4", "5", "comparison", "modes", "differences", "effort", "attempts", "counts"
+]
+TABLE_NAMES: tuple[TableName, ...] = get_args(TableName)
 DEFAULT_TABLES = ("comparison", "4", "5", "effort", "attempts", "counts")
 """The tables of a report unless tables are named."""
-_BENCHMARK = frozenset({"1", "2"})
+_BENCHMARK = {"1": table_1, "2": table_2}
 _MAX_LISTED = 60
 
 
@@ -60,10 +63,9 @@ def make_report(
     tables: list[Table] = []
     for name in table_names:
         if name in _BENCHMARK:
-            tables += [] if facts is None else [{"1": table_1, "2": table_2}[name](facts)]
+            tables += [] if facts is None else [_BENCHMARK[name](facts)]
         else:
-            made = [_table(name, view, comparisons) for view in views]
-            tables += _unique(made, merge=merge)
+            tables += _unique([_table(name, view, comparisons) for view in views], merge=merge)
     for by in groups:
         tables += _unique([group_table(view, by) for view in views], merge=merge)
     return TrialReport(tuple(tables), tuple(comparisons.values()))

@@ -63,7 +63,7 @@ class CacheEntry:
             for number, answer in enumerate(self.files.values())
             if answer.matches or answer.problems
         }
-        head = {"rules": len(self.rules), "files": len(self.files), "found": found}
+        head = {"rules": len(self.rules), "files": len(self.files), "answers": found}
         body = b"".join((
             json.dumps(head, separators=(",", ":")).encode(),
             b"\n",
@@ -101,20 +101,17 @@ class CacheEntry:
         files = {
             key: SCANNED_WITHOUT_MATCH if flag else NOT_SCANNED for key, flag in zip(keys, flags, strict=True)
         }
-        for number, (matches, problems) in head["found"].items():
+        for number, (matches, problems) in head["answers"].items():
             position = int(number)
             files[keys[position]] = FileAnswer(
                 scanned=bool(flags[position]),
                 matches={
-                    rules[rule]: tuple(_region(*each) for each in regions) for rule, *regions in matches
+                    rules[rule]: tuple((first, last, start, end) for first, last, start, end in regions)
+                    for rule, *regions in matches
                 },
                 problems=tuple((str(message), int(where)) for message, where in problems),
             )
         return cls(tuple(rules), files)
-
-
-def _region(first: int, last: int, start: int, end: int) -> Region:
-    return first, last, start, end
 
 
 def _keys(data: bytes) -> list[bytes]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from codetaste.rules.engine.install import RuleEngine
     from codetaste.rules.rule import Rule
 
-CACHE_FORMAT = 1
+CACHE_FORMAT = 2
 """Increase it when the engine's flags, its input, or the format of cache entries change."""
 KEY_BYTES = 16
 
@@ -62,11 +62,6 @@ def rule_key(rule: Rule) -> bytes:
     """Return the digest of all parts of ``rule`` that affect its matches."""
     relevant = {key: rule.body[key] for key in sorted(rule.body) if key not in _IGNORED}
     return _short(json.dumps(relevant).encode())
-
-
-def scope_key(rule: Rule) -> bytes:
-    """Return the digest of what determines which files the engine scans for ``rule``."""
-    return _short(json.dumps([rule.languages, rule.body.get("paths")]).encode())
 
 
 def set_key(rules: Iterable[bytes]) -> bytes:

@@ -1,10 +1,9 @@
 """On-disk cache of matches, limited in size, shared by any number of processes.
 
 The cache folder has one folder per engine with an unguessable name: a program that can only test which paths
-exist must not learn which rules were scanned. In it, ``sheets/`` has one entry file per set of rules,
-replaced atomically, and ``rules/`` lists for each rule the sets that contain it. Any file may be missing or
-damaged at any time: then there is no answer, but never a wrong one. The least recently used files are removed
-first.
+exist must not learn which rules were scanned. In it, ``entries/`` has one file per set of rules, replaced
+atomically. Any file may be missing or damaged at any time: then there is no answer, but never a wrong one.
+The least recently used files are removed first.
 """
 
 from __future__ import annotations
@@ -19,19 +18,18 @@ from typing import TYPE_CHECKING
 
 from codetaste.errors import CodetasteError
 from codetaste.rules.cache.entry import CacheEntry, DamagedEntry
-from codetaste.rules.cache.keys import KEY_BYTES, set_key
+from codetaste.rules.cache.keys import set_key
 from codetaste.source.tree.opaque_names import opaque_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
 DEFAULT_SIZE_BYTES = 1024**3
 """Default size limit, bytes."""
-_ENTRIES, _RULES = "sheets", "rules"
-_CACHE_FILE = re.compile(r"[0-9a-f]{32}/(sheets|rules)/([0-9a-f]{32}|\.[0-9a-f]{32}\.[0-9a-f]{8})")
+_ENTRIES = "entries"
+_CACHE_FILE = re.compile(r"[0-9a-f]{32}/entries/([0-9a-f]{32}|\.[0-9a-f]{32}\.[0-9a-f]{8})")
 _MAX_FILES = 250_000
-_MAX_ENTRIES = 24
 _STALE_S = 3600.0
 _BLOCK = 512
 
@@ -59,77 +57,12 @@ class MatchStore:
         self._bytes_since_cleanup = size  # so that the first write checks the size
         self._writable = True
 
-    def load_exact(self, rules: Iterable[bytes]) -> CacheEntry | None:
+    def load(self, rules: Iterable[bytes]) -> CacheEntry | None:
         """Return the entry of exactly these rules (keys, sorted)."""
         rules = tuple(rules)
-        entry = self._load(set_key(rules))
-        return entry if entry is not None and entry.rules == rules else None
-
-    def load_overlapping(self, rules: Iterable[bytes]) -> list[CacheEntry]:
-        """Return the latest entries that answer for some of ``rules``, without the one of exactly these."""
-        rules = tuple(rules)
-        names: dict[bytes, None] = {}
-        for rule in dict.fromkeys(rules):
-            for name in self._sets_with(rule)[-_MAX_ENTRIES:]:
-                names[name] = None
-        names.pop(set_key(rules), None)
-        found = (self._load(name) for name in [*names][-_MAX_ENTRIES:])
-        return [entry for entry in found if entry is not None]
-
-    def add(self, entry: CacheEntry, *, used: Iterable[bytes] = ()) -> None:
-        """Merge ``entry`` into the stored one; if that is too large, only its files and ``used`` stay."""
-        if not entry.files or not entry.rules or not self._writable or self._place is None:
-            return
-        before = self.load_exact(entry.rules)
-        files = {**before.files, **entry.files} if before else dict(entry.files)
-        if len(files) > _MAX_FILES:
-            files = {key: files[key] for key in dict.fromkeys((*used, *entry.files)) if key in files}
-        name = set_key(entry.rules)
-        try:
-            self._replace(self._path(_ENTRIES, name), CacheEntry(entry.rules, files).to_bytes())
-            if before is None:
-                for rule in dict.fromkeys(entry.rules):
-                    self._append(self._path(_RULES, rule), name)
-            self._make_room()
-        except OSError as error:
-            self._writable = False
-            self._warn_once(f"cannot be written: {error.strerror or error}; scans go on without it")
-
-    @cached_property
-    def _place(self) -> Path | None:
-        try:
-            self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
-            return self._root / opaque_name(self._root, f"matches {self._engine}")
-        except (OSError, CodetasteError) as error:
-            self._warn_once(f"cannot be used: {error}; scans go on without it")
+        if self._folder is None:
             return None
-
-    def _path(self, kind: str, key: bytes) -> Path:
-        assert self._place is not None  # noqa: S101 - checked by the callers
-        return self._place / kind / key.hex()
-
-    def _load(self, name: bytes) -> CacheEntry | None:
-        data = self._bytes(_ENTRIES, name)
-        if data is None:
-            return None
-        try:
-            return CacheEntry.from_bytes(data)
-        except DamagedEntry:
-            self._warn_once("was damaged; the lost entries are computed again")
-            with suppress(OSError):  # owned by another user, or on a read-only disk
-                self._path(_ENTRIES, name).unlink(missing_ok=True)
-            return None
-
-    def _sets_with(self, rule: bytes) -> list[bytes]:
-        """Return the names of the entries that answer for ``rule``, latest last; some may be removed."""
-        data = self._bytes(_RULES, rule) or b""
-        names = [data[at : at + KEY_BYTES] for at in range(0, len(data) - KEY_BYTES + 1, KEY_BYTES)]
-        return [*dict.fromkeys(reversed(names))][::-1]
-
-    def _bytes(self, kind: str, key: bytes) -> bytes | None:
-        if self._place is None:
-            return None
-        path = self._path(kind, key)
+        path = self._folder / set_key(rules).hex()
         try:
             data = path.read_bytes()
         except FileNotFoundError:
@@ -139,22 +72,45 @@ class MatchStore:
             return None
         with suppress(OSError):  # owned by another user, or removed
             os.utime(path)
-        return data
-
-    def _replace(self, path: Path, data: bytes) -> None:
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
-            draft.write_bytes(data)
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
-        self._bytes_since_cleanup += len(data)
+            entry = CacheEntry.from_bytes(data)
+        except DamagedEntry:
+            self._warn_once("was damaged; the lost entries are computed again")
+            with suppress(OSError):  # owned by another user, or on a read-only disk
+                path.unlink(missing_ok=True)
+            return None
+        return entry if entry.rules == rules else None
 
-    def _append(self, path: Path, name: bytes) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with path.open("ab") as file:
-            file.write(name)
+    def add(self, entry: CacheEntry) -> None:
+        """Merge ``entry`` into the stored one, and replace that if both together have too many files."""
+        if not entry.files or not entry.rules or not self._writable or self._folder is None:
+            return
+        before = self.load(entry.rules)
+        files = {**before.files, **entry.files} if before else entry.files
+        data = CacheEntry(entry.rules, files if len(files) <= _MAX_FILES else entry.files).to_bytes()
+        path = self._folder / set_key(entry.rules).hex()
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            try:
+                draft.write_bytes(data)
+                draft.replace(path)
+            finally:
+                draft.unlink(missing_ok=True)
+            self._bytes_since_cleanup += len(data)
+            self._make_room()
+        except OSError as error:
+            self._writable = False
+            self._warn_once(f"cannot be written: {error.strerror or error}; scans go on without it")
+
+    @cached_property
+    def _folder(self) -> Path | None:
+        try:
+            self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            return self._root / opaque_name(self._root, f"matches {self._engine}") / _ENTRIES
+        except (OSError, CodetasteError) as error:
+            self._warn_once(f"cannot be used: {error}; scans go on without it")
+            return None
 
     def _make_room(self) -> None:
         """Remove the least recently used files, if enough was written since the last clean-up."""
@@ -162,7 +118,13 @@ class MatchStore:
             return
         self._bytes_since_cleanup = 0
         entries, now_s = [], time.time()
-        for path, state in _files(self._root):
+        for path in self._root.glob("*/*/*"):
+            if not _CACHE_FILE.fullmatch(path.relative_to(self._root).as_posix()):
+                continue
+            try:
+                state = path.lstat()
+            except OSError:
+                continue
             draft = path.name.startswith(".")
             if not draft or now_s - state.st_mtime > _STALE_S:
                 entries.append((0.0 if draft else state.st_mtime, state.st_blocks * _BLOCK, path))
@@ -178,12 +140,3 @@ class MatchStore:
     def _warn_once(self, what: str) -> None:
         warn, self._warn = self._warn, lambda _: None
         warn(f"the cache of rule matches in {self._root} {what}")
-
-
-def _files(root: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    for path in root.glob("*/*/*"):
-        if _CACHE_FILE.fullmatch(path.relative_to(root).as_posix()):
-            try:
-                yield path, path.lstat()
-            except OSError:
-                continue

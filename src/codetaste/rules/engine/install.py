@@ -12,7 +12,6 @@ name one; ``RuleEngine.is_pinned`` is then False. Version and hash are part of e
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from codetaste.core.files import stale_folders
+from codetaste.core.hashing import file_sha256
 from codetaste.core.paths import private_temporary_folder
 from codetaste.errors import EngineError, ToolMissing
 
@@ -34,23 +34,16 @@ if TYPE_CHECKING:
 
 
 PINNED_VERSION = "1.30.0"
-
 PINNED_SHA256 = frozenset(
     {
         "35779bdd72e92129c8df2a77f0c55e8c08356801ea92591ef32108d6b28d564c",  # tackbox-opengrep 0.1.0, Linux
     }
 )
-
 UNPACK_TIMEOUT_S = 120.0
-
 _STALE_S = 3600.0
-
 _WORK_PREFIX = "unpack-"
-
 _CORE = "opengrep-core"
-
 _LINK = "opengrep-cli"
-
 _PASSED_VARIABLES = ("XDG_CACHE_HOME", "HOME", "TMPDIR")
 
 
@@ -115,8 +108,10 @@ async def find_rule_engine(
 
 def _find(configured: Path | None, cache: Path | None, environ: dict[str, str]) -> RuleEngine:
     found, origin = _look_up(configured, environ)
-    sha256 = _sha256(found)
-    if _is_script(found):
+    sha256 = file_sha256(found)
+    with found.open("rb") as file:
+        is_script = file.read(2) == b"#!"
+    if is_script:
         return RuleEngine(found, _version(found, environ), sha256, found, origin)
     for folder in [cache] if cache else _cache_folders(environ):
         try:
@@ -234,13 +229,3 @@ def _version(program: Path, environ: Mapping[str, str]) -> str:
         complaint = " ".join((result.stderr or result.stdout).decode(errors="replace").split())[-200:]
         raise EngineError(f"{program} --version failed ({result.returncode}): {complaint}")
     return match[0].decode()
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _is_script(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(2) == b"#!"

@@ -35,22 +35,18 @@ from codetaste.sandbox.containment.lifetime import make_guard
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from anyio.abc import Process
-
     from codetaste.rules.engine.install import RuleEngine
     from codetaste.rules.rule import Rule
 
 
 DEFAULT_PROCESSES = 2
-
 REAP_S = 10.0
-
 _LEAST_EXTRA_S = 20.0
-
 _ARGUMENT_BYTES = 1024**2 if sys.platform == "linux" else 192 * 1024
-
+_FOLDER_PREFIX = "codetaste-scan-"
+_STALE_S = 3600.0
+"""Younger scratch folders are left alone: their process may be in another PID namespace."""
 _FLAGS = ("--no-rewrite-rule-ids", "--timeout-threshold", "0", "--max-memory", "0", "--disable-version-check")
-
 _CORE_FLAGS = ("--experimental", "--project-root", ".", "--x-ignore-semgrepignore-files")
 
 
@@ -80,7 +76,6 @@ class OpenGrep:
         *,
         limits: RuleEngineLimits | None = None,
         processes: CapacityLimiter | None = None,
-        jobs: int = 0,
         scratch: Path | None = None,
     ) -> None:
         """Prepare the engine; no process is started.
@@ -89,13 +84,13 @@ class OpenGrep:
             engine: from ``find_rule_engine``.
             limits: limits of one call.
             processes: limiter of concurrent engine processes, shared between engines; default 2.
-            jobs: cores that one process uses; default an even share.
             scratch: parent of the private folders; default the system's temporary folder.
         """
         self.engine = engine
         self._limits = limits or RuleEngineLimits()
         self._processes = processes or CapacityLimiter(DEFAULT_PROCESSES)
-        self._jobs = jobs or max(1, (os.cpu_count() or 1) // int(min(self._processes.total_tokens, 1024)))
+        # An even share of the cores for each process.
+        self._jobs = max(1, (os.cpu_count() or 1) // int(min(self._processes.total_tokens, 1024)))
         self._scratch = scratch
 
     async def match(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> ScanResult:
@@ -175,19 +170,14 @@ class OpenGrep:
                     pass_fds=(guard.read_fd,),
                     start_new_session=True,
                 )
-            return await self._answer(process, wall_s, folder, rules, files)
+            try:
+                self._bound(process.pid)
+                with anyio.move_on_after(wall_s) as scope:
+                    await process.wait()
+            finally:
+                await kill_process_group(process, REAP_S)
         finally:
             guard.close()
-
-    async def _answer(
-        self, process: Process, wall_s: float, folder: Path, rules: Sequence[Rule], files: Sequence[str]
-    ) -> ScanResult | FailedAttempt:
-        try:
-            self._bound(process.pid)
-            with anyio.move_on_after(wall_s) as scope:
-                await process.wait()
-        finally:
-            await kill_process_group(process, REAP_S)
         if scope.cancelled_caught:
             return FailedAttempt("timeout", f"no answer in {wall_s:.1f} s")
         return await anyio.to_thread.run_sync(_read, folder, process.returncode, rules, files)
@@ -201,7 +191,9 @@ class OpenGrep:
         env = {"LC_ALL": "C.UTF-8", "TMPDIR": str(folder)}
         if not self.engine.is_core:  # a bundle unpacks itself into a cache and needs a home
             env |= {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder)}
-            env["XDG_CACHE_HOME"] = os.environ.get("XDG_CACHE_HOME") or str(_home(folder) / ".cache")
+            home = Path(os.environ.get("HOME", ""))
+            cache = (home if home.is_absolute() else folder) / ".cache"
+            env["XDG_CACHE_HOME"] = os.environ.get("XDG_CACHE_HOME") or str(cache)
         return command, env
 
     def _bound(self, pid: int) -> None:
@@ -220,11 +212,6 @@ class OpenGrep:
                 resource.prlimit(pid, which, (amount, amount))
             except (OSError, ValueError):  # it has ended, or a lower limit is set
                 continue
-
-
-def _home(otherwise: Path) -> Path:
-    home = os.environ.get("HOME", "")
-    return Path(home) if Path(home).is_absolute() else otherwise
 
 
 def _chunks(files: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -267,12 +254,6 @@ def _exit_description(returncode: int | None) -> str:
         return f"was killed by {signal.Signals(-returncode).name}"
     except ValueError:
         return f"was killed by signal {-returncode}"
-
-
-_FOLDER_PREFIX = "codetaste-scan-"
-
-_STALE_S = 3600.0
-"""Younger folders are left alone: their process may be in another PID namespace."""
 
 
 def make_scratch_folder(parent: Path | None) -> Path:

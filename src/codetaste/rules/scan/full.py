@@ -20,15 +20,12 @@ if TYPE_CHECKING:
 
 
 class FullScanner:
-    """A scanner that matches every rule against every file each time."""
+    """A scanner that matches every rule against every file each time.
+
+    ``ignore`` is the text of the benchmark's ignore file (``default.semgrepignore``).
+    """
 
     def __init__(self, engine: RuleMatcher, ignore: str = "") -> None:
-        """Create the scanner.
-
-        Args:
-            engine: the rule engine.
-            ignore: the text of the benchmark's ignore file (``default.semgrepignore``).
-        """
         self._engine = engine
         self._ignore = IgnoreFile(ignore) if ignore else None
 

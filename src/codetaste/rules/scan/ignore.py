@@ -7,7 +7,6 @@ Here all patterns are compiled to few regular expressions, tried once for each f
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -16,12 +15,6 @@ if TYPE_CHECKING:
 
 _CACHED_PATHS = 65_536
 _CLASS = re.compile(r"\[(!|\^)?(\]?(?:\\.|[^\]\\])*)\]")
-
-
-@dataclass(frozen=True, slots=True)
-class _Pattern:
-    regex: re.Pattern[str]
-    negated: bool
 
 
 class IgnoreFile:
@@ -37,8 +30,7 @@ class IgnoreFile:
                 groups.append((negated, []))
             groups[-1][1].append(_translate(pattern))
         self._patterns = tuple(
-            _Pattern(re.compile("|".join(regexes), re.DOTALL), negated)
-            for negated, regexes in reversed(groups)
+            (re.compile("|".join(regexes), re.DOTALL), negated) for negated, regexes in reversed(groups)
         )
         # The trees of a run share most of their paths, and a long file is slow to match.
         self._decide_cached = lru_cache(_CACHED_PATHS)(self._decide)
@@ -48,7 +40,7 @@ class IgnoreFile:
         return self._decide_cached(path + "/" if folder else path)
 
     def _decide(self, subject: str) -> bool:
-        return next((not p.negated for p in self._patterns if p.regex.fullmatch(subject)), False)
+        return next((not negated for regex, negated in self._patterns if regex.fullmatch(subject)), False)
 
     def not_ignored(self, paths: Iterable[str]) -> list[str]:
         """Return the files of ``paths`` that are not ignored, and in no ignored folder."""

@@ -38,9 +38,9 @@ async def match_in_tree(
     """
     if not isinstance(tree, OverlayTree):
         return await engine.match(rules, tree, files)
-    folder = _one_folder(tree, files)
-    if folder is not None:
-        return await engine.match(rules, folder, files)
+    changed = sum(path in tree.changed for path in files)
+    if changed in {0, len(files)}:  # all in one folder
+        return await engine.match(rules, tree.overlay if changed else tree.base, files)
     gathered = await to_thread.run_sync(_new_folder, tree)
     try:
         await to_thread.run_sync(_gather, tree, files, gathered)
@@ -50,17 +50,9 @@ async def match_in_tree(
             await to_thread.run_sync(lambda: shutil.rmtree(gathered, ignore_errors=True))
 
 
-def _one_folder(tree: OverlayTree, files: Sequence[str]) -> Path | None:
-    """Return the folder that holds all of ``files``, None if they are in both folders."""
-    changed = sum(path in tree.changed for path in files)
-    if changed == 0:
-        return tree.base
-    return tree.overlay if changed == len(files) else None
-
-
 def _new_folder(tree: OverlayTree) -> Path:
     try:
-        return Path(tempfile.mkdtemp(prefix="gathered-", dir=tree.overlay.parent))
+        return Path(tempfile.mkdtemp(prefix="overlay-", dir=tree.overlay.parent))
     except OSError as error:
         raise storage_error(error, f"cannot write below {tree.overlay.parent}", SourceError) from error
 

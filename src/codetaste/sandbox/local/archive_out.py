@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, cast
 import anyio
 from anyio import to_thread
 
-from codetaste.core.concurrency import background_tasks, call_on_loop, run_in_thread
+from codetaste.core.concurrency import background_tasks
 from codetaste.errors import SandboxError
 from codetaste.sandbox.base import GID, UID
+from codetaste.sandbox.local.threads import call_on_loop, run_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping

@@ -34,7 +34,7 @@ from codetaste.source.tree.export import export_tree
 from codetaste.source.tree.overlay import OverlayTree
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator
 
     from codetaste.source.scratch_repository import ScratchRepository
 
@@ -117,7 +117,12 @@ async def _apply(checked: PatchCheck, base: Path, folder: Path) -> AppliedPatch:
     after = await _entries(repository, env)
     changed = {name: entry for name, entry in after.items() if before.get(name) != entry}
     await to_thread.run_sync(_export, repository.git_dir, changed, over)
-    tree = OverlayTree(base, over, _decoded(changed), _decoded(before.keys() - after.keys()))
+    tree = OverlayTree(
+        base,
+        over,
+        changed=frozenset(map(os.fsdecode, changed)),
+        deleted=frozenset(map(os.fsdecode, before.keys() - after.keys())),
+    )
     return AppliedPatch(tree, bool(foreign), tuple(notes))
 
 
@@ -139,7 +144,3 @@ def _export(git_dir: Path, changed: IndexEntries, over: Path) -> None:
         export_tree(git_dir, listing, over, "the patch", from_thread.check_cancelled, limits=PATCH_LIMITS)
     except UnsafeArchive as error:
         raise PatchDoesNotApply(str(error)) from error
-
-
-def _decoded(names: Iterable[bytes]) -> frozenset[str]:
-    return frozenset(map(os.fsdecode, names))

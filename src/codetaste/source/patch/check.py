@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from codetaste.core.text import printable_name
 from codetaste.errors import PatchDoesNotApply, SourceError
 from codetaste.source.patch.model import LINK, SUBMODULE, FileDiff, Patch
+from codetaste.source.tree.walk import walk_tree
 from codetaste.source.tree.writer import TreeLimits, name_problem
 
 if TYPE_CHECKING:
@@ -71,8 +73,10 @@ def check_patch(patch: Patch, content: bytes, base: Path) -> PatchCheck:
         _check_file(file)
     base_files = _BaseFiles(os.fsencode(base))
     try:
-        for name in _names(files):
-            base_files.look(name)
+        for file in files:
+            for path in (file.old, file.new):
+                if path is not None:
+                    base_files.look(os.fsencode(path))
     except OSError as error:
         raise SourceError(f"{base}: cannot be read: {error.strerror or error}") from error
     _check_size(files, base_files)
@@ -110,17 +114,15 @@ def _check_size(files: Iterable[FileDiff], base_files: _BaseFiles) -> None:
     sizes: dict[str, int] = {}
     total = 0
     for file in files:
-        old = 0 if file.old is None else sizes.get(file.old, base_files.size(os.fsencode(file.old)))
+        old = 0
+        if file.old is not None:
+            old = sizes.get(file.old, base_files.sizes.get(os.fsencode(file.old), 0))
         size = old + file.span[1] - file.span[0] + file.declared_bytes
         total += size
         if file.new is not None:
             sizes[file.new] = size
         if total > PATCH_LIMITS.total_bytes:
             raise PatchDoesNotApply(f"the patch makes more than {PATCH_LIMITS.total_bytes:,} bytes of files")
-
-
-def _names(files: Iterable[FileDiff]) -> Iterable[bytes]:
-    return (os.fsencode(path) for file in files for path in (file.old, file.new) if path is not None)
 
 
 def _shown(file: FileDiff) -> str:
@@ -136,47 +138,25 @@ class _BaseFiles:
     sizes: dict[bytes, int] = field(default_factory=dict)
     _folders: dict[bytes, bool] = field(default_factory=lambda: {b"": True})
 
-    def size(self, name: bytes) -> int:
-        """Return the size of the file ``name``, 0 if there is none."""
-        return self.sizes.get(name, 0)
-
     def look(self, name: bytes) -> None:
         """Find what exists at ``name``, or at one of its parents."""
         above = name.rpartition(b"/")[0]
         if self._is_folder(above) and self._is_folder(name):
-            self._all_below(name)
+            # The patch replaces a folder by a file: git checks that all files in it are deleted.
+            for path, entry in walk_tree(self.root, name):
+                self._enter(path, entry.stat(follow_symlinks=False))
 
     def _is_folder(self, name: bytes) -> bool:
-        known = self._folders.get(name)
-        if known is None:
-            known = self._is_folder(name.rpartition(b"/")[0]) and self._look_at(name)
-            self._folders[name] = known
-        return known
-
-    def _look_at(self, name: bytes) -> bool:
-        try:
-            status = os.lstat(b"%s/%s" % (self.root, name))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        if stat.S_ISDIR(status.st_mode):
-            return True
-        self._enter(name, status)
-        return False
+        if name not in self._folders:
+            self._folders[name] = False
+            if self._is_folder(name.rpartition(b"/")[0]):
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    status = os.lstat(b"%s/%s" % (self.root, name))
+                    self._folders[name] = stat.S_ISDIR(status.st_mode)
+                    self._enter(name, status)
+        return self._folders[name]
 
     def _enter(self, name: bytes, status: os.stat_result) -> None:
         if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
             self.present.add(name)
             self.sizes[name] = status.st_size
-
-    def _all_below(self, folder: bytes) -> None:
-        """Enter all files of a folder that the patch replaces by a file: git checks that all are deleted."""
-        pending = [folder]
-        while pending:
-            above = pending.pop()
-            with os.scandir(b"%s/%s" % (self.root, above)) as entries:
-                for entry in entries:
-                    name = b"%s/%s" % (above, entry.name)
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append(name)
-                    else:
-                        self._enter(name, entry.stat(follow_symlinks=False))

@@ -16,6 +16,7 @@ from anyio import to_thread
 from codetaste.errors import SourceError
 from codetaste.source.patch.parse import MAX_PATCH_BYTES
 from codetaste.source.scratch_repository import make_scratch_repository
+from codetaste.source.tree.walk import walk_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -76,22 +77,10 @@ def _differing(before: Path, after: Path) -> tuple[list[bytes], list[bytes]]:
 
 
 def _listed(root: Path) -> dict[bytes, os.DirEntry[bytes]]:
-    base = os.fsencode(root)
-    found: dict[bytes, os.DirEntry[bytes]] = {}
-    folders = [b""]
     try:
-        while folders:
-            below = folders.pop()
-            with os.scandir(os.path.join(base, below)) as entries:  # noqa: PTH118  (bytes)
-                for entry in entries:
-                    name = below + entry.name
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(name + b"/")
-                    else:
-                        found[name] = entry
+        return dict(walk_tree(os.fsencode(root)))
     except OSError as error:
         raise SourceError(f"{root}: cannot be read: {error.strerror}") from error
-    return found
 
 
 def _same(one: os.DirEntry[bytes] | None, other: os.DirEntry[bytes] | None) -> bool:

@@ -69,7 +69,11 @@ def _read_lines(content: bytes, header: re.Match[bytes], removed: list[range], a
     while old_left or new_left:
         context, gone, come, end = _block(content, at, old_left, new_left)
         if end == at:
-            raise _short(content, at, header.start(), old_left, new_left)
+            where = "the patch ends here" if at == len(content) else "unexpected line"
+            if at < len(content) and content.find(b"\n", at) < 0:
+                where = "the patch ends here, in the middle of a line"
+            hunk, missing = line_at(content, header.start()), f"{old_left:,} old and {new_left:,} new lines"
+            raise _fault(content, at, f"{where}; the hunk at line {hunk} is missing {missing}")
         old, new = old + context, new + context
         if gone:
             removed.append(range(old, old + gone))
@@ -110,14 +114,6 @@ def _after_lines(content: bytes, at: int, lines: int) -> int:
     for _ in range(lines):
         at = content.find(b"\n", at) + 1
     return at
-
-
-def _short(content: bytes, at: int, hunk: int, old_left: int, new_left: int) -> PatchError:
-    where = "the patch ends here" if at == len(content) else "unexpected line"
-    if at < len(content) and content.find(b"\n", at) < 0:
-        where = "the patch ends here, in the middle of a line"
-    missing = f"{old_left:,} old and {new_left:,} new lines"
-    return _fault(content, at, f"{where}; the hunk at line {line_at(content, hunk)} is missing {missing}")
 
 
 def _fault(content: bytes, at: int, what: str) -> PatchError:

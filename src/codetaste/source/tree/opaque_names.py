@@ -31,17 +31,14 @@ def opaque_name(cache: Path, key: str) -> str:
         StorageFull: no space left for the secret.
         SourceError: the cache folder cannot be written.
     """
-    return hmac.new(_secret(cache), os.fsencode(key), sha256).hexdigest()[:32]
-
-
-def _secret(cache: Path) -> bytes:
     path = cache / _SECRET
     try:
         if not path.exists():
             _make(path)
-        return path.read_bytes()
+        secret = path.read_bytes()
     except OSError as error:
         raise storage_error(error, f"cannot write {path}", SourceError) from error
+    return hmac.new(secret, os.fsencode(key), sha256).hexdigest()[:32]
 
 
 def _make(path: Path) -> None:

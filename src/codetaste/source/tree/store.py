@@ -20,13 +20,13 @@ from anyio import to_thread
 from codetaste.core.files import locked, storage_error
 from codetaste.core.text import printable_name
 from codetaste.errors import SourceError
+from codetaste.source.tree.walk import walk_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
 _SEAL = "seal.json"
-_READ_BYTES = 1 << 20
 _FILE, _PROGRAM, _LINK = b"100644", b"100755", b"120000"
 
 
@@ -58,7 +58,7 @@ def tree_digest(root: Path) -> str:
     digest = hashlib.sha256(b"codetaste tree 1\n")
     base = os.fsencode(root)
     try:
-        for entry in sorted(_entries(base), key=lambda entry: entry.name):
+        for entry in _entries(base):
             content = _content_digest(b"%s/%s" % (base, entry.name), entry.mode)
             digest.update(b"%s %d %s %s\n" % (entry.mode, len(entry.name), entry.name, content))
     except OSError as error:
@@ -139,25 +139,20 @@ def _seal(stage: Path, home: Path) -> Tree:
 def _shape(tree: Path) -> str:
     """Digest names, modes, sizes and times: what a change would alter, without reading any file."""
     digest = hashlib.sha256()
-    for entry in sorted(_entries(os.fsencode(tree)), key=lambda entry: entry.name):
+    for entry in _entries(os.fsencode(tree)):
         digest.update(
             b"%s %d %d %d %s\n" % (entry.mode, entry.size, entry.mtime_ns, len(entry.name), entry.name)
         )
     return digest.hexdigest()
 
 
-def _entries(base: bytes, below: bytes = b"") -> Iterator[_Entry]:
-    folders = [below]
-    while folders:
-        folder = folders.pop()
-        with os.scandir(b"%s/%s" % (base, folder) if folder else base) as found:
-            for item in found:
-                name = b"%s/%s" % (folder, item.name) if folder else item.name
-                status = item.stat(follow_symlinks=False)
-                if stat.S_ISDIR(status.st_mode):
-                    folders.append(name)
-                else:
-                    yield _Entry(name, _git_mode(status, name), status.st_size, status.st_mtime_ns)
+def _entries(base: bytes) -> list[_Entry]:
+    """Return all files and links below ``base``, sorted by name."""
+    found = []
+    for name, item in walk_tree(base):
+        status = item.stat(follow_symlinks=False)
+        found.append(_Entry(name, _git_mode(status, name), status.st_size, status.st_mtime_ns))
+    return sorted(found, key=lambda entry: entry.name)
 
 
 def _git_mode(status: os.stat_result, name: bytes) -> bytes:
@@ -169,11 +164,8 @@ def _git_mode(status: os.stat_result, name: bytes) -> bytes:
 
 
 def _content_digest(path: bytes, mode: bytes) -> bytes:
-    digest = hashlib.sha256()
     if mode == _LINK:
-        digest.update(os.readlink(path))  # noqa: PTH115 - a Path would lose 'x/./y' and a trailing slash
-    else:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb", buffering=0) as file:
-            while chunk := file.read(_READ_BYTES):
-                digest.update(chunk)
-    return digest.hexdigest().encode()
+        target = os.readlink(path)  # noqa: PTH115 - a Path would lose 'x/./y' and a trailing slash
+        return hashlib.sha256(target).hexdigest().encode()
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb", buffering=0) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest().encode()

@@ -23,11 +23,8 @@ if TYPE_CHECKING:
 
 MTIME_NS = 315_532_800 * 10**9
 """Modification time of every file in a cached tree (1980-01-01), so that a later change is visible."""
-
 _MAX_HOPS = 40
-
 _COPY_BYTES = 1 << 20
-
 _HFS_IGNORED = {*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF}
 
 
@@ -126,7 +123,12 @@ class TreeWriter:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
             with os.fdopen(descriptor, "wb") as target:
                 for chunk in chunks:
-                    self._count(len(chunk), name)
+                    self._check()
+                    self._bytes += len(chunk)
+                    if self._bytes > self._limits.total_bytes:
+                        raise self.member_error(
+                            name, f"makes it larger than {self._limits.total_bytes:,} bytes"
+                        )
                     target.write(chunk)
                 target.flush()
                 os.fchmod(descriptor, 0o755 if executable else 0o644)
@@ -190,12 +192,6 @@ class TreeWriter:
 
     def _path(self, parts: Parts) -> Path:
         return self._root / os.fsdecode(b"/".join(parts))
-
-    def _count(self, size: int, name: bytes) -> None:
-        self._check()
-        self._bytes += size
-        if self._bytes > self._limits.total_bytes:
-            raise self.member_error(name, f"makes it larger than {self._limits.total_bytes:,} bytes")
 
     def _claim(self, parts: Parts, kind: _Kind, name: bytes) -> bool:
         """Record a member that is not a folder; True when it replaces one of the same kind."""

@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from codetaste.cli.arguments import resolve_benchmark
+from codetaste.cli.arguments import open_scan, resolve_benchmark
 from codetaste.cli.options import AsJson, Several
-from codetaste.console import command, notify, print_result
-from codetaste.core.paths import cache_dir
+from codetaste.console import command, print_result
 from codetaste.evaluation.validation import ValidationContext, validate_instances
 from codetaste.report.validation import all_sound, render_validation, validations_to_json
-from codetaste.rules.config import RulesConfig
-from codetaste.run.services import open_scanner
 
 if TYPE_CHECKING:
     from codetaste.evaluation.validation import InstanceValidation
@@ -47,20 +44,17 @@ async def check(
     """
     opened = await to_thread.run_sync(resolve_benchmark, benchmark, repos)
     instances = opened.select(instance)
-    cache = await to_thread.run_sync(cache_dir, notify)
-    scanner, engine = await open_scanner(RulesConfig(), opened.ignore_text(), notify, cache=cache)
-    if engine.warning:
-        notify(engine.warning)
+    scan = await open_scan(opened)
 
     def report(checked: InstanceValidation) -> None:
         if not json_:
             print_result(render_validation(checked))
 
     with tempfile.TemporaryDirectory(prefix="codetaste-check-") as scratch:
-        bench = ValidationContext(opened, scanner, cache, Path(scratch), engine.label)
+        bench = ValidationContext(opened, scan.scanner, scan.cache, Path(scratch), scan.engine.label)
         checked = await validate_instances(bench, instances, report)
     if json_:
-        print_result(json.dumps({"engine": engine.version, **validations_to_json(checked)}, indent=2))
+        print_result(json.dumps({"engine": scan.engine.version, **validations_to_json(checked)}, indent=2))
     else:
         print_result(_format_total(checked))
     return 0 if all_sound(checked) else 1

@@ -45,9 +45,6 @@ async def fetch(
         incomplete: Accept it although files of some instances are missing.
         json_: Print the result as JSON.
 
-    Returns:
-        The exit code, 0.
-
     Raises:
         ConfigError: the name is unknown, or the source is not this benchmark.
         SourceError: the source is unavailable or damaged.

@@ -42,9 +42,6 @@ def print_instances(
         category: Only those whose category matches one of these globs.
         json_: Print the result as JSON.
 
-    Returns:
-        The exit code, 0.
-
     Raises:
         ConfigError: the benchmark does not exist, or no instance matches.
     """

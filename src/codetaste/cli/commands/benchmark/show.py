@@ -42,9 +42,6 @@ def show(
         repos: A folder of clones OWNER/REPO.
         json_: Print the result as JSON.
 
-    Returns:
-        The exit code, 0.
-
     Raises:
         ConfigError: the benchmark or instance does not exist, or the glob matches several.
         ToolMissing: there is a clone, but no git.

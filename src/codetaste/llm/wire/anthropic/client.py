@@ -18,7 +18,7 @@ from codetaste.llm.messages import (
     ToolResult,
     Usage,
 )
-from codetaste.llm.wire.common.http import error_for_status, retry_after_s
+from codetaste.llm.wire.common.http import error_for_status, member, retry_after_s, text_of_error
 from codetaste.llm.wire.common.tool_calls import read_call, unique_call_ids, valid_tool_name
 from codetaste.llm.wire.protocols import ANTHROPIC
 
@@ -83,9 +83,8 @@ def request_body(request: Request, model: str, caps: Sequence[str] = ANTHROPIC.c
     prompt (a table, or false for none), and ``betas`` is sent in a header. Tools in the options are added to
     those of the request.
     """
-    options = {
-        name: value for name, value in request.options.items() if name not in {"cache_control", "betas"}
-    }
+    local = ("cache_control", "betas")
+    options = {name: value for name, value in request.options.items() if name not in local}
     marker = request.options.get("cache_control", {"type": "ephemeral"})
     tools = [*options.pop("tools", ()), *map(wire_tool, request.tools)]
     messages = [wired for message in request.messages if (wired := wire_message(message))["content"]]
@@ -134,12 +133,8 @@ def _block(block: Block) -> dict[str, Any]:
         case TextBlock(text):
             return {"type": "text", "text": text}
         case ToolCall(call_id, name, arguments):
-            return {
-                "type": "tool_use",
-                "id": call_id,
-                "name": valid_tool_name(name),
-                "input": dict(arguments),
-            }
+            call = {"type": "tool_use", "id": call_id, "name": valid_tool_name(name)}
+            return {**call, "input": dict(arguments)}
         case ToolResult(call_id, content, is_error):
             result: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id}
             if content.strip():
@@ -152,11 +147,8 @@ def _repaired(block: dict[str, Any]) -> dict[str, Any]:
     if block.get("type") != "tool_use":
         return block
     given = block.get("input")
-    return {
-        **block,
-        "name": valid_tool_name(block.get("name")),
-        "input": given if isinstance(given, dict) else {},
-    }
+    name, arguments = valid_tool_name(block.get("name")), given if isinstance(given, dict) else {}
+    return {**block, "name": name, "input": arguments}
 
 
 def _mark(body: dict[str, Any], marker: dict[str, Any]) -> None:
@@ -176,12 +168,15 @@ def usage_from(reported: object) -> Usage | None:
     """Return the usage that the provider reported, or None if it is missing or malformed."""
     if not hasattr(reported, "get"):
         return None
-    details = reported.get("output_tokens_details")
+    details, by_lifetime = reported.get("output_tokens_details"), reported.get("cache_creation")
+    written = reported.get("cache_creation_input_tokens")
+    if not written and hasattr(by_lifetime, "get"):
+        writes = [by_lifetime.get(f"ephemeral_{life}_input_tokens") or 0 for life in ("5m", "1h")]
+        written = sum(writes) if all(isinstance(count, int) for count in writes) else -1
     counts = {
         "input": reported.get("input_tokens"),
         "cache_read": reported.get("cache_read_input_tokens") or 0,
-        "cache_write": reported.get("cache_creation_input_tokens")
-        or _cache_writes(reported.get("cache_creation")),
+        "cache_write": written or 0,
         "output": reported.get("output_tokens"),
         "reasoning": (details.get("thinking_tokens") if hasattr(details, "get") else 0) or 0,
     }
@@ -206,25 +201,8 @@ def wire_usage(usage: Usage | None) -> dict[str, Any]:
     return reported
 
 
-def _cache_writes(by_lifetime: object) -> int:
-    """Return the sum of the tokens written to the cache for five minutes and for an hour."""
-    if not hasattr(by_lifetime, "get"):
-        return 0
-    counts = [by_lifetime.get(f"ephemeral_{life}_input_tokens") or 0 for life in ("5m", "1h")]
-    return sum(counts) if all(isinstance(count, int) for count in counts) else -1
-
-
-def stop_from(reason: object) -> StopReason:
-    """Return why a reply ended; an unknown reason is ``OTHER``."""
-    return _STOPS.get(reason, StopReason.OTHER) if isinstance(reason, str) else StopReason.OTHER
-
-
 def whole_reply(message: object, request_id: str = "", *, taken: Collection[str] = ()) -> Reply:
-    """Decode a reply that was not streamed.
-
-    Raises:
-        ModelError: the response is an error or malformed.
-    """
+    """Decode a reply that was not streamed."""
     if not isinstance(message, dict) or message.get("type") == "error":
         raise error_in_stream(message, started=False)
     return reply_from(message, request_id=request_id, taken=taken)
@@ -261,7 +239,8 @@ def reply_from(
     model = message.get("model")
     return Reply(
         message=Message("assistant", content, raw),
-        stop=stop_from(message.get("stop_reason")),
+        # An unknown reason is OTHER.
+        stop=_STOPS.get(str(message.get("stop_reason")), StopReason.OTHER),
         usage=usage_from(message.get("usage")),
         model=model if isinstance(model, str) else "",
         request_id=request_id or str(message.get("id") or ""),
@@ -280,27 +259,20 @@ def _neutral(blocks: Sequence[Mapping[str, Any]], faults: Mapping[int, str]) -> 
 def error_from(
     status: int, body: object, headers: Mapping[str, str], *, now: datetime | None = None
 ) -> ModelError:
-    """Return the error for a response with an error status.
-
-    Args:
-        status: the HTTP status.
-        body: parsed JSON, or text.
-        headers: of the response, names in lower case.
-        now: the current time, for a Retry-After that is a date.
-    """
+    """Return the error for a response with an error status."""
     wait_s = retry_after_s(headers, now=now or datetime.now(UTC))
     text, code = _message_and_code(body)
     message = one_line(text)
     if status == 429 and "spend_limit" in code:  # noqa: PLR2004 - waiting does not help here
         return ModelRefused(f"HTTP {status}: {message} (a spending limit of the account is reached)")
-    if _part(_part(body, "error"), "type") == _TOO_LONG:
+    if member(member(body, "error"), "type") == _TOO_LONG:
         return ModelRefused(f"HTTP {status}: {message} (the conversation is too long for the model)")
     return error_for_status(status, message, wait_s=wait_s)
 
 
 def error_in_stream(body: object, *, started: bool) -> ModelError:
     """Return the error for an ``error`` event; a reply that had ``started`` may have been billed."""
-    kind = _part(_part(body, "error"), "type")
+    kind = member(member(body, "error"), "type")
     message = one_line(_message_and_code(body)[0])
     error = error_for_status(_STATUS.get(str(kind), 500), f"{kind}: {message}" if kind else message)
     if not started:
@@ -313,13 +285,6 @@ def error_in_stream(body: object, *, started: bool) -> ModelError:
 
 def _message_and_code(body: object) -> tuple[str, str]:
     """Return the provider's error message, and its code for the cause or ""."""
-    error = _part(body, "error")
-    message, code = _part(error, "message"), _part(_part(error, "details"), "error_code")
-    if isinstance(message, str):
-        return message, str(code or "")
-    text = body if isinstance(body, str) else "" if body is None else str(body)
-    return ("an HTML page" if "<html" in text.lower() else text), ""
-
-
-def _part(value: object, name: str) -> Any:  # noqa: ANN401 - JSON data
-    return value.get(name) if isinstance(value, dict) else None
+    error = member(body, "error")
+    message, code = member(error, "message"), member(member(error, "details"), "error_code")
+    return (message, str(code or "")) if isinstance(message, str) else (text_of_error(body), "")

@@ -41,11 +41,7 @@ _WRITTEN = {"tool_choice": {"type": "auto"}}
 
 
 def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
-    """Read the parsed body of a request.
-
-    Raises:
-        MalformedRequest: it is malformed; the message has one line.
-    """
+    """Read the parsed body of a request."""
     body = require_object(body, "the body")
     messages = require_objects(body.get("messages"), "messages")
     tools = optional_objects(body.get("tools"), "tools")
@@ -60,8 +56,8 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
         ANTHROPIC,
         body,
         system=system,
-        messages=(_message(data, f"messages[{place}]") for place, data in enumerate(messages)),
-        tools=(_tool(tool) for tool in tools if _is_own(tool)),
+        messages=tuple(_message(data, f"messages[{place}]") for place, data in enumerate(messages)),
+        tools=tuple(_tool(tool) for tool in tools if _is_own(tool)),
         options=options,
     )
 

@@ -117,6 +117,17 @@ def deeper_than(value: Any, depth: int) -> bool:  # noqa: ANN401 - JSON data
     return bool(level)
 
 
+def member(value: object, name: str) -> Any:  # noqa: ANN401 - JSON data
+    """Return a member of a JSON object, None if there is none or ``value`` is something else."""
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def text_of_error(body: object) -> str:
+    """Return an error body without a known form as text."""
+    text = body if isinstance(body, str) else "" if body is None else str(body)
+    return "an HTML page" if "<html" in text.lower() else text
+
+
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 

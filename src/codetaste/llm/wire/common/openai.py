@@ -14,7 +14,7 @@ from codetaste.core.text import one_line
 from codetaste.errors import ModelRefused, ModelUnavailable
 from codetaste.llm.messages import Usage
 from codetaste.llm.wire.common.error_codes import ErrorCode, ErrorKind
-from codetaste.llm.wire.common.http import error_for_status, retry_after_s
+from codetaste.llm.wire.common.http import error_for_status, member, retry_after_s, text_of_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,10 +117,9 @@ class ErrorBody:
 
 def parse_error_body(body: object) -> ErrorBody:
     """Decode an error in any of the forms that servers use: ``{"error": {…}}``, flat, or plain text."""
-    error = _part(body, "error") or body
+    error = member(body, "error") or body
     if not isinstance(error, dict):
-        text = error if isinstance(error, str) else "" if error is None else str(error)
-        return ErrorBody("an HTML page" if "<html" in text.lower() else text)
+        return ErrorBody(text_of_error(error))
     message = next((error[name] for name in ("message", "detail", "error") if error.get(name)), "")
     code = error.get("code")
     status = code if type(code) is int and 400 <= code < 600 else None  # noqa: PLR2004 - error statuses
@@ -138,14 +137,7 @@ def parse_error_body(body: object) -> ErrorBody:
 def error_from(
     status: int, body: object, headers: Mapping[str, str], *, now: datetime | None = None
 ) -> ModelError:
-    """Return the error for a response with an error status.
-
-    Args:
-        status: the HTTP status.
-        body: parsed JSON, or text.
-        headers: of the response, names in lower case.
-        now: the current time, for a Retry-After that is a date.
-    """
+    """Return the error for a response with an error status."""
     failure = parse_error_body(body)
     wait_s = retry_after_s(headers, now=now or datetime.now(UTC))
     if wait_s is None and status == _TOO_MANY:
@@ -190,9 +182,7 @@ def _error(status: int, failure: ErrorBody, wait_s: float | None) -> ModelError:
 
 def _status_of(failure: ErrorBody) -> int:
     """Return the status that an error in a stream would have had as a response."""
-    if failure.status is not None:
-        return failure.status
-    known = next((_STATUS[name] for name in failure.names if name in _STATUS), None)
+    known = failure.status or next((_STATUS[name] for name in failure.names if name in _STATUS), None)
     if known is not None:
         return known
     if _QUOTA & {*failure.names}:
@@ -225,10 +215,6 @@ def _seconds(text: str) -> float | None:
     return min(sum(float(count) * _UNIT_S[unit] for count, unit in parts), _LONGEST_WAIT_S)
 
 
-def _part(value: object, name: str) -> Any:  # noqa: ANN401 - JSON data
-    return value.get(name) if isinstance(value, dict) else None
-
-
 def usage_from(reported: object) -> Usage | None:
     """Return the usage that the provider reported, or None if it is missing, malformed or inconsistent.
 
@@ -240,7 +226,8 @@ def usage_from(reported: object) -> Usage | None:
         return None
     sides = ("input", "output") if "input_tokens" in reported else ("prompt", "completion")
     prompt, output = (_count(reported.get(f"{side}_tokens")) for side in sides)
-    of_prompt, of_output = (_details(reported.get(f"{side}_tokens_details")) for side in sides)
+    details = (reported.get(f"{side}_tokens_details") for side in sides)
+    of_prompt, of_output = (each if isinstance(each, dict) else {} for each in details)
     read = _count(of_prompt.get("cached_tokens", reported.get("prompt_cache_hit_tokens")) or 0)
     written = _count(of_prompt.get("cache_write_tokens") or 0)
     reasoning = _count(of_output.get("reasoning_tokens") or 0)
@@ -268,10 +255,6 @@ def wire_usage(usage: Usage | None, prompt: Literal["input", "prompt"]) -> dict[
         f"{output}_tokens_details": {"reasoning_tokens": usage.reasoning},
         "total_tokens": usage.total,
     }
-
-
-def _details(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _count(value: object) -> int | None:

@@ -103,28 +103,25 @@ def wire_messages(message: Message, *, reasoning: bool = True) -> list[dict[str,
     if message.raw is not None and message.raw.protocol == PROTOCOL:
         fields = (*_SENT_BACK, *REASONING) if reasoning else _SENT_BACK
         return [_sent_back(raw, fields) for raw in message.raw.blocks]
-    results = [_result(block) for block in message.content if isinstance(block, ToolResult)]
+    results: list[dict[str, Any]] = [
+        {"role": "tool", "tool_call_id": block.call_id, "content": format_result_text(block)}
+        for block in message.content
+        if isinstance(block, ToolResult)
+    ]
     texts = [block.text for block in message.content if isinstance(block, TextBlock) and block.text.strip()]
     if not texts and not message.tool_calls:
         return results
-    wired: dict[str, Any] = {"role": message.role, "content": _content(texts)}
+    wired: dict[str, Any] = {"role": message.role, "content": texts[0] if texts else None}
+    if len(texts) > 1:
+        wired["content"] = [{"type": "text", "text": text} for text in texts]
     if message.tool_calls:
-        wired["tool_calls"] = [_call(call) for call in message.tool_calls]
+        wired["tool_calls"] = [wire_call(call) for call in message.tool_calls]
     # Results come first: the protocol requires them directly after their calls.
     return [*results, wired]
 
 
-def _result(block: ToolResult) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": block.call_id, "content": format_result_text(block)}
-
-
-def _content(texts: Sequence[str]) -> str | list[dict[str, Any]] | None:
-    if len(texts) > 1:
-        return [{"type": "text", "text": text} for text in texts]
-    return texts[0] if texts else None
-
-
-def _call(call: ToolCall) -> dict[str, Any]:
+def wire_call(call: ToolCall) -> dict[str, Any]:
+    """Return a tool call in the format of this protocol."""
     function = {"name": valid_tool_name(call.name), "arguments": arguments_to_json(call.arguments)}
     return {"id": call.id, "type": "function", "function": function}
 
@@ -133,14 +130,12 @@ def _sent_back(raw: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
     """Return a client's message unchanged, and of a model's message the fields that servers accept."""
     if raw.get("role") != "assistant":
         return dict(raw)
-    return _repaired({name: raw[name] for name in fields if name in raw})
-
-
-def _repaired(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message in a form that servers accept; well-formed parts are unchanged."""
-    if not message.get("tool_calls"):
-        return {name: value for name, value in message.items() if name != "tool_calls"}
-    return {**message, "tool_calls": [_repaired_call(call) for call in message["tool_calls"]]}
+    message = {name: raw[name] for name in fields if name in raw}
+    if message.get("tool_calls"):
+        message["tool_calls"] = [_repaired_call(call) for call in message["tool_calls"]]
+    else:
+        message.pop("tool_calls", None)
+    return message
 
 
 def _repaired_call(call: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,11 +147,7 @@ def _repaired_call(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def whole_reply(completion: object, request_id: str = "", *, taken: Collection[str] = ()) -> Reply:
-    """Decode a reply that was not streamed.
-
-    Raises:
-        ModelError: the response is an error or malformed.
-    """
+    """Decode a reply that was not streamed."""
     if not isinstance(completion, dict) or is_error(completion):
         raise error_in_stream(completion, accepted=True, started=False)
     choices = completion.get("choices")

@@ -24,15 +24,14 @@ from codetaste.llm.wire.common.sse import format_event, split_text
 from codetaste.llm.wire.common.stream import DONE
 from codetaste.llm.wire.common.tool_calls import (
     FREEFORM_INPUT,
-    arguments_to_json,
     parse_result_text,
     read_call,
-    valid_tool_name,
 )
 from codetaste.llm.wire.openai_chat.client import (
     FINISH_REASONS,
     PROTOCOL,
     REASONING,
+    wire_call,
     wire_messages,
     wire_tool,
 )
@@ -54,11 +53,7 @@ _USAGE = "include_usage"
 
 
 def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
-    """Read the parsed body of a request.
-
-    Raises:
-        MalformedRequest: it is malformed; the message has one line.
-    """
+    """Read the parsed body of a request."""
     body = require_object(body, "the body")
     data = require_objects(body.get("messages"), "messages")
     tools = optional_objects(body.get("tools"), "tools")
@@ -68,13 +63,16 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
         options["stream_options"] = more
     if built_in := [tool for tool in tools if not _is_own(tool)]:
         options["tools"] = built_in
-    system, data = _system(data)
+    system = ""
+    match data:  # one text at the beginning is the system prompt
+        case [{"role": "system", "content": str(text), **more}, *rest] if text.strip() and not more:
+            system, data = text, rest
     return decoded_request(
         OPENAI_CHAT,
         body,
         system=system,
-        messages=_messages(data),
-        tools=(_tool(tool) for tool in tools if _is_own(tool)),
+        messages=tuple(_messages(data)),
+        tools=tuple(_tool(tool) for tool in tools if _is_own(tool)),
         options=options,
         include_usage=optional_flag(of_stream.get(_USAGE), f"stream_options.{_USAGE}"),
     )
@@ -94,14 +92,6 @@ def _tool(tool: Mapping[str, Any]) -> ToolSpec:
         schema if isinstance(schema, dict) else {},
     )
     return neutral if wire_tool(neutral) == tool else replace(neutral, raw=ProviderBlocks(PROTOCOL, (tool,)))
-
-
-def _system(data: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
-    """Return the system prompt, if it is one text at the beginning, and the other messages."""
-    match data:
-        case [{"role": "system", "content": str(text), **more}, *rest] if text.strip() and not more:
-            return text, rest
-    return "", data
 
 
 def _messages(data: list[dict[str, Any]]) -> Iterator[Message]:
@@ -188,17 +178,7 @@ def _message(message: Message) -> dict[str, Any]:
     texts = [block.text for block in message.content if isinstance(block, TextBlock) and block.text]
     wired: dict[str, Any] = {"role": "assistant", "content": "\n".join(texts) if texts else None}
     if message.tool_calls:
-        wired["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {
-                    "name": valid_tool_name(call.name),
-                    "arguments": arguments_to_json(call.arguments),
-                },
-            }
-            for call in message.tool_calls
-        ]
+        wired["tool_calls"] = [wire_call(call) for call in message.tool_calls]
     return wired
 
 

@@ -90,10 +90,8 @@ class ChatStreamDecoder(StreamDecoder):
         if is_error(chunk):
             accepted = self._head is not None
             raise error_in_stream(chunk, accepted=accepted, started=accepted)
-        self._head = {
-            **(self._head or {}),
-            **{name: chunk[name] for name in ("id", "model") if chunk.get(name)},
-        }
+        named = {name: chunk[name] for name in ("id", "model") if chunk.get(name)}
+        self._head = {**(self._head or {}), **named}
         # With some servers counts are running totals: those with or after the finish reason are final.
         usage = chunk.get("usage")
         for choice in chunk.get("choices") or ():
@@ -112,19 +110,16 @@ class ChatStreamDecoder(StreamDecoder):
             if delta.get(name) is not None:
                 self._texts.setdefault(name, []).extend(content_texts(delta[name]))
         for detail in delta.get(REASONING[2]) or ():
-            self._add_detail(detail)
+            # The texts of pieces with the same index are joined.
+            last = self._details[-1] if self._details else None
+            if last is None or "index" not in detail or last.get("index") != detail["index"]:
+                self._details.append(dict(detail))
+                continue
+            for name, value in detail.items():
+                joined = name in {"text", "summary", "data"} and isinstance(last.get(name), str)
+                last[name] = last[name] + value if joined and isinstance(value, str) else value
         for call in delta.get("tool_calls") or ():
             self._add_to_call(call)
-
-    def _add_detail(self, detail: dict[str, Any]) -> None:
-        """Add a piece of reasoning; the texts of pieces with the same index are joined."""
-        last = self._details[-1] if self._details else None
-        if last is None or "index" not in detail or last.get("index") != detail["index"]:
-            self._details.append(dict(detail))
-            return
-        for name, value in detail.items():
-            joined = name in {"text", "summary", "data"} and isinstance(last.get(name), str)
-            last[name] = last[name] + value if joined and isinstance(value, str) else value
 
     def _add_to_call(self, delta: dict[str, Any]) -> None:
         function, call_id = delta.get("function") or {}, delta.get("id") or ""

@@ -8,6 +8,7 @@ from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply
 from codetaste.llm.messages import Message, ProviderBlocks, Reply, StopReason, TextBlock, ToolCall, ToolResult
 from codetaste.llm.wire.common import openai
+from codetaste.llm.wire.common.http import member
 from codetaste.llm.wire.common.openai import error_in_stream, usage_from
 from codetaste.llm.wire.common.tool_calls import (
     FREEFORM_INPUT,
@@ -77,10 +78,19 @@ def wire_tool(tool: ToolSpec) -> dict[str, Any]:
 def message_items(message: Message) -> list[dict[str, Any]]:
     """Return a message as input items; the provider's own items are returned unchanged if it has them."""
     if message.raw is not None and message.raw.protocol == PROTOCOL:
-        return [_repaired(dict(item)) for item in message.raw.blocks if _is_accepted(item)]
+        # A provider that stores nothing refuses reasoning that is only an id.
+        return [
+            _repaired(dict(item))
+            for item in message.raw.blocks
+            if item.get("type") != "reasoning" or item.get("encrypted_content") or item.get("content")
+        ]
     # Results come first, as in the protocols that require them directly after their calls.
     ordered = sorted(message.content, key=lambda block: not isinstance(block, ToolResult))
-    return [_item(block, message.role) for block in ordered if not _is_blank(block)]
+    return [
+        _item(block, message.role)
+        for block in ordered
+        if not isinstance(block, TextBlock) or block.text.strip()
+    ]
 
 
 def _item(block: Block, role: str) -> dict[str, Any]:
@@ -91,40 +101,21 @@ def _item(block: Block, role: str) -> dict[str, Any]:
         case ToolCall(call_id, name, arguments):
             call = {"type": "function_call", "call_id": call_id, "name": valid_tool_name(name)}
             return {**call, "arguments": arguments_to_json(arguments)}
-        case ToolResult():
-            return {
-                "type": "function_call_output",
-                "call_id": block.call_id,
-                "output": format_result_text(block),
-            }
-
-
-def _is_blank(block: Block) -> bool:
-    return isinstance(block, TextBlock) and not block.text.strip()
-
-
-def _is_accepted(item: Mapping[str, Any]) -> bool:
-    """Whether a provider that stores nothing accepts an item; it refuses reasoning that is only an id."""
-    return item.get("type") != "reasoning" or bool(item.get("encrypted_content") or item.get("content"))
+        case ToolResult(call_id):
+            output = format_result_text(block)
+            return {"type": "function_call_output", "call_id": call_id, "output": output}
 
 
 def _repaired(item: dict[str, Any]) -> dict[str, Any]:
     """Return an item of a reply as the provider accepts it back; a well-formed one is unchanged."""
     if item.get("type") != "function_call":
         return item
-    return {
-        **item,
-        "name": valid_tool_name(item.get("name")),
-        "arguments": valid_arguments_json(item.get("arguments")),
-    }
+    name, arguments = valid_tool_name(item.get("name")), valid_arguments_json(item.get("arguments"))
+    return {**item, "name": name, "arguments": arguments}
 
 
 def whole_reply(response: object, request_id: str = "", *, taken: Collection[str] = ()) -> Reply:
-    """Decode a reply that was not streamed.
-
-    Raises:
-        ModelError: the response is an error or malformed.
-    """
+    """Decode a reply that was not streamed."""
     if not isinstance(response, dict) or response.get("error") or response.get("type") == "error":
         raise error_in_stream(response, accepted=True, started=False)
     return reply_from(response, request_id=request_id, taken=taken)
@@ -146,7 +137,9 @@ def reply_from(response: Mapping[str, Any], *, request_id: str = "", taken: Coll
         raise MalformedReply(f"a response without output: {one_line(str(dict(response)))}")
     if status not in ("completed", "incomplete"):
         raise MalformedReply(f"a response whose status is {one_line(repr(status))}")
-    items = _with_unique_ids(items, taken)
+    calls = [item.get("call_id") for item in items if item.get("type") in CALL_TYPES]
+    ids = iter(unique_call_ids(calls, taken))
+    items = [{**item, "call_id": next(ids)} if item.get("type") in CALL_TYPES else item for item in items]
     content = tuple(neutral_blocks(items))
     model = response.get("model")
     return Reply(
@@ -161,21 +154,11 @@ def reply_from(response: Mapping[str, Any], *, request_id: str = "", taken: Coll
 def stop_from(response: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> StopReason:
     """Return why a response ended; an unknown reason is ``OTHER``."""
     if response.get("status") == "incomplete":
-        details = response.get("incomplete_details")
-        reason = details.get("reason") if isinstance(details, dict) else None
-        return (
-            INCOMPLETE_REASONS.get(reason, StopReason.OTHER) if isinstance(reason, str) else StopReason.OTHER
-        )
+        reason = member(response.get("incomplete_details"), "reason")
+        return INCOMPLETE_REASONS.get(str(reason), StopReason.OTHER)
     if any(part.get("type") == "refusal" for item in items for part in parts_of(item)):
         return StopReason.REFUSAL
     return StopReason.TOOL_USE if any(item.get("type") in CALL_TYPES for item in items) else StopReason.END
-
-
-def _with_unique_ids(items: Sequence[dict[str, Any]], taken: Collection[str]) -> list[dict[str, Any]]:
-    ids = iter(
-        unique_call_ids([item.get("call_id") for item in items if item.get("type") in CALL_TYPES], taken)
-    )
-    return [{**item, "call_id": next(ids)} if item.get("type") in CALL_TYPES else item for item in items]
 
 
 def read_call_item(item: Mapping[str, Any]) -> ToolCall:

@@ -65,16 +65,11 @@ _OUTPUT = "_output"
 
 
 def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
-    """Read the parsed body of a request.
-
-    Raises:
-        MalformedRequest: it is malformed; the message has one line.
-    """
+    """Read the parsed body of a request."""
     body = require_object(body, "the body")
     given = body.get("input")
-    items = (
-        [{"role": "user", "content": given}] if isinstance(given, str) else require_objects(given, "input")
-    )
+    one = [{"role": "user", "content": given}]
+    items = one if isinstance(given, str) else require_objects(given, "input")
     tools = optional_objects(body.get("tools"), "tools")
     options = options_of(body, _READ, _WRITTEN)
     if built_in := [tool for tool in tools if tool.get("type") not in _OWN]:
@@ -84,8 +79,8 @@ def read_request(body: Any) -> WireRequest:  # noqa: ANN401 - JSON data
         OPENAI_RESPONSES,
         body,
         system=instructions if isinstance(instructions, str) else "",
-        messages=_messages(items),
-        tools=(_tool(tool) for tool in tools if tool.get("type") in _OWN),
+        messages=tuple(_messages(items)),
+        tools=tuple(_tool(tool) for tool in tools if tool.get("type") in _OWN),
         options=options,
         freeform=frozenset(tool["name"] for tool in tools if tool.get("type") == _FREEFORM),
     )
@@ -104,7 +99,9 @@ def _messages(items: list[dict[str, Any]]) -> Iterator[Message]:
     for by_model, group in groupby(items, _is_from_model):
         group_items = [*group]
         if by_model:
-            _check_calls(group_items)
+            for item in group_items:
+                if item.get("type") in CALL_TYPES:
+                    require_text(item.get("call_id"), "input: the call_id of a call")
             neutral = Message("assistant", tuple(neutral_blocks(group_items)))
         else:
             neutral = Message("user", tuple(_client_blocks(group_items)))
@@ -118,12 +115,6 @@ def _is_from_model(item: Mapping[str, Any]) -> bool:
     if "role" in item:
         return bool(item["role"] == "assistant")
     return not (isinstance(kind, str) and kind.endswith(_OUTPUT))
-
-
-def _check_calls(items: list[dict[str, Any]]) -> None:
-    for item in items:
-        if item.get("type") in CALL_TYPES:
-            require_text(item.get("call_id"), "input: the call_id of a call")
 
 
 def _client_blocks(items: list[dict[str, Any]]) -> Iterator[Block]:

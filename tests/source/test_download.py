@@ -9,22 +9,35 @@ from pathlib import Path
 import anyio
 import pytest
 
-from codetaste.benchmark.release.download import DownloadedFile, download
 from codetaste.errors import SourceError
+from codetaste.source.download import Download, DownloadedFile, make_download_client
 from support.source.release_server import Site, serving
 
 CONTENT = random.Random(1).randbytes(300_000)
 
 
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codetaste.source.download._BACK_OFF_S", (0.0, 0.0))
+
+
 def get(site: Site, path: Path, **more: object) -> DownloadedFile:
-    return anyio.run(lambda: download(site.url, path, back_off_s=(0.0, 0.0), **more))  # type: ignore[arg-type]
+    return fetch(Download(site.url, path, **more))  # type: ignore[arg-type]
+
+
+def fetch(wanted: Download) -> DownloadedFile:
+    async def main() -> DownloadedFile:
+        async with make_download_client() as http:
+            return await wanted.run(http)
+
+    return anyio.run(main)
 
 
 def test_a_file_comes_whole_with_its_digest_and_progress(tmp_path: Path) -> None:
     seen: list[tuple[int, int | None]] = []
     with serving(Site(CONTENT)) as site:
         got = get(site, tmp_path / "f", progress=lambda done, total: seen.append((done, total)))
-    assert (got.bytes, got.sha256) == (len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
+    assert got.sha256 == hashlib.sha256(CONTENT).hexdigest()
     assert got.path.read_bytes() == CONTENT
     assert (seen[0], seen[-1]) == ((0, len(CONTENT)), (len(CONTENT), len(CONTENT)))
 
@@ -75,7 +88,7 @@ def test_what_is_there_of_another_address_is_not_gone_on_with(tmp_path: Path) ->
     [
         (
             Site(CONTENT, faults=[404]),
-            "not found; check the address, or pass a local file with --from",
+            "not found; check the address",
         ),
         (Site(CONTENT, faults=[403]), "the server answered 403 Forbidden"),
         (
@@ -102,4 +115,4 @@ def test_more_bytes_than_are_taken_are_refused(tmp_path: Path) -> None:
 
 def test_an_address_of_another_kind_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"not an http\(s\) address"):
-        anyio.run(download, "file:///etc/passwd", tmp_path / "f")
+        fetch(Download("file:///etc/passwd", tmp_path / "f"))

@@ -43,9 +43,6 @@ def status(
         watch: Refresh every second until the run ends; without a terminal, only wait for the end.
         json_: Print the result as JSON.
 
-    Returns:
-        The exit code, 0.
-
     Raises:
         ConfigError: the run or job does not exist.
         JournalError: the run's journal is damaged.

@@ -60,9 +60,6 @@ def limit(
         reset: Return to the limits of the config, except for those given with this option.
         json_: Print the result as JSON.
 
-    Returns:
-        The exit code, 0.
-
     Raises:
         ConfigError: the run or a model does not exist, or a value is invalid; nothing is changed.
         JournalError: the run's folder cannot be read or written.

@@ -35,9 +35,6 @@ async def settle(run: Path, call: str = "", /, *, usd: str = "", json_: AsJson =
         usd: The cost in US dollars; 0 if the call was not billed.
         json_: Print the result as JSON.
 
-    Returns:
-        The exit code, 0.
-
     Raises:
         ConfigError: the run or call does not exist, its cost is known, or the amount is invalid.
         RunBusy: another process is working on the run.
@@ -50,10 +47,22 @@ async def settle(run: Path, call: str = "", /, *, usd: str = "", json_: AsJson =
         unknown = {name: each for name, each in history.calls.items() if each.state in _UNKNOWN}
         settled: CallRecord | None = None
         if call:
-            settled, cost = _find_unknown_call(call, history, unknown), _parse_amount(usd)
+            settled = _find_unknown_call(call, history, unknown)
+            try:
+                cost = parse_usd(usd)
+            except ValueError as error:
+                raise ConfigError(f"--usd: {error}") from None
             if cost > (most := settled.granted.usd):
                 notify(f"{format_usd(cost)} is more than the reserved maximum of {format_usd(most)}")
-            line = _settled_line(settled, cost)
+            # The tokens stay at their maximum: a bill has only dollars.
+            line: SettledLine = {
+                "event": "settled",
+                "call": settled.call,
+                "usd": str(cost),
+                "tokens": settled.granted.tokens,
+                "by": "codetaste settle",
+                "t": round(time.time(), 3),
+            }
             await journal.append(line)
             history.apply(line)
             del unknown[settled.call]
@@ -70,25 +79,6 @@ def _find_unknown_call(name: str, history: History, unknown: dict[str, CallRecor
         cost = "was not billed" if call.state is CallState.RELEASED else f"cost {format_usd(call.cost.usd)}"
         raise ConfigError(f"{name}: nothing to settle, the call {cost}")
     return call
-
-
-def _settled_line(call: CallRecord, usd: Decimal) -> SettledLine:
-    """Return the journal line of the settlement; tokens stay at their maximum: a bill has only dollars."""
-    return {
-        "event": "settled",
-        "call": call.call,
-        "usd": str(usd),
-        "tokens": call.granted.tokens,
-        "by": "codetaste settle",
-        "t": round(time.time(), 3),
-    }
-
-
-def _parse_amount(text: str) -> Decimal:
-    try:
-        return parse_usd(text)
-    except ValueError as error:
-        raise ConfigError(f"--usd: {error}") from None
 
 
 def _result_to_json(history: History, settled: CallRecord | None, unknown: list[CallRecord]) -> str:

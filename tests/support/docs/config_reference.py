@@ -1,7 +1,7 @@
 """The reference of all config keys, made from the models of the config: the tables of ``docs/config.md``.
 
-``.venv/bin/python tests/support/cli/config_reference.py`` rewrites the tables; the prose before the first one
-stays. The text of a key is the string under its field.
+``.venv/bin/python tests/support/docs/config_reference.py`` rewrites the tables; the prose before the
+first one stays. The text of a key is the string under its field.
 """
 
 from __future__ import annotations

@@ -1,0 +1,20 @@
+"""Git repositories for the scripts of this folder, handled with codetaste's git settings."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+from codetaste.source.git import git_command, git_environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def git(where: Path, *words: str | Path, given: bytes | None = None) -> bytes:
+    """Run git in the folder ``where``; return its output."""
+    command = git_command([*map(str, words)])
+    environment = git_environment(network=True)  # a clone of a folder is a transport, too
+    return subprocess.run(
+        command, cwd=where, check=True, capture_output=True, input=given, env=environment
+    ).stdout
