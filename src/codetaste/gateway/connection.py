@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 import httpcore2
 
 from codetaste.errors import MalformedReply, ModelUnavailable
-from codetaste.llm.providers.connection import connection_error, describe_exception
+from codetaste.llm.providers.remote import connection_error, describe_exception
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence

@@ -23,7 +23,7 @@ from codetaste.llm.wire.protocols import PROTOCOLS
 from codetaste.orchestration.retry import mark_given_up
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from codetaste.gateway.prompt import PromptPart
     from codetaste.gateway.request import GatewayRequest
@@ -221,12 +221,11 @@ def format_turn(number: int, reply: Reply) -> str:
     calls = reply.message.tool_calls
     if not calls:
         return f"turn {number}: {one_line(reply.message.text, _MAX_CHARS)}"
-    shown = ", ".join(f"{call.name} {_main_argument(call.arguments)}".rstrip() for call in calls[:_MAX_CALLS])
+    shown = []
+    for call in calls[:_MAX_CALLS]:
+        found = next((call.arguments[name] for name in _MAIN_ARGUMENTS if name in call.arguments), "")
+        words = found if isinstance(found, list) else [found]
+        argument = one_line(" ".join(str(word) for word in words), _MAX_CHARS)
+        shown.append(f"{call.name} {argument}".rstrip())
     more = f", and {len(calls) - _MAX_CALLS} more" if len(calls) > _MAX_CALLS else ""
-    return f"turn {number}: {shown}{more}"
-
-
-def _main_argument(arguments: Mapping[str, Any]) -> str:
-    found = next((arguments[name] for name in _MAIN_ARGUMENTS if name in arguments), "")
-    words = found if isinstance(found, list) else [found]
-    return one_line(" ".join(str(word) for word in words), _MAX_CHARS)
+    return f"turn {number}: {', '.join(shown)}{more}"

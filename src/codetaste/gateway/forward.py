@@ -15,7 +15,7 @@ import anyio.lowlevel
 
 from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
-from codetaste.llm.providers.connection import read_body
+from codetaste.llm.providers.remote import read_body
 from codetaste.llm.providers.sdk_client import MAX_ERROR_BYTES
 from codetaste.llm.wire.codecs import CLIENTS
 from codetaste.llm.wire.common.http import read_json, redact

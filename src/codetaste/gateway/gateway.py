@@ -117,7 +117,7 @@ class Gateway:
             ids = {note["model"] for note in notes if isinstance(note, dict)}
             for model in self._models.values():
                 if model.id in ids:
-                    await model.metered.settle_unsettled(ctx, name)
+                    await model.metered.recover(ctx, name)
 
 
 @asynccontextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from codetaste.errors import MalformedRequest
 from codetaste.llm.messages import ToolSpec
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from codetaste.gateway.upstream import GatewayModel
     from codetaste.llm.wire.common.request import WireRequest
-    from codetaste.llm.wire.protocols import ProtocolName, WireProtocol
+    from codetaste.llm.wire.protocols import ProtocolName
 
 _ANY_TOOL = ToolSpec("", "", {})
 
@@ -72,19 +72,15 @@ def parse_request(
         if model.upstream is None:
             wire = SERVERS[protocol].read_request(body)
         else:
-            wire = _parse_forwarded(PROTOCOLS[protocol], body)
+            # The fields that decide model and cost; the provider validates all others.
+            thinking = body.get("thinking")
+            require_object(body.get("stream_options") or {}, "stream_options")
+            wire = decoded_request(
+                PROTOCOLS[protocol],
+                body,
+                tools=(_ANY_TOOL,) if optional_objects(body.get("tools"), "tools") else (),
+                options={"thinking": thinking} if isinstance(thinking, dict) else {},
+            )
     except RecursionError as error:
         raise MalformedRequest("the body is nested too deeply") from error
     return GatewayRequest(wire, model, headers, query)
-
-
-def _parse_forwarded(protocol: WireProtocol, body: dict[str, Any]) -> WireRequest:
-    """Parse the fields that decide model and cost; the provider validates all others."""
-    thinking = body.get("thinking")
-    require_object(body.get("stream_options") or {}, "stream_options")
-    return decoded_request(
-        protocol,
-        body,
-        tools=(_ANY_TOOL,) if optional_objects(body.get("tools"), "tools") else (),
-        options={"thinking": thinking} if isinstance(thinking, dict) else {},
-    )

@@ -47,9 +47,9 @@ def build_model(config: ModelConfig, *, base_dir: Path, record_dir: Path) -> Mod
 
 def _build_live(config: ModelConfig, base_dir: Path, record_dir: Path) -> Model:
     if config.protocol is not None:
-        from codetaste.llm.providers.remote import remote_model  # noqa: PLC0415 - HTTP is slow to import
+        from codetaste.llm.providers.remote import RemoteModel  # noqa: PLC0415 - HTTP is slow to import
 
-        return remote_model(config.protocol, config)
+        return RemoteModel(config.protocol, config)
     script = load_script(config.model, base_dir=base_dir, model_id=config.id)
     ledger = record_dir / f"{config.id}.ledger.jsonl"
     return ScriptedModel(config.id, script, price=price_of(config), ledger=ledger)

@@ -15,14 +15,14 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from codetaste.llm.price import STANDARD_OPTIONS, Price, cache_ttls, cache_write_factor
 from codetaste.llm.wire.common.request_cost import separately_billed_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from datetime import date
 
     from genai_prices.types import ModelInfo, ModelPrice, Provider
@@ -67,7 +67,13 @@ def look_up_price(config: ModelConfig) -> PriceEntry:
     Raises:
         UnknownPrice: the table has no price that certainly applies to this model with these options.
     """
-    if odd := nonstandard_options(config.options):
+    odd = sorted(
+        name
+        for name, value in config.options.items()
+        if name not in _NEUTRAL_OPTIONS
+        and not (isinstance(value, str) and value in STANDARD_OPTIONS.get(name, ()))
+    )
+    if odd:
         raise UnknownPrice(f"options.{odd[0]} may change it, and the price table has standard prices only")
     if config.price_as is not None:
         seller, _, model = config.price_as.partition("/")
@@ -88,16 +94,6 @@ def look_up_price(config: ModelConfig) -> PriceEntry:
     hour = any(ttl != "5m" for ttl in cache_ttls(config.options))
     price = _price(found, seller, factor, hour=hour, today=datetime.now(UTC).date())
     return PriceEntry(price, f"{_table_name()} {seller}/{found.id}")
-
-
-def nonstandard_options(options: Mapping[str, Any]) -> list[str]:
-    """Return the names of options that may change the price of a token."""
-    return sorted(
-        name
-        for name, value in options.items()
-        if name not in _NEUTRAL_OPTIONS
-        and not (isinstance(value, str) and value in STANDARD_OPTIONS.get(name, ()))
-    )
 
 
 @cache
@@ -139,7 +135,6 @@ def _find(sellers: list[Provider], model: str) -> tuple[ModelInfo | None, str]:
 
 
 def _names(entry: ModelInfo) -> set[str]:
-    """Return the literal names of an entry."""
     return {entry.id.lower(), *_literal_names(entry.match)}
 
 
@@ -159,9 +154,8 @@ def _literal_names(clause: object) -> Iterator[str]:
 def _suggest_maker(config: ModelConfig) -> str:
     """Suggest the entry of the model's own maker, for a model that is reached through another provider."""
     maker, _, name = config.model.rpartition("/")
-    makers = [
-        each for each in _known_sellers() if each.id == (maker or config.provider.removesuffix("-chat"))
-    ]
+    maker = maker or config.provider.removesuffix("-chat")
+    makers = [each for each in _known_sellers() if each.id == maker]
     found, seller = _find(makers, name)
     return f' (price_as = "{seller}/{found.id}" takes the price of {seller} itself)' if found else ""
 
@@ -203,17 +197,9 @@ def _price(entry: ModelInfo, seller: str, factor: Decimal, *, hour: bool, today:
         raise UnknownPrice(f"{name} is not paid by tokens alone")
     if entry.price_comments and _OTHER_SELLER.search(entry.price_comments):
         raise UnknownPrice(f"{name} has a price that was taken from another seller")
-    borders = {
-        tier.start
-        for prices in tables
-        for price in prices.values()
-        if not isinstance(price, Decimal)
-        for tier in price.tiers
-    }
-    above = [
-        {"tokens": start, **_highest_rates(tables, start + 1, factor, hour=hour)}
-        for start in sorted(borders - {0})
-    ]
+    tiered = [price for prices in tables for price in prices.values() if not isinstance(price, Decimal)]
+    borders = sorted({tier.start for price in tiered for tier in price.tiers} - {0})
+    above = [{"tokens": start, **_highest_rates(tables, start + 1, factor, hour=hour)} for start in borders]
     return Price.model_validate({**_highest_rates(tables, 1, factor, hour=hour), "above": above})
 
 

@@ -219,12 +219,8 @@ def _read_zip_member(
         with packed.open(member) as content:
             writer.add_link(name, content.read(_CHUNK_BYTES))
     elif stat.S_IFMT(mode) in {0, stat.S_IFREG}:
-        writer.add_file(name, _zip_chunks(packed, member), executable=bool(mode & 0o100))
+        with packed.open(member) as content:
+            chunks = iter(lambda: content.read(_CHUNK_BYTES), b"")
+            writer.add_file(name, chunks, executable=bool(mode & 0o100))
     else:
         raise writer.member_error(name, "is a device or a named pipe")
-
-
-def _zip_chunks(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
-    with packed.open(member) as content:
-        while chunk := content.read(_CHUNK_BYTES):
-            yield chunk

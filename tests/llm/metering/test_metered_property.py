@@ -106,7 +106,7 @@ async def session(
         half = BudgetLimits(usd=usd / 2)
         for number in range(jobs):
             node = run.budget.child("narrow", half) if number % 2 else run.budget
-            run.add(closure_job(session, f"job-{number}", body, node, "f"))
+            run.add(closure_job(run, f"job-{number}", body, node, "f"))
         async with anyio.create_task_group() as group:
 
             async def stop() -> None:

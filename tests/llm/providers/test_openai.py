@@ -19,7 +19,7 @@ from codetaste.llm.messages import (
     ToolSpec,
     Usage,
 )
-from codetaste.llm.providers.remote import RemoteModel, remote_model
+from codetaste.llm.providers.remote import RemoteModel
 from codetaste.llm.wire.protocols import PROTOCOLS
 from support.llm.provider import server as provider
 
@@ -73,7 +73,7 @@ async def model(server: provider.Server, monkeypatch: pytest.MonkeyPatch) -> Asy
         api_key_env="MY_KEY",
         timeout=20.0,
     )
-    made = remote_model(PROTOCOLS[config.provider], config)
+    made = RemoteModel(PROTOCOLS[config.provider], config)
     yield made
     await made.aclose()
 

@@ -110,7 +110,7 @@ class MeteredModel:
             JournalError: the run directory cannot be written, for example ``StorageFull``.
         """
         request = self._effective_request(request)
-        reply = await load_reply(ctx, name) or await self._recover(ctx, name)
+        reply = await load_reply(ctx, name) or await self.recover(ctx, name)
         if reply is None:
             reply = await self._call_with_retries(request, ctx, name)
         self.bound.learn(request, reply)
@@ -125,10 +125,6 @@ class MeteredModel:
         """
         return replace(self, model=model, bound=bound)
 
-    async def settle_unsettled(self, ctx: JobContext, name: str) -> None:
-        """Settle unsettled calls of an earlier process for effect ``name`` that the model has on record."""
-        await self._recover(ctx, name)
-
     async def aclose(self) -> None:
         """Close the model."""
         await self.model.aclose()
@@ -137,8 +133,8 @@ class MeteredModel:
         cap = min(request.max_output_tokens, self.max_output_tokens or request.max_output_tokens)
         return replace(request, max_output_tokens=cap, options={**self.options, **request.options})
 
-    async def _recover(self, ctx: JobContext, name: str) -> Reply | None:
-        """Settle unsettled calls of an earlier process that the model has on record; return a reply."""
+    async def recover(self, ctx: JobContext, name: str) -> Reply | None:
+        """Settle unsettled calls for effect ``name`` that the model has on record; return a reply to one."""
         found: Reply | None = None
         for paid in ctx.unsettled_calls(name):
             reply = await self.model.lookup(paid.call)
@@ -171,7 +167,7 @@ class MeteredModel:
                     wait = Wait(WaitReason.CALL_RETRY, self.id, wait_s)
                     with ctx.waiting(wait, keep_clock_running=not error.overloaded):
                         await anyio.sleep(wait_s)
-            if (reply := await self._recover(ctx, name)) is not None:
+            if (reply := await self.recover(ctx, name)) is not None:
                 return reply
 
     async def _attempt(self, priced: PricedRequest, ctx: JobContext, name: str) -> Reply:

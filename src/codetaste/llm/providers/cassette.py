@@ -153,9 +153,9 @@ class Cassette:
         nearest = max(self._parts.values(), key=lambda parts: _agreement(parts, request.parts))
         for at, (name, part) in enumerate(request.parts):
             if at >= len(nearest):
-                return (
-                    f"{name} comes after the end of the recorded conversation: {_start(request.bodies[part])}"
-                )
+                text = _readable(request.bodies[part])
+                start = repr(text[: 2 * _SHOWN]) + ("…" if len(text) > 2 * _SHOWN else "")
+                return f"{name} comes after the end of the recorded conversation: {start}"
             if nearest[at][1] != part:
                 recorded = self._bodies.get(nearest[at][1])
                 return f"{name} differs: {_difference(recorded, request.bodies[part])}"
@@ -170,11 +170,6 @@ def _agreement(
     same = [one == other for one, other in zip(recorded, requested, strict=False)]
     leading = same.index(False) if False in same else len(same)
     return leading, sum(same), -abs(len(recorded) - len(requested))
-
-
-def _start(body: Any) -> str:  # noqa: ANN401 - JSON data
-    text = _readable(body)
-    return repr(text[: 2 * _SHOWN]) + ("…" if len(text) > 2 * _SHOWN else "")
 
 
 def _readable(body: Any) -> str:  # noqa: ANN401 - JSON data

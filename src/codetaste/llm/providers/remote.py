@@ -1,52 +1,61 @@
-"""``RemoteModel``: a model behind an HTTP connection, with the codec of its protocol."""
+"""``RemoteModel``: a model behind its provider's official SDK client, the same for all protocols.
+
+``providers/sdk_client.py`` configures the client; ``wire/`` encodes requests and decodes replies.
+"""
 
 from __future__ import annotations
 
+import json
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
-from codetaste.llm.providers.connection import SdkConnection
+import anyio
+import httpx2
+
+from codetaste.core.text import one_line
+from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
 from codetaste.llm.providers.sdk_client import anthropic_client, api_key_for, openai_client
-from codetaste.llm.wire.codecs import CLIENTS
+from codetaste.llm.wire.codecs import CLIENTS, STREAM_DECODERS
+from codetaste.llm.wire.common.http import read_json, redact
+from codetaste.llm.wire.common.sse import MAX_REPLY_BYTES, SseParser
 from codetaste.llm.wire.common.tool_calls import call_ids
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Collection, Mapping
+
     from codetaste.llm.config import ModelConfig
     from codetaste.llm.messages import Reply, Request
+    from codetaste.llm.wire.common.stream import StreamDecoder
     from codetaste.llm.wire.protocols import WireProtocol
 
+_CLOSING_S = 5.0
+_DRAIN_S = 0.25
+"""How long to wait for the end of the body after a complete reply, so that the connection can be reused."""
+_EXCERPT_BYTES = 4096
+_LOST = (httpx2.HTTPError, httpx2.StreamError)
+_UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
-def remote_model(protocol: WireProtocol, config: ModelConfig) -> RemoteModel:
-    """Return the model of a ``[[models]]`` entry; its API key is held in memory only.
+
+class RemoteModel:
+    """A model behind HTTP, with the codec of its protocol; its API key is held in memory only.
+
+    Args:
+        protocol: of the provider.
+        config: the model's entry of ``[[models]]``.
 
     Raises:
         ConfigError: the key is not set.
     """
-    api_key = api_key_for(config)
-    make_client = anthropic_client if protocol.name == "anthropic" else openai_client
-    client = make_client(api_key, config.address, config.timeout, config.read_timeout)
-    connection = SdkConnection(protocol, client, secret=api_key, timeout_s=config.timeout)
-    return RemoteModel(config.id, config.model, protocol, connection, config.address)
-
-
-class RemoteModel:
-    """A model behind a connection.
-
-    Args:
-        model_id: its id in the config.
-        model: the provider's name for it.
-        protocol: of the provider.
-        connection: to the provider.
-        address: the base URL of the provider.
-    """
 
     has_ledger = False
 
-    def __init__(
-        self, model_id: str, model: str, protocol: WireProtocol, connection: SdkConnection, address: str
-    ) -> None:
-        self.id, self._model = model_id, model
-        self._codec, self._connection = CLIENTS[protocol.name], connection
-        self._options, self._caps = protocol.options_at(address), protocol.caps_at(address)
+    def __init__(self, protocol: WireProtocol, config: ModelConfig) -> None:
+        self.id, self._model, self._timeout_s = config.id, config.model, config.timeout
+        self._protocol, self._codec = protocol, CLIENTS[protocol.name]
+        self._options, self._caps = protocol.options_at(config.address), protocol.caps_at(config.address)
+        self._api_key = api_key_for(config)
+        make_client = anthropic_client if protocol.name == "anthropic" else openai_client
+        self._sdk = make_client(self._api_key, config.address, config.timeout, config.read_timeout)
 
     async def complete(self, request: Request, *, call: str) -> Reply:  # noqa: ARG002 - no protocol has a field for it
         """Send the request once and read the complete reply.
@@ -55,8 +64,19 @@ class RemoteModel:
             ModelError: see ``errors``; ``unbilled`` if the provider certainly did not begin a reply.
         """
         body = {**self._options, **self._codec.request_body(request, self._model, self._caps)}
+        # Encoded here and not by the SDK: exactly what was priced is sent, with raw blocks unchanged.
+        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
         headers = self._codec.request_headers(request)
-        return await self._connection.ask(body, headers=headers, taken=call_ids(request))
+        with anyio.move_on_after(self._timeout_s) as scope:
+            try:
+                return await self._send(text.encode("utf-8", "replace"), headers, call_ids(request))
+            except ModelError as error:
+                # The error message may quote parts of the request.
+                error.args = (redact(self._api_key, str(error)),)
+                raise
+        if scope.cancelled_caught:
+            raise ModelUnavailable(f"no complete reply within {self._timeout_s:g} s")
+        raise AssertionError("unreachable")
 
     async def lookup(self, call: str) -> Reply | None:  # noqa: ARG002 - the provider has no record
         """Return None: the provider has no record of earlier calls."""
@@ -64,4 +84,106 @@ class RemoteModel:
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await self._connection.aclose()
+        await self._sdk.client.close()
+
+    async def _send(self, content: bytes, headers: Mapping[str, str], taken: Collection[str]) -> Reply:
+        try:
+            stream = await self._sdk.client.post(
+                self._protocol.path,
+                cast_to=object,
+                content=content,
+                options={"headers": {"content-type": "application/json", **self._sdk.headers, **headers}},
+                stream=True,
+                stream_cls=self._sdk.stream_class,
+            )
+        except Exception as error:
+            # The errors of the SDKs have no common class, but the same attributes.
+            if isinstance(response := getattr(error, "response", None), httpx2.Response):
+                raise self._refusal(response) from None
+            if hasattr(error, "request"):
+                cause = error.__cause__ or error
+                raise connection_error(cause, unsent=isinstance(cause, _UNSENT)) from error
+            raise
+        try:
+            return await self._read(stream.response, taken)
+        finally:
+            with anyio.move_on_after(_CLOSING_S, shield=True):
+                await stream.close()
+
+    async def _read(self, response: httpx2.Response, taken: Collection[str]) -> Reply:
+        """Read a successful response: an event stream or one JSON message."""
+        name = response.headers.get(self._protocol.request_id_header, "")
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        try:
+            async with aclosing(response.aiter_bytes()) as chunks:
+                if kind == "text/event-stream":
+                    decoder = STREAM_DECODERS[self._protocol.name](name, taken=taken)
+                    return await _read_stream(chunks, decoder)
+                wanted = kind == "application/json"
+                body = await read_body(chunks, MAX_REPLY_BYTES if wanted else _EXCERPT_BYTES)
+        except httpx2.TimeoutException as error:
+            raise ModelUnavailable("the provider stopped sending in the middle of the reply") from error
+        except _LOST as error:
+            raise ModelUnavailable(
+                f"the connection was lost in the middle of the reply ({describe_exception(error)})"
+            ) from error
+        if not wanted:
+            excerpt = one_line(body.decode("utf-8", "replace"))
+            raise MalformedReply(f"not a reply but {kind or 'an unknown content type'}: {excerpt}")
+        try:
+            text = body.decode()
+        except UnicodeDecodeError as error:
+            raise MalformedReply("the reply is not UTF-8") from error
+        return self._codec.whole_reply(read_json(text), name, taken=taken)
+
+    def _refusal(self, response: httpx2.Response) -> ModelError:
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        text = response.content.decode("utf-8", "replace")
+        try:
+            body = read_json(text)
+        except MalformedReply:
+            body = text
+        return self._codec.error_from(response.status_code, body, headers)
+
+
+async def _read_stream(chunks: AsyncGenerator[bytes, None], decoder: StreamDecoder) -> Reply:
+    events = SseParser()
+    async for chunk in chunks:
+        for data in events.feed(chunk):
+            decoder.feed(data)
+            if decoder.complete:
+                reply = decoder.reply()
+                # Whatever follows a complete reply, the reply is valid.
+                with suppress(*_LOST), anyio.move_on_after(_DRAIN_S, shield=True):
+                    async for _ in chunks:
+                        pass
+                return reply
+    return decoder.reply()
+
+
+async def read_body(chunks: AsyncGenerator[bytes, None], max_bytes: int) -> bytes:
+    """Return a body, cut after ``max_bytes``.
+
+    Raises:
+        MalformedReply: ``max_bytes`` is the limit of a reply, and it is longer.
+    """
+    body = bytearray()
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > max_bytes:
+            if max_bytes == MAX_REPLY_BYTES:
+                raise MalformedReply(f"the reply has more than {MAX_REPLY_BYTES:,} bytes; reading stopped")
+            break
+    return bytes(body[:max_bytes])
+
+
+def connection_error(cause: BaseException, *, unsent: bool) -> ModelUnavailable:
+    """Return the error for a request without a response; unbilled if it was certainly never sent."""
+    what = "cannot be reached" if unsent else "was lost before it answered"
+    return ModelUnavailable(f"the provider {what} ({describe_exception(cause)})", unbilled=unsent)
+
+
+def describe_exception(error: BaseException) -> str:
+    """Return the class name of an exception and its message, in one line."""
+    message = one_line(str(error))
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

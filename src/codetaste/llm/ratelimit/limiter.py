@@ -204,7 +204,7 @@ class RateLimiter:
         self._waiters[waiter] = None
         try:
             with while_waiting():
-                permit = await self._wait(waiter)
+                return await self._wait(waiter)
         except BaseException:
             if waiter.permit is not None:
                 waiter.permit.release()
@@ -212,10 +212,8 @@ class RateLimiter:
                 del self._waiters[waiter]
                 self.hand_out()
             raise
-        return permit
 
     async def _wait(self, waiter: _Waiter) -> Permit:
-        """Sleep until ``waiter`` has its permit."""
         self.hand_out()
         while waiter.permit is None:
             if waiter.failure is not None:
@@ -256,15 +254,13 @@ class RateLimiter:
     def record_refusal(self, round_number: int, error: ModelError, rule: RetryRule) -> str:
         """Count a refusal; see ``Permit.refused``."""
         requested_s: float | None = getattr(error, "retry_after_s", None)
-        backoff = self.adaptive_limit.record_refusal(
-            round_number,
-            time.monotonic(),
-            requested_s,
-            lambda times: wait_s(rule, times, requested_s, self._rng),
-        )
-        self._pause_reason = (
-            WaitReason.RATE_LIMIT if isinstance(error, RateLimited) else WaitReason.OVERLOADED
-        )
+
+        def pause_s(times: int) -> float:
+            return wait_s(rule, times, requested_s, self._rng)
+
+        backoff = self.adaptive_limit.record_refusal(round_number, time.monotonic(), requested_s, pause_s)
+        limited = isinstance(error, RateLimited)
+        self._pause_reason = WaitReason.RATE_LIMIT if limited else WaitReason.OVERLOADED
         if backoff.gave_up:
             raise self._give_up(backoff, error)
         self.hand_out()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -146,21 +147,14 @@ class _BaseFiles:
                 self._enter(path, entry.stat(follow_symlinks=False))
 
     def _is_folder(self, name: bytes) -> bool:
-        known = self._folders.get(name)
-        if known is None:
-            known = self._is_folder(name.rpartition(b"/")[0]) and self._look_at(name)
-            self._folders[name] = known
-        return known
-
-    def _look_at(self, name: bytes) -> bool:
-        try:
-            status = os.lstat(b"%s/%s" % (self.root, name))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        if stat.S_ISDIR(status.st_mode):
-            return True
-        self._enter(name, status)
-        return False
+        if name not in self._folders:
+            self._folders[name] = False
+            if self._is_folder(name.rpartition(b"/")[0]):
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    status = os.lstat(b"%s/%s" % (self.root, name))
+                    self._folders[name] = stat.S_ISDIR(status.st_mode)
+                    self._enter(name, status)
+        return self._folders[name]
 
     def _enter(self, name: bytes, status: os.stat_result) -> None:
         if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING
 from codetaste.errors import PatchError, PatchTooLarge, SourceError
 from codetaste.source.patch.header import DiffSection, parse_git_header, parse_plain_header
 from codetaste.source.patch.hunks import MAX_RUNS, line_at, read_binary, read_hunks
-from codetaste.source.patch.model import FileDiff, Line, Patch
+from codetaste.source.patch.model import Patch
 from codetaste.source.patch.names import make_file_diff, strip_level
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-__all__ = ["MAX_PATCH_BYTES", "FileDiff", "Line", "Patch", "parse_patch", "read_patch"]
 
 MAX_PATCH_BYTES = 256 * 1024**2
 """Size limit of a patch that is read, and of one that is extracted from a sandbox."""

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _SEAL = "seal.json"
-_READ_BYTES = 1 << 20
 _FILE, _PROGRAM, _LINK = b"100644", b"100755", b"120000"
 
 
@@ -165,11 +164,8 @@ def _git_mode(status: os.stat_result, name: bytes) -> bytes:
 
 
 def _content_digest(path: bytes, mode: bytes) -> bytes:
-    digest = hashlib.sha256()
     if mode == _LINK:
-        digest.update(os.readlink(path))  # noqa: PTH115 - a Path would lose 'x/./y' and a trailing slash
-    else:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb", buffering=0) as file:
-            while chunk := file.read(_READ_BYTES):
-                digest.update(chunk)
-    return digest.hexdigest().encode()
+        target = os.readlink(path)  # noqa: PTH115 - a Path would lose 'x/./y' and a trailing slash
+        return hashlib.sha256(target).hexdigest().encode()
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb", buffering=0) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest().encode()

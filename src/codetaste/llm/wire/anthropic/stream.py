@@ -35,11 +35,6 @@ class AnthropicStreamDecoder(StreamDecoder):
         self._arguments: dict[int, list[str]] = {}
 
     @property
-    def started(self) -> bool:
-        """Whether the provider has begun a reply, which it may bill."""
-        return self._message is not None
-
-    @property
     def usage(self) -> Usage | None:
         """The usage reported so far; until the end, the output count is an estimate."""
         return usage_from(self._usage)
@@ -77,11 +72,16 @@ class AnthropicStreamDecoder(StreamDecoder):
             case "content_block_delta":
                 self._add(int(event["index"]), event["delta"])
             case "message_delta":
-                self._end(event)
+                if self._message is None:
+                    raise ValueError("message_delta before message_start")
+                self._message.update(event.get("delta") or {})
+                usage = event.get("usage")
+                self._count(usage)
+                self._final_usage = isinstance(usage, dict) and usage.get("output_tokens") is not None
             case "message_stop":
                 self.complete = True
             case "error":
-                raise error_in_stream(event, started=self.started)
+                raise error_in_stream(event, started=self._message is not None)
             case _:
                 pass
 
@@ -96,14 +96,6 @@ class AnthropicStreamDecoder(StreamDecoder):
             self._arguments.setdefault(index, []).append("" + delta["partial_json"])
         elif kind == "citations_delta":
             block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
-
-    def _end(self, event: dict[str, Any]) -> None:
-        if self._message is None:
-            raise ValueError("message_delta before message_start")
-        self._message.update(event.get("delta") or {})
-        usage = event.get("usage")
-        self._count(usage)
-        self._final_usage = isinstance(usage, dict) and usage.get("output_tokens") is not None
 
     def _count(self, usage: object) -> None:
         """Replace older counts by newer ones, which are running totals."""

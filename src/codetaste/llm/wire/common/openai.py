@@ -182,9 +182,7 @@ def _error(status: int, failure: ErrorBody, wait_s: float | None) -> ModelError:
 
 def _status_of(failure: ErrorBody) -> int:
     """Return the status that an error in a stream would have had as a response."""
-    if failure.status is not None:
-        return failure.status
-    known = next((_STATUS[name] for name in failure.names if name in _STATUS), None)
+    known = failure.status or next((_STATUS[name] for name in failure.names if name in _STATUS), None)
     if known is not None:
         return known
     if _QUOTA & {*failure.names}:

@@ -148,8 +148,13 @@ def lowered_thinking(thinking: object, cap: int) -> dict[str, Any] | None:
 def separately_billed_options(options: Mapping[str, Any]) -> list[str]:
     """Return the names of options that may make a call cost more than its counted tokens."""
     found = sorted(_UNSUPPORTED & {name for name, value in options.items() if value})
-    if "context_management" in found and _only_clears(options["context_management"]):
-        found.remove("context_management")
+    if "context_management" in found:
+        management = options["context_management"]
+        edits = management.get("edits") if isinstance(management, dict) else None
+        if isinstance(edits, list) and all(
+            hasattr(edit, "get") and str(edit.get("type")).startswith(_CLEARING) for edit in edits
+        ):
+            found.remove("context_management")
     tools = options.get("tools")
     tools = tools if isinstance(tools, list | tuple) else ()
     found.extend(f"tools ({_kind(tool)})" for tool in _billed_tools(tools))
@@ -176,10 +181,3 @@ def _billed_tools(tools: Iterable[Any]) -> Iterator[Any]:
 def _kind(tool: Any) -> str:  # noqa: ANN401 - JSON data
     kind = tool.get("type") if hasattr(tool, "get") else None
     return _OWN_TOOLS[0] if kind is None else str(kind)
-
-
-def _only_clears(management: object) -> bool:
-    edits = management.get("edits") if isinstance(management, dict) else None
-    return isinstance(edits, list) and all(
-        hasattr(edit, "get") and str(edit.get("type")).startswith(_CLEARING) for edit in edits
-    )
