@@ -29,7 +29,7 @@ versions = ["1"]
 default = "1"
 install = ""
 
-[[ends]]
+[[end_events]]
 when = { type = "end" }
 outcome = "success"
 message = "said"

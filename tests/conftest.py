@@ -33,21 +33,19 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark what needs a whole system as heavy, and run in one worker what shares a fixture that is costly."""
-    for item in items:
-        assert isinstance(item, pytest.Function)
-        if SYSTEMS & set(item.fixturenames):
-            item.add_marker(pytest.mark.system)
-        if item.get_closest_marker("system"):
-            if not item.get_closest_marker("timeout"):
-                # The first test waits for the engine and its image, on a slow machine for minutes.
-                item.add_marker(pytest.mark.timeout(600))
-            item.add_marker(pytest.mark.heavy)
-            item.add_marker(pytest.mark.xdist_group("system"))
-        elif any(found[-1].scope == "module" for found in item._fixtureinfo.name2fixturedefs.values()):
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    assert isinstance(item, pytest.Function)
+    if SYSTEMS & set(item.fixturenames):
+        item.add_marker(pytest.mark.system)
+    if item.get_closest_marker("system"):
+        if not item.get_closest_marker("timeout"):
+            # The first test waits for the engine and its image, on a slow machine for minutes.
+            item.add_marker(pytest.mark.timeout(600))
+        item.add_marker(pytest.mark.heavy)
+        item.add_marker(pytest.mark.xdist_group("system"))
+    elif any(found[-1].scope == "module" for found in item._fixtureinfo.name2fixturedefs.values()):
+        item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture

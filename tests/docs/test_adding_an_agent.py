@@ -100,7 +100,7 @@ def test_agent_manifest_fault_names_key(folder: Path) -> None:
     assert code == 2
     said = told["error"]["messages"]
     assert any("abuot: unknown key (did you mean 'about'?)" in each for each in said)
-    assert any("ends[1].outcome: " in each for each in said)
+    assert any("end_events[1].outcome: " in each for each in said)
 
 
 def test_the_page_names_what_there_is() -> None:

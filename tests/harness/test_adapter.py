@@ -57,10 +57,10 @@ def test_manifest_faults_are_all_reported_with_file_and_key(tmp_path: Path) -> N
         [options.size]
         default = "s"
         choices = ["m", "l"]
-        [[ends]]
+        [[end_events]]
         when = { "a..b" = 1 }
         outcome = "fine"
-        [figures]
+        [numbers]
         costs = "usd"
         [exit_codes]
         900 = "no"
@@ -68,9 +68,18 @@ def test_manifest_faults_are_all_reported_with_file_and_key(tmp_path: Path) -> N
     )
     told = problems(lambda: read_adapter(folder))
     assert all(each.startswith(f"{folder}/agent.toml: ") for each in told)
-    keys = ("protocol", "versions", "colour", "env", "options", "ends[0].when", "figures.costs", "exit_codes")
+    keys = (
+        "protocol",
+        "versions",
+        "colour",
+        "env",
+        "options",
+        "end_events[0].when",
+        "numbers.costs",
+        "exit_codes",
+    )
     assert [key for key in keys if not any(each.split(": ")[1].startswith(key) for each in told)] == []
-    assert any("figures.costs: unknown key (did you mean 'cost_usd'?)" in each for each in told)
+    assert any("numbers.costs: unknown key (did you mean 'cost_usd'?)" in each for each in told)
 
 
 @pytest.mark.parametrize(
@@ -156,3 +165,21 @@ def test_a_published_config_that_is_wrong_is_refused(config: str, said: list[str
     (tmp_path / "theirs" / "agent_config.json").write_text(config)
     told = problems(lambda: read_adapter(tmp_path / "theirs"))
     assert [part for part in said if not any(part in each for each in told)] == []
+
+
+def test_the_old_names_of_keys_are_accepted(tmp_path: Path) -> None:
+    new = resource_dir("agents") / "qwen-code"
+    old = tmp_path / "qwen-code"
+    shutil.copytree(new, old)
+    text = (old / "agent.toml").read_text()
+    for name, before in {
+        "[[end_events]]": "[[ends]]",
+        "failure_prefixes =": "failures =",
+        "requires_message =": "words =",
+        "[numbers]": "[figures]",
+        "input_includes_cached =": "input_has_cached =",
+    }.items():
+        assert name in text
+        text = text.replace(name, before)
+    (old / "agent.toml").write_text(text)
+    assert read_adapter(old).manifest == read_adapter(new).manifest

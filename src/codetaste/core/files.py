@@ -7,6 +7,7 @@ import fcntl
 import os
 import re
 import secrets
+import subprocess
 import time
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
@@ -101,6 +102,18 @@ def stale_folders(parent: Path, prefix: str, min_age_s: float = 0.0) -> Iterator
             continue
         if age_s >= min_age_s and process.isdecimal() and not process_exists(int(process)):
             yield folder
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove ``folder``, if it exists, also where the modes of its folders deny access. Blocking."""
+    if not os.path.lexists(folder):
+        return
+    # Not shutil.rmtree: it gives up on trees that are nested too deeply.
+    remove_all = ["/bin/rm", "-rf", "--", str(folder)]
+    if subprocess.run(remove_all, check=False, stderr=subprocess.DEVNULL).returncode:
+        grant = ["/bin/chmod", "-R", "u+rwX", "--", str(folder)]
+        subprocess.run(grant, check=False, stderr=subprocess.DEVNULL)
+        subprocess.run(remove_all, check=False, stderr=subprocess.DEVNULL)
 
 
 def try_lock(descriptor: int, *, shared: bool = False) -> bool:

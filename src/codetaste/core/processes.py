@@ -71,9 +71,18 @@ def _boot_and_namespace() -> tuple[str, str]:
     return boot, namespace
 
 
+def process_stat(pid: int) -> list[bytes]:
+    """Return the fields of /proc/PID/stat that follow the name in brackets.
+
+    Raises:
+        OSError: there is no such process.
+    """
+    return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+
+
 def _start_ticks(pid: int) -> str:
     try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        stat = process_stat(pid)
         return stat[_START_FIELD].decode() if stat[0] not in {b"Z", b"X"} else "gone"
     except (OSError, IndexError):
         return "gone"

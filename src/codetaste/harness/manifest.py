@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, AliasChoices, Field, field_validator, model_validator
 
 from codetaste.core.section import Section
 from codetaste.core.text import did_you_mean
@@ -56,7 +56,7 @@ class AgentOption(Section):
 
 
 class EndEvent(Section):
-    """``[[ends]]``: an event that ends a run.
+    """``[[end_events]]``: an event that ends a run.
 
     The first matching entry decides what an event means; the last such event decides the run's outcome.
     """
@@ -67,9 +67,11 @@ class EndEvent(Section):
     """The outcome that the event reports."""
     message: EventPath | None = None
     """Path of the last message; by default the message that [message] finds."""
-    failures: tuple[str, ...] = ()
+    failure_prefixes: tuple[str, ...] = Field(
+        default=(), validation_alias=AliasChoices("failure_prefixes", "failures")
+    )
     """Beginnings of a last message that mean a failure, even if the event reports a success."""
-    words: bool = False
+    requires_message: bool = Field(default=False, validation_alias=AliasChoices("requires_message", "words"))
     """Whether every success has a last message; a reported success without one counts as an error."""
 
 
@@ -98,7 +100,7 @@ class TextPattern(EventPattern):
 
 
 class NumberFields(Section):
-    """``[figures]``: the paths of numbers in end events.
+    """``[numbers]``: the paths of numbers in end events.
 
     The cost that an agent reports is stored beside the cost that the gateway measured, and never replaces it.
     """
@@ -110,7 +112,9 @@ class NumberFields(Section):
     cache_write: EventPath | None = None
     output: EventPath | None = None
     reasoning: EventPath | None = None
-    input_has_cached: bool = False
+    input_includes_cached: bool = Field(
+        default=False, validation_alias=AliasChoices("input_includes_cached", "input_has_cached")
+    )
     """Whether ``input`` includes the tokens of ``cache_read`` and ``cache_write``."""
 
 
@@ -132,12 +136,12 @@ class AgentManifest(Section):
     env: dict[str, str] = Field(default_factory=dict)
     """Environment variables of the run script."""
     options: dict[str, AgentOption] = Field(default_factory=dict)
-    ends: tuple[EndEvent, ...] = ()
+    end_events: tuple[EndEvent, ...] = Field(default=(), validation_alias=AliasChoices("end_events", "ends"))
     """Without any, the exit code alone decides how a run ended."""
     message: TextPattern | None = None
     turns: CountPattern | None = None
     tool_calls: CountPattern | None = None
-    figures: NumberFields = NumberFields()
+    numbers: NumberFields = Field(default=NumberFields(), validation_alias=AliasChoices("numbers", "figures"))
     exit_codes: dict[str, str] = Field(default_factory=dict)
     """Descriptions of exit codes, for users."""
 

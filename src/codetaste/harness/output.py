@@ -91,17 +91,17 @@ class OutputParser:
         if self._end is None:
             return ReportedResult(message=self._message, turns=turns, tool_calls=tool_calls)
         ending, event = self._end
-        figures = self._manifest.figures
+        numbers = self._manifest.numbers
         message = self._message if ending.message is None else _text_at(event, ending.message)
-        own_turns = _number(event, figures.turns)
+        own_turns = _number(event, numbers.turns)
         return ReportedResult(
             outcome=ending.outcome,
             problem=_contradiction(ending, message),
             message=message[-MAX_MESSAGE_CHARS:],
             turns=turns if own_turns is None else own_turns,
             tool_calls=tool_calls,
-            usage=_usage(event, figures),
-            cost_usd=_usd(event, figures.cost_usd),
+            usage=_usage(event, numbers),
+            cost_usd=_usd(event, numbers.cost_usd),
         )
 
     def _add(self, part: bytes) -> None:
@@ -129,7 +129,7 @@ class OutputParser:
             event = json.loads(line)
         except (ValueError, RecursionError):
             return
-        ending = next((each for each in self._manifest.ends if _matches(event, each.when)), None)
+        ending = next((each for each in self._manifest.end_events if _matches(event, each.when)), None)
         if ending is not None:
             self._end = (ending, event)
         self._turns.count(event)
@@ -144,9 +144,9 @@ def _contradiction(ending: EndEvent, message: str) -> str:
     """Return what contradicts a reported success, "" if nothing does."""
     if ending.outcome != "success":
         return ""
-    if ending.words and not message.strip():
+    if ending.requires_message and not message.strip():
         return "it reported success without a final message"
-    if ending.failures and message.lstrip().startswith(ending.failures):
+    if ending.failure_prefixes and message.lstrip().startswith(ending.failure_prefixes):
         return f"it reported success with the message: {message[:200]}"
     return ""
 
@@ -178,7 +178,7 @@ class _PartCounter:
 
 def _find_required_words(manifest: AgentManifest) -> tuple[tuple[bytes, ...], ...]:
     """Return for each pattern the words of every matching line; searching for them is cheap in a flood."""
-    rules: list[Mapping[str, ExpectedValue]] = [ending.when for ending in manifest.ends]
+    rules: list[Mapping[str, ExpectedValue]] = [ending.when for ending in manifest.end_events]
     rules += [pick.when for pick in (manifest.message, manifest.turns, manifest.tool_calls) if pick]
     return tuple(
         tuple(
@@ -200,16 +200,15 @@ def _parts(event: dict[str, Any], pick: EventPattern | None) -> Iterator[Any]:
 
 
 def _matches(event: Any, when: Mapping[str, ExpectedValue]) -> bool:  # noqa: ANN401 - JSON
+    # 1 == True in Python, but not in an agent.toml.
     return all(
-        any(_equals_any(found, wanted) for found in _values_at(event, place))
+        any(
+            type(found) is type(choice) and found == choice
+            for found in _values_at(event, place)
+            for choice in (wanted if isinstance(wanted, tuple) else (wanted,))
+        )
         for place, wanted in when.items()
     )
-
-
-def _equals_any(found: Any, wanted: ExpectedValue) -> bool:  # noqa: ANN401 - JSON
-    choices = wanted if isinstance(wanted, tuple) else (wanted,)
-    # 1 == True in Python, but not in an agent.toml.
-    return any(type(found) is type(choice) and found == choice for choice in choices)
 
 
 def _values_at(event: Any, place: str) -> Iterator[Any]:  # noqa: ANN401 - JSON
@@ -247,12 +246,12 @@ def _usd(event: Any, place: str | None) -> Decimal | None:  # noqa: ANN401 - JSO
     return round(amount, _USD_DIGITS) if amount.is_finite() and 0 <= amount <= _MAX_USD else None
 
 
-def _usage(event: Any, figures: NumberFields) -> Usage | None:  # noqa: ANN401 - JSON
-    places = (figures.input, figures.cache_read, figures.cache_write, figures.output, figures.reasoning)
+def _usage(event: Any, numbers: NumberFields) -> Usage | None:  # noqa: ANN401 - JSON
+    places = (numbers.input, numbers.cache_read, numbers.cache_write, numbers.output, numbers.reasoning)
     found = [_number(event, place) for place in places]
     if found[0] is None and found[3] is None:
         return None
     given, read, write, output, reasoning = (each or 0 for each in found)
-    if figures.input_has_cached:
+    if numbers.input_includes_cached:
         given = max(0, given - read - write)
     return Usage(given, read, write, output, reasoning)

@@ -57,12 +57,12 @@ def published_manifest(folder: Path) -> AgentManifest:
             "default": version,
             "about": f"{config['id']}, an agent of the published harness",
             "install": "install.sh" if (folder / SETUP_SCRIPT).is_file() else "",
-            "ends": (
+            "end_events": (
                 {"when": _METADATA_EVENT | {"finish_reason": "success"}, "outcome": "success"},
                 {"when": _METADATA_EVENT | {"finish_reason": "error_max_budget_usd"}, "outcome": "budget"},
                 {"when": _METADATA_EVENT, "outcome": "error", "message": "finish_reason"},
             ),
-            "figures": {"cost_usd": "cost_usd"},
+            "numbers": {"cost_usd": "cost_usd"},
         }
     )
 

@@ -73,7 +73,7 @@ def result_of_exit(
         return FinishReason.EXECUTION_ERROR, ": ".join(
             filter(None, (f"it exited with {code}", meaning, message))
         )
-    if manifest.ends and reported.outcome != "success":
+    if manifest.end_events and reported.outcome != "success":
         return FinishReason.UNKNOWN, "it exited with 0, but reported no result"
     return FinishReason.SUCCESS, ""
 

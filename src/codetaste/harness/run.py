@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.harness.install.store import InstalledAgent
-    from codetaste.harness.manifest import Scalar
     from codetaste.sandbox.base import CommandLimits, CommandResult, Sandbox
 
 
@@ -39,6 +38,9 @@ MAX_STREAM_BYTES = 2 * 1024**3
 
 MAX_EVENTS = 500_000
 """An agent with more events than this is stopped; a real one has a few thousand."""
+
+HEAD_BYTES, TAIL_BYTES = 64 * 1024**2, 4 * 1024**2
+"""What is stored of a longer stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,172 +60,6 @@ class AgentTask:
     base_url: str = ""
     token: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _AgentRun:
-    """State of a run: its output, and why it was stopped."""
-
-    stream: HeadTailFile
-    reader: OutputParser
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    refused: bool = False
-    flooded: bool = False
-    fault: str = ""
-
-    async def take(self, chunk: bytes) -> None:
-        """Store and parse a piece of standard output; stop the agent on too much output or a write error."""
-        await to_thread.run_sync(self._take, chunk)
-        self.flooded = self.stream.total > MAX_STREAM_BYTES or self.reader.event_count > MAX_EVENTS
-        if self.flooded or self.stream.fault:
-            self.scope.cancel()
-
-    def _take(self, chunk: bytes) -> None:
-        self.stream.write(chunk)
-        self.reader.feed(chunk)
-
-
-async def run_agent(
-    agent: InstalledAgent,
-    sandbox: Sandbox,
-    task: AgentTask,
-    limits: CommandLimits,
-    events: Path,
-    stopped: anyio.Event | None = None,
-    *,
-    grace_s: float = REFUSAL_GRACE_S,
-) -> AgentResult:
-    """Run an agent to its end, and return its result; all processes that it started are ended.
-
-    Args:
-        agent: the agent; ``agent.mounts`` are mounted in ``sandbox``.
-        sandbox: the sandbox in which it runs.
-        task: its prompt and model.
-        limits: its limits; this module limits its output instead of ``output_bytes``.
-        events: the file for its raw output.
-        stopped: set when the budget has refused one of its requests.
-        grace_s: how long it may run after that, in seconds.
-
-    Raises:
-        ConfigError: ``task.options`` has an error.
-        JournalError: ``events`` cannot be written.
-    """
-    env = run_environment(agent, task)
-    stream = await to_thread.run_sync(_open_stream, events)
-    run = _AgentRun(stream, OutputParser(agent.adapter.manifest))
-    began = anyio.current_time()
-    completed: CommandResult | None = None
-    try:
-        async with background_tasks() as tasks:
-            if stopped is not None:
-                tasks.start_soon(_stop_after_refusal, stopped, run, grace_s)
-            with run.scope:
-                completed = await _run(agent, sandbox, task, limits, env, run)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(stream.close)
-    if stream.fault is not None:
-        raise storage_error(stream.fault, events, JournalError) from stream.fault
-    run.refused = run.refused or (stopped is not None and stopped.is_set())
-    reported = await to_thread.run_sync(run.reader.result)
-    ending = _stop_reason(run, completed, sandbox)
-    if ending is None and completed is not None:
-        ending = result_of_exit(completed, reported, agent.adapter.manifest)
-    reason, problem = ending or (FinishReason.EXECUTION_ERROR, run.fault or "it was stopped")
-    return AgentResult(
-        finish_reason=reason,
-        problem=problem,
-        exit_code=completed.exit_code if completed else None,
-        turns=reported.turns,
-        tool_calls=reported.tool_calls,
-        usage=reported.usage,
-        cost_usd=reported.cost_usd,
-        message=reported.message,
-        stderr=stderr_tail(completed),
-        wall_s=anyio.current_time() - began,
-        stream_bytes=stream.total,
-    )
-
-
-def run_environment(agent: InstalledAgent, task: AgentTask) -> dict[str, str]:
-    """Return the environment variables of the run script.
-
-    Raises:
-        ConfigError: ``task.options`` has an error.
-    """
-    options = agent.adapter.resolve_options(task.options)
-    return {
-        **agent.adapter.manifest.env,
-        "CODETASTE_AGENT": agent.mount_path,
-        "CODETASTE_VERSION": agent.version,
-        "CODETASTE_PROTOCOL": agent.adapter.protocol,
-        "CODETASTE_PROMPT": f"{TASK}/{DESCRIPTION_FILES[Track.INSTRUCTED]}",
-        "CODETASTE_MODEL": task.model,
-        "CODETASTE_BASE_URL": task.base_url,
-        "CODETASTE_TOKEN": task.token or "none",
-        "CODETASTE_OPTIONS": json.dumps(options),
-        **{f"CODETASTE_OPTION_{name.upper()}": _format_option(value) for name, value in options.items()},
-    }
-
-
-def _format_option(value: Scalar) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _open_stream(events: Path) -> HeadTailFile:
-    try:
-        return HeadTailFile(events)
-    except OSError as error:
-        raise storage_error(error, events, JournalError) from error
-
-
-async def _run(
-    agent: InstalledAgent,
-    sandbox: Sandbox,
-    task: AgentTask,
-    limits: CommandLimits,
-    env: Mapping[str, str],
-    run: _AgentRun,
-) -> CommandResult | None:
-    try:
-        return await sandbox.run(
-            agent.command,
-            limits=limits,
-            stdin=task.prompt.encode("utf-8", "surrogateescape"),
-            env=env,
-            sink=run.take,
-        )
-    except SandboxError as error:
-        run.fault = str(error)
-        return None
-
-
-async def _stop_after_refusal(stopped: anyio.Event, run: _AgentRun, grace_s: float) -> None:
-    await stopped.wait()
-    run.refused = True
-    await anyio.sleep(grace_s)
-    run.scope.cancel()
-
-
-def _stop_reason(
-    run: _AgentRun, completed: CommandResult | None, sandbox: Sandbox
-) -> tuple[FinishReason, str] | None:
-    """Return why the agent was stopped from outside, None if it was not."""
-    if run.refused:
-        return FinishReason.BUDGET_EXCEEDED, "the budget refused one of its requests"
-    if run.flooded:
-        return (
-            FinishReason.EXECUTION_ERROR,
-            f"it wrote more than {MAX_STREAM_BYTES} bytes of output, or {MAX_EVENTS} events",
-        )
-    if sandbox.end is not None:
-        return FinishReason.EXECUTION_ERROR, str(sandbox.end)
-    if completed is not None and completed.timed_out:
-        return FinishReason.TIMEOUT, f"it was not finished after {completed.wall_s:.0f} s"
-    return None
-
-
-HEAD_BYTES, TAIL_BYTES = 64 * 1024**2, 4 * 1024**2
 
 
 class HeadTailFile:
@@ -271,3 +107,146 @@ class HeadTailFile:
             self._file.flush()
         except OSError as error:
             self.fault = self.fault or error
+
+
+@dataclass(slots=True)
+class _AgentRun:
+    """State of a run: its output, and why it was stopped."""
+
+    stream: HeadTailFile
+    reader: OutputParser
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    refused: bool = False
+    flooded: bool = False
+
+    async def take(self, chunk: bytes) -> None:
+        """Store and parse a piece of standard output; stop the agent on too much output or a write error."""
+        await to_thread.run_sync(self._take, chunk)
+        self.flooded = self.stream.total > MAX_STREAM_BYTES or self.reader.event_count > MAX_EVENTS
+        if self.flooded or self.stream.fault:
+            self.scope.cancel()
+
+    def _take(self, chunk: bytes) -> None:
+        self.stream.write(chunk)
+        self.reader.feed(chunk)
+
+
+async def run_agent(
+    agent: InstalledAgent,
+    sandbox: Sandbox,
+    task: AgentTask,
+    limits: CommandLimits,
+    events: Path,
+    stopped: anyio.Event | None = None,
+    *,
+    grace_s: float = REFUSAL_GRACE_S,
+) -> AgentResult:
+    """Run an agent to its end, and return its result; all processes that it started are ended.
+
+    Args:
+        agent: the agent; ``agent.mounts`` are mounted in ``sandbox``.
+        sandbox: the sandbox in which it runs.
+        task: its prompt and model.
+        limits: its limits; this module limits its output instead of ``output_bytes``.
+        events: the file for its raw output.
+        stopped: set when the budget has refused one of its requests.
+        grace_s: how long it may run after that, in seconds.
+
+    Raises:
+        ConfigError: ``task.options`` has an error.
+        JournalError: ``events`` cannot be written.
+    """
+    env = run_environment(agent, task)
+    try:
+        stream = await to_thread.run_sync(HeadTailFile, events)
+    except OSError as error:
+        raise storage_error(error, events, JournalError) from error
+    run = _AgentRun(stream, OutputParser(agent.adapter.manifest))
+    began = anyio.current_time()
+    completed: CommandResult | None = None
+    fault = "it was stopped"
+    try:
+        async with background_tasks() as tasks:
+            if stopped is not None:
+                tasks.start_soon(_stop_after_refusal, stopped, run, grace_s)
+            with run.scope:
+                try:
+                    stdin = task.prompt.encode("utf-8", "surrogateescape")
+                    completed = await sandbox.run(
+                        agent.command, limits=limits, stdin=stdin, env=env, sink=run.take
+                    )
+                except SandboxError as error:
+                    fault = str(error)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(stream.close)
+    if stream.fault is not None:
+        raise storage_error(stream.fault, events, JournalError) from stream.fault
+    run.refused = run.refused or (stopped is not None and stopped.is_set())
+    reported = await to_thread.run_sync(run.reader.result)
+    ending = _stop_reason(run, completed, sandbox)
+    if ending is None and completed is not None:
+        ending = result_of_exit(completed, reported, agent.adapter.manifest)
+    reason, problem = ending or (FinishReason.EXECUTION_ERROR, fault)
+    return AgentResult(
+        finish_reason=reason,
+        problem=problem,
+        exit_code=completed.exit_code if completed else None,
+        turns=reported.turns,
+        tool_calls=reported.tool_calls,
+        usage=reported.usage,
+        cost_usd=reported.cost_usd,
+        message=reported.message,
+        stderr=stderr_tail(completed),
+        wall_s=anyio.current_time() - began,
+        stream_bytes=stream.total,
+    )
+
+
+def run_environment(agent: InstalledAgent, task: AgentTask) -> dict[str, str]:
+    """Return the environment variables of the run script.
+
+    Raises:
+        ConfigError: ``task.options`` has an error.
+    """
+    options = agent.adapter.resolve_options(task.options)
+    return {
+        **agent.adapter.manifest.env,
+        "CODETASTE_AGENT": agent.mount_path,
+        "CODETASTE_VERSION": agent.version,
+        "CODETASTE_PROTOCOL": agent.adapter.protocol,
+        "CODETASTE_PROMPT": f"{TASK}/{DESCRIPTION_FILES[Track.INSTRUCTED]}",
+        "CODETASTE_MODEL": task.model,
+        "CODETASTE_BASE_URL": task.base_url,
+        "CODETASTE_TOKEN": task.token or "none",
+        "CODETASTE_OPTIONS": json.dumps(options),
+        **{
+            f"CODETASTE_OPTION_{name.upper()}": str(value).lower() if isinstance(value, bool) else str(value)
+            for name, value in options.items()
+        },
+    }
+
+
+async def _stop_after_refusal(stopped: anyio.Event, run: _AgentRun, grace_s: float) -> None:
+    await stopped.wait()
+    run.refused = True
+    await anyio.sleep(grace_s)
+    run.scope.cancel()
+
+
+def _stop_reason(
+    run: _AgentRun, completed: CommandResult | None, sandbox: Sandbox
+) -> tuple[FinishReason, str] | None:
+    """Return why the agent was stopped from outside, None if it was not."""
+    if run.refused:
+        return FinishReason.BUDGET_EXCEEDED, "the budget refused one of its requests"
+    if run.flooded:
+        return (
+            FinishReason.EXECUTION_ERROR,
+            f"it wrote more than {MAX_STREAM_BYTES} bytes of output, or {MAX_EVENTS} events",
+        )
+    if sandbox.end is not None:
+        return FinishReason.EXECUTION_ERROR, str(sandbox.end)
+    if completed is not None and completed.timed_out:
+        return FinishReason.TIMEOUT, f"it was not finished after {completed.wall_s:.0f} s"
+    return None

@@ -95,7 +95,7 @@ def test_an_amount_that_is_in_force_already_is_so_however_it_is_written(tmp_path
 
 
 def test_job_waiting_for_budget_continues_when_raised(tmp_path: Path, alpha: Tiny) -> None:
-    where = alpha.place(tmp_path, {"m": "long"}, run="budget_usd = 0.11")
+    where = alpha.place(tmp_path, {"m": "slow_to_begin"}, run="budget_usd = 0.11")
     process = where.start("--json")
     try:
         until(lambda: any(line.get("reason") == "budget" for line in where.journal()))

@@ -22,14 +22,14 @@ default = "1.0"
 install = ""
 run = "run.py"
 
-[[ends]]
+[[end_events]]
 when = { type = "end" }
 outcome = "success"
 
 [turns]
 when = { type = "turn" }
 
-[figures]
+[numbers]
 cost_usd = "cost"
 """
 PROGRAM = r"""#!/usr/bin/python3

@@ -54,7 +54,7 @@ def test_trial_ended_by_budget_resumes_with_higher_budget(tmp_path: Path, alpha:
 def test_a_time_limit_ends_a_trial_and_its_patch_so_far_is_the_prediction(
     tmp_path: Path, alpha: Tiny
 ) -> None:
-    where = trial_place(tmp_path, alpha, coder="sleeper", agent="time_limit = '4s'")
+    where = trial_place(tmp_path, alpha, coder="sleeper", agent="time_limit = '12s'")
     done = where.run("--json")
     assert done.code == 0, done.err
     told = metadata(output(where, alpha))

@@ -48,7 +48,7 @@ async def test_installed_tree_has_script_output_adapter_and_shared_node(tmp_path
     )
     made = await install(made_agent(tmp_path / "mine", install=script), tmp_path / "cache")
     assert (made.tree / "made").read_text().split()[0] == "1"
-    assert json.loads((made.tree / "installed.json").read_text())["says"] == "version 1"
+    assert json.loads((made.tree / "installed.json").read_text())["version_output"] == "version 1"
     assert (made.tree / "adapter/run.sh").stat().st_mode & 0o777 == 0o755
     assert (made.tree / "private").stat().st_mode & 0o777 == 0o644, "a box has a user of its own"
     assert (made.tree / "made").stat().st_mode & 0o7777 == 0o755

@@ -182,3 +182,8 @@ def lingering(request: Request) -> ScriptedReply:
 def long(request: Request) -> ScriptedReply:
     """One rule, and done; each reply takes seconds."""
     return ScriptedReply(quick(request).content, latency_s=3.0)
+
+
+def slow_to_begin(request: Request) -> ScriptedReply:
+    """One rule, and done; the first reply takes longer than any command of ours."""
+    return ScriptedReply(quick(request).content, latency_s=20.0 if len(request.messages) == 1 else 0.0)

@@ -8,13 +8,13 @@ from pathlib import Path
 from codetaste.harness.adapter import Adapter, read_adapter
 
 ENDS = """
-[[ends]]
+[[end_events]]
 when = { type = "end", ok = true }
 outcome = "success"
 message = "said"
-failures = ["error:"]
+failure_prefixes = ["error:"]
 
-[[ends]]
+[[end_events]]
 when = { type = "end" }
 outcome = "error"
 message = "said"

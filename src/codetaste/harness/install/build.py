@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
-from codetaste.core.files import locked, write_atomically
+from codetaste.core.files import locked, remove_tree, write_atomically
 from codetaste.core.text import one_line
 from codetaste.errors import ToolMissing
 from codetaste.harness.install import files as tree_files
@@ -95,7 +95,7 @@ async def _build_agent(wanted: InstalledAgent, warn: Callable[[str], None]) -> N
         await to_thread.run_sync(_finish, wanted, sandbox, node, version_output)
     finally:
         with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(tree_files.remove_folder, work)
+            await to_thread.run_sync(remove_tree, work)
 
 
 def _bubblewrap() -> Path | None:
@@ -177,10 +177,10 @@ def _finish(wanted: InstalledAgent, sandbox: InstallSandbox, node: NodeRuntime, 
         "agent": wanted.adapter.name,
         "version": wanted.version,
         "digest": wanted.digest,
-        "says": version_output,
+        "version_output": version_output,
     }
     # Replaces what the script may have put there; writing through a link would leave the tree.
     write_atomically(sandbox.tree / RECORD_FILE, json.dumps(record) + "\n")
-    tree_files.remove_folder(wanted.tree)  # a tree without a record is incomplete
+    remove_tree(wanted.tree)  # a tree without a record is incomplete
     sandbox.tree.rename(wanted.tree)
     wanted.tree.with_name(f"{wanted.id}.log").unlink(missing_ok=True)

@@ -9,7 +9,7 @@ import shutil
 import stat
 from typing import TYPE_CHECKING
 
-from codetaste.core.files import stale_folders
+from codetaste.core.files import remove_tree, stale_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,17 +58,7 @@ def tree_bytes(tree: Path) -> int:
     return sum(state.st_blocks * 512 for state in found if state.st_nlink == 1 or stat.S_ISDIR(state.st_mode))
 
 
-def remove_folder(folder: Path) -> None:
-    """Remove a folder that a script has written, if it exists, whatever modes its folders have."""
-    if not folder.is_dir():
-        return
-    for path in (folder, *(each for each in folder.rglob("*") if each.is_dir() and not each.is_symlink())):
-        with contextlib.suppress(OSError):
-            path.chmod(0o700)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 def remove_stale(agents: Path) -> None:
     """Remove work folders that killed installations have left."""
     for left in stale_folders(agents, WORK_PREFIX):
-        remove_folder(left)
+        remove_tree(left)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import anyio
@@ -55,7 +55,6 @@ class InstallSandbox:
         mount_path: the path of that folder in the sandbox.
         scratch: the script's /tmp, with its HOME and .npmrc.
         node: a folder with Node and npm, read-only.
-        env: variables in addition to those of every script.
     """
 
     bubblewrap: Path | None
@@ -63,7 +62,6 @@ class InstallSandbox:
     mount_path: str
     scratch: Path
     node: Path
-    env: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def tree_path(self) -> str:
@@ -115,7 +113,7 @@ class InstallSandbox:
         }
         if network and (bundle := find_bundle("auto")):
             own |= trust_variables(_CA_PATH if contained else str(bundle))
-        return {**own, **self.env, **env}
+        return {**own, **env}
 
     def _bubblewrap_args(self, *, network: bool) -> Iterator[str]:
         view = host_view()

@@ -121,24 +121,13 @@ async def _extract(
         await repository.add_blobs(spool)
         selection = await select_changes(snapshot, repository, limits.content_bytes, whole=not read_problem)
     if selection.missing:
-        selection = await _read_missing(sandbox, selection, snapshot, repository, limits, folder)
+        # Contents of the patch that did not fit into the spool with ignored files are read again.
+        with (folder / "spool-2").open("w+b") as spool:
+            again = TreeSnapshot(snapshot.root, base, spool, bounds, wanted=selection.missing)
+            await read_tree(sandbox, again, limits.stream_bytes, limits.read_s)
+            await repository.add_blobs(spool)
+        selection = selection.without(selection.missing - again.spooled)
     return await _patch(selection, base, repository, limits, read_problem)
-
-
-async def _read_missing(
-    sandbox: Sandbox,
-    selection: PatchSelection,
-    first: TreeSnapshot,
-    repository: PrivateRepository,
-    limits: ExtractionLimits,
-    folder: Path,
-) -> PatchSelection:
-    """Read again the contents that belong to the patch but did not fit into the spool with ignored files."""
-    with (folder / "spool-2").open("w+b") as spool:
-        again = TreeSnapshot(first.root, first.base, spool, first.limits, wanted=selection.missing)
-        await read_tree(sandbox, again, limits.stream_bytes, limits.read_s)
-        await repository.add_blobs(spool)
-    return selection.without(selection.missing - again.spooled)
 
 
 async def _patch(

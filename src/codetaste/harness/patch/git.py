@@ -51,7 +51,8 @@ class PrivateRepository:
         Raises:
             SourceError: git refused or took too long.
         """
-        await to_thread.run_sync(_rewind, spool)
+        await to_thread.run_sync(spool.flush)
+        os.lseek(spool.fileno(), 0, os.SEEK_SET)
         await self.scratch.git(*_FAST_IMPORT, "fast-import", "--quiet", "--depth=0", stdin=spool)
 
     async def ignored_names(self, names: set[bytes], gitignores: Mapping[bytes, TreeEntry]) -> set[bytes]:
@@ -135,8 +136,3 @@ def create_private_repository(folder: Path, testbed: Testbed, timeout_s: float) 
     (folder / "empty").mkdir()
     repository = make_scratch_repository(folder, timeout_s, objects=testbed.git_dir / "objects")
     return PrivateRepository(repository, testbed.commit)
-
-
-def _rewind(file: IO[bytes]) -> None:
-    file.flush()
-    os.lseek(file.fileno(), 0, os.SEEK_SET)

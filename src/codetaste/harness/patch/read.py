@@ -13,8 +13,6 @@ from codetaste.errors import SandboxError
 from codetaste.sandbox.base import TESTBED
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from codetaste.core.tar import TarHandler
     from codetaste.harness.patch.snapshot import TreeSnapshot
     from codetaste.sandbox.base import Sandbox
@@ -67,25 +65,21 @@ async def _read_separately(sandbox: Sandbox, snapshot: TreeSnapshot, limit_bytes
 async def _read(
     sandbox: Sandbox, path: str, handler: TarHandler, snapshot: TreeSnapshot, limit_bytes: int
 ) -> None:
+    reader, batch = TarReader(handler, limit_bytes), bytearray()
     try:
         async with sandbox.get(path) as stream:
-            await _feed(stream, TarReader(handler, limit_bytes))
+            async for chunk in stream:
+                batch += chunk
+                if len(batch) >= _BATCH_BYTES:
+                    await to_thread.run_sync(reader.feed, bytes(batch))
+                    batch.clear()
+                if reader.ended:
+                    return
+            if batch:
+                await to_thread.run_sync(reader.feed, bytes(batch))
+            await to_thread.run_sync(reader.feed, b"")
     finally:
         snapshot.discard_open_file()
-
-
-async def _feed(stream: AsyncIterator[bytes], reader: TarReader) -> None:
-    batch = bytearray()
-    async for chunk in stream:
-        batch += chunk
-        if len(batch) >= _BATCH_BYTES:
-            await to_thread.run_sync(reader.feed, bytes(batch))
-            batch.clear()
-        if reader.ended:
-            return
-    if batch:
-        await to_thread.run_sync(reader.feed, bytes(batch))
-    await to_thread.run_sync(reader.feed, b"")
 
 
 @dataclass(frozen=True, slots=True)

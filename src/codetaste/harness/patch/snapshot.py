@@ -118,11 +118,14 @@ class TreeSnapshot:
             self._hard_link(name, member.link)
         elif member.kind is not MemberKind.FILE:
             self._leave_out(name, f"is {member.kind.value}")
-        elif member.size > self.limits.file_bytes and not self._has_base_size(name, member.size):
-            self._record(name, TreeEntry(_mode(member), b"", member.size))
         else:
-            self._open_file(name, _mode(member), member.size)
-            return True
+            mode = EXECUTABLE_MODE if member.executable else FILE_MODE
+            base = self.base.entries.get(name)
+            may_be_base = base is not None and base.size == member.size
+            if member.size <= self.limits.file_bytes or may_be_base:
+                self._open_file(name, mode, member.size)
+                return True
+            self._record(name, TreeEntry(mode, b"", member.size))
         return False
 
     def content(self, chunk: bytes) -> None:
@@ -216,26 +219,17 @@ class TreeSnapshot:
 
     def _record(self, name: bytes, entry: TreeEntry) -> None:
         base = self.base.entries.get(name)
-        if base is None:
-            self._record_new(name, entry)
-            return
-        self.unseen.discard(name)
-        if (base.identity, base.mode) == (entry.identity, entry.mode):
-            self.changed.pop(name, None)
-        else:
-            self.changed[name] = entry
-
-    def _record_new(self, name: bytes, entry: TreeEntry) -> None:
-        if name not in self.changed:
+        if base is not None:
+            self.unseen.discard(name)
+            if (base.identity, base.mode) == (entry.identity, entry.mode):
+                self.changed.pop(name, None)
+                return
+        elif name not in self.changed:
             if self._new_files == self.limits.new_files:
                 self.over_limit += 1
                 return
             self._new_files += 1
         self.changed[name] = entry
-
-    def _has_base_size(self, name: bytes, size: int) -> bool:
-        base = self.base.entries.get(name)
-        return base is not None and base.size == size
 
     def _leave_out(self, name: bytes, why: str) -> None:
         self.left_out[why] += 1
@@ -253,10 +247,6 @@ class _OpenFile:
     spooled: bool
     begun: bool = False
     whole: bytes = b""
-
-
-def _mode(member: TarMember) -> int:
-    return EXECUTABLE_MODE if member.executable else FILE_MODE
 
 
 def _is_git_folder_name(part: bytes) -> bool:

@@ -54,6 +54,7 @@ _COMMIT = (
     b"commit refs/heads/main\ncommitter codetaste <codetaste@localhost> %d +0000\ndata 4\nbase\n"
     % _FILE_TIME_S
 )
+_INIT_OPTIONS = ("--quiet", "--bare", "--template=", "--initial-branch=main", "--object-format=sha1")
 _CHUNK_BYTES = 1 << 20
 
 
@@ -73,7 +74,10 @@ def build_testbed(base: Path, into: Path, check: Callable[[], None]) -> None:
     try:
         git_dir = into / GIT_FOLDER
         git_dir.mkdir(parents=True)
-        _init(git_dir)
+        with _popen(["init", *_INIT_OPTIONS], git_dir) as process:
+            _, stderr = process.communicate()
+        if process.returncode:
+            raise _git_error(stderr.decode("utf-8", "replace"))
         with (into / ARCHIVE_FILE).open("wb") as archive:
             writer = _TestbedWriter(os.fsencode(base), archive, check)
             writer.fill(git_dir)
@@ -214,14 +218,6 @@ def quote_path(name: bytes) -> bytes:
 
 def _join(folder: bytes, name: bytes) -> bytes:
     return b"%s/%s" % (folder, name) if folder and name else folder or name
-
-
-def _init(git_dir: Path) -> None:
-    options = ("--quiet", "--bare", "--template=", "--initial-branch=main", "--object-format=sha1")
-    with _popen(["init", *options], git_dir) as process:
-        _, stderr = process.communicate()
-    if process.returncode:
-        raise _git_error(stderr.decode("utf-8", "replace"))
 
 
 def _popen(args: list[str], git_dir: Path) -> subprocess.Popen[bytes]:

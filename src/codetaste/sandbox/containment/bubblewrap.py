@@ -18,7 +18,7 @@ from codetaste.sandbox.containment.lifetime import GUARD_PROCESSES, make_guard
 from codetaste.sandbox.seccomp.filter import FilterGaps, assemble_shell_filter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from codetaste.sandbox.containment.host_view import HostView
 
@@ -58,13 +58,16 @@ def find_programs() -> Iterator[tuple[str, Path]]:
 
 def plan_launch(program: Path, spec: CommandSpec) -> LaunchPlan:
     """Return the launch plan of ``spec`` under the bubblewrap at ``program``."""
-    status_fd, report_fd = os.pipe()
-    guard = make_guard()
-    # For files, root in the sandbox is root on the host, and device nodes cannot be mounted read-only: their
-    # modes are the host's.
-    filter_fd = open_memory_file(assemble_shell_filter(FilterGaps(files=os.getuid() == 0)))
-    accounts = {path: open_memory_file(text.encode()) for path, text in _accounts().items()}
-    arguments = (
+    uid, gid, limits = os.getuid(), os.getgid(), spec.limits
+    user = "root" if uid == 0 else "user"
+    files = {
+        "/etc/passwd": f"{user}:x:{uid}:{gid}::/nonexistent:/bin/sh\n",
+        "/etc/group": f"{user}:x:{gid}:\n",
+        "/etc/nsswitch.conf": NSSWITCH,
+    }
+    path = {"PATH": f"{_TOOLS}:{spec.env.get('PATH', '')}"} if spec.tools else {}
+    env = {"TMPDIR": "/tmp", **spec.env, **path}  # noqa: S108 (inside)
+    options = (
         *(
             "--unshare-all",
             "--die-with-parent",
@@ -74,39 +77,64 @@ def plan_launch(program: Path, spec: CommandSpec) -> LaunchPlan:
             "--hostname",
             "sandbox",
         ),
-        *("--json-status-fd", str(report_fd), "--seccomp", str(filter_fd)),
-        # Named only so that the command does not inherit it.
-        *("--sync-fd", str(guard.read_fd)),
+        # For files, root in the sandbox is root on the host, and device nodes cannot be mounted read-only:
+        # their modes are the host's.
+        *("--seccomp", assemble_shell_filter(FilterGaps(files=uid == 0))),
         *host_view_options(spec.view),
-        *(part for path, fd in accounts.items() for part in ("--file", str(fd), path)),
-        *_devices(),
+        *(part for path, text in files.items() for part in ("--file", text.encode(), path)),
+        *(part for name in _DEVICES for part in ("--dev-bind", f"/dev/{name}", f"/dev/{name}")),
+        *(part for target, name in _DEV_LINKS for part in ("--symlink", target, f"/dev/{name}")),
         # Read-only: root without any capability still owns /proc/sys.
         *("--proc", "/proc", "--remount-ro", "/proc"),
         *("--perms", "1777", "--size", str(SCRATCH_BYTES), "--tmpfs", "/tmp"),  # noqa: S108 (inside)
         *(part for name, path in spec.tools.items() for part in ("--ro-bind", str(path), f"{_TOOLS}/{name}")),
-        *("--ro-bind", str(spec.tree), WORKDIR, "--remount-ro", "/", "--chdir", WORKDIR),
-        *_environment(spec),
+        *("--ro-bind", str(spec.tree), WORKDIR, "--remount-ro", "/", "--chdir", WORKDIR, "--clearenv"),
+        *(part for pair in env.items() for part in ("--setenv", *pair)),
     )
+    script = "exec 3>&2 2>/dev/null" + _LIMITS_SCRIPT.format(
+        blocks=SCRATCH_BYTES // _BLOCK,
+        kib=limits.memory_bytes // _KIB,
+        cpu_s=math.ceil(limits.wall_s) * (os.cpu_count() or 1) + 1,
+        files=OPEN_FILES,
+        processes=limits.processes,
+    )
+    command = ("/bin/sh", "-c", script, "sh", *spec.command)
+    return plan_bubblewrap(program, options, command, own_processes=2 + GUARD_PROCESSES)
+
+
+def plan_bubblewrap(
+    program: Path, options: Iterable[str | bytes], command: Iterable[str], *, own_processes: int
+) -> LaunchPlan:
+    """Return the launch plan of ``command`` under the bubblewrap at ``program``, with a guard.
+
+    Args:
+        program: the bubblewrap.
+        options: its options; one that is bytes is the content of a file of which it gets the descriptor.
+        command: runs in the sandbox.
+        own_processes: as in ``LaunchPlan``.
+
+    Raises:
+        OSError: no descriptor is left.
+    """
+    status_fd, report_fd = os.pipe()
+    guard = make_guard()
+    passed, arguments = [report_fd, guard.read_fd], b""
+    # The guard's is named only so that the command does not inherit it.
+    for part in (*options, "--json-status-fd", str(report_fd), "--sync-fd", str(guard.read_fd)):
+        text = part
+        if isinstance(part, bytes):
+            passed.append(_open_memory_file(part))
+            text = str(passed[-1])
+        arguments += os.fsencode(text) + b"\0"
     # By descriptor: commands can read the command line, and must not learn the paths of the host.
-    options = open_memory_file(b"".join(os.fsencode(part) + b"\0" for part in arguments))
-    argv = (
-        str(program),
-        "--args",
-        str(options),
-        "--",
-        "/bin/sh",
-        "-c",
-        _limit_script(spec),
-        "sh",
-        *spec.command,
-    )
-    passed = (options, report_fd, filter_fd, guard.read_fd, *accounts.values())
+    passed.append(_open_memory_file(arguments))
+    argv = (str(program), "--args", str(passed[-1]), "--", *command)
     return LaunchPlan(
         guard.wrap(argv),
-        passed,
+        tuple(passed),
         status_fd,
         has_pid_namespace=True,
-        own_processes=2 + GUARD_PROCESSES,
+        own_processes=own_processes,
         guard=guard,
     )
 
@@ -127,42 +155,7 @@ def host_view_options(view: HostView) -> Iterator[str]:
         yield from ("--ro-bind", path, path)
 
 
-def _devices() -> Iterator[str]:
-    for name in _DEVICES:
-        yield from ("--dev-bind", f"/dev/{name}", f"/dev/{name}")
-    for target, name in _DEV_LINKS:
-        yield from ("--symlink", target, f"/dev/{name}")
-
-
-def _environment(spec: CommandSpec) -> Iterator[str]:
-    path = {"PATH": f"{_TOOLS}:{spec.env.get('PATH', '')}"} if spec.tools else {}
-    yield "--clearenv"
-    for name, value in {"TMPDIR": "/tmp", **spec.env, **path}.items():  # noqa: S108 (inside)
-        yield from ("--setenv", name, value)
-
-
-def _limit_script(spec: CommandSpec) -> str:
-    limits = spec.limits
-    return "exec 3>&2 2>/dev/null" + _LIMITS_SCRIPT.format(
-        blocks=SCRATCH_BYTES // _BLOCK,
-        kib=limits.memory_bytes // _KIB,
-        cpu_s=math.ceil(limits.wall_s) * (os.cpu_count() or 1) + 1,
-        files=OPEN_FILES,
-        processes=limits.processes,
-    )
-
-
-def _accounts() -> dict[str, str]:
-    uid, gid = os.getuid(), os.getgid()
-    name = "root" if uid == 0 else "user"
-    return {
-        "/etc/passwd": f"{name}:x:{uid}:{gid}::/nonexistent:/bin/sh\n",
-        "/etc/group": f"{name}:x:{gid}:\n",
-        "/etc/nsswitch.conf": NSSWITCH,
-    }
-
-
-def open_memory_file(content: bytes) -> int:
+def _open_memory_file(content: bytes) -> int:
     """Return a descriptor of a memory file with ``content``; the caller closes it."""
     descriptor = os.memfd_create("codetaste")
     os.write(descriptor, content)

@@ -20,7 +20,7 @@ def suggest_namespaces_fix(problem: str, program: Path) -> str:
         ("kernel/unprivileged_userns_clone", "0", "1"),
         ("user/max_user_namespaces", "0", "15000"),
     ):
-        if _setting(setting) == bad:
+        if _read(f"/proc/sys/{setting}").strip() == bad:
             command = f"sudo sysctl -w {setting.replace('/', '.')}={good}"
             if "apparmor" in setting:
                 command += (
@@ -38,7 +38,7 @@ def suggest_landlock_fix(fault: int) -> str:
     """Return how to make Landlock usable, given the errno of the kernel (0: a later step failed)."""
     if fault == errno.EOPNOTSUPP:
         return "switch Landlock on at boot: add it to lsm=… on the kernel's command line"
-    if _has_seccomp_filter():
+    if "\nSeccomp:\t2" in _read("/proc/self/status"):
         return f"a system call filter hides it; for a container: Docker 23 or newer, or {_UNFILTERED}"
     if fault == errno.ENOSYS:
         return (
@@ -47,9 +47,9 @@ def suggest_landlock_fix(fault: int) -> str:
     return "use bubblewrap instead"
 
 
-def _setting(name: str) -> str:
+def _read(path: str) -> str:
     try:
-        return Path("/proc/sys", name).read_text().strip()
+        return Path(path).read_text()
     except OSError:
         return ""
 
@@ -59,11 +59,3 @@ def _in_chroot() -> bool:
         return not Path("/proc/1/root").samefile("/")
     except OSError:
         return False
-
-
-def _has_seccomp_filter() -> bool:
-    try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:
-        return False
-    return "\nSeccomp:\t2" in status

@@ -98,38 +98,31 @@ def choose_engine(preferred: str = AUTO) -> ContainmentEngine:
 
 
 def _probe() -> Iterator[EngineProbe]:
+    problem = fix = ""
     if sys.platform != "linux":
+        problem = f"it is a Linux tool; {platform.system()} has none"
         fix = "run codetaste on Linux, in a virtual machine if need be"
-        for kind in (BUBBLEWRAP, LANDLOCK):
-            yield EngineProbe(
-                kind, "-", None, problem=f"{kind} is a Linux tool; {platform.system()} has none", fix=fix
-            )
-        return
-    if not is_supported():
-        machine = platform.machine()
+    elif not is_supported():
+        problem = f"the system calls of {platform.machine()} are not known"
         fix = "use an x86_64 or aarch64 machine"
+    if problem:
         for kind in (BUBBLEWRAP, LANDLOCK):
-            yield EngineProbe(
-                kind, "-", None, problem=f"the system calls of {machine} are not known", fix=fix
-            )
+            yield EngineProbe(kind, "-", None, problem=problem, fix=fix)
         return
-    found = False
-    for origin, program in bubblewrap.find_programs():
-        found = True
+    programs = list(bubblewrap.find_programs())
+    for origin, program in programs:
         yield _try_bubblewrap(origin, program)
-    if not found:
+    if not programs:
         yield EngineProbe(BUBBLEWRAP, "not found", None, problem="bwrap is not installed", fix=_INSTALL)
     yield _try_landlock()
 
 
 def _try_bubblewrap(origin: str, program: Path) -> EngineProbe:
     engine = ContainmentEngine(BUBBLEWRAP, program)
-    problem = _run_trial(engine)
     label = f"{origin} {program}"
-    if problem:
-        return EngineProbe(
-            BUBBLEWRAP, label, None, problem=problem, fix=suggest_namespaces_fix(problem, program)
-        )
+    if problem := _run_trial(engine):
+        fix = suggest_namespaces_fix(problem, program)
+        return EngineProbe(BUBBLEWRAP, label, None, problem=problem, fix=fix)
     protections = (
         "own file, process, network and IPC namespaces",
         "read-only mounts",
@@ -142,21 +135,13 @@ def _try_landlock() -> EngineProbe:
     try:
         version = landlock.landlock_version()
     except OSError as fault:
-        code = errno.errorcode.get(fault.errno or 0, "?")
-        return EngineProbe(
-            LANDLOCK,
-            "kernel",
-            None,
-            problem=f"the kernel refuses Landlock ({code})",
-            fix=suggest_landlock_fix(fault.errno or 0),
-        )
-    engine = ContainmentEngine(LANDLOCK, landlock_abi=version)
-    problem = _run_trial(engine)
-    if problem:
-        return EngineProbe(LANDLOCK, f"version {version}", None, problem=problem, fix=suggest_landlock_fix(0))
-    return EngineProbe(
-        LANDLOCK, f"version {version}", engine, protections=landlock.describe_protections(version)
-    )
+        problem = f"the kernel refuses Landlock ({errno.errorcode.get(fault.errno or 0, '?')})"
+        fix = suggest_landlock_fix(fault.errno or 0)
+        return EngineProbe(LANDLOCK, "kernel", None, problem=problem, fix=fix)
+    engine, label = ContainmentEngine(LANDLOCK, landlock_abi=version), f"version {version}"
+    if problem := _run_trial(engine):
+        return EngineProbe(LANDLOCK, label, None, problem=problem, fix=suggest_landlock_fix(0))
+    return EngineProbe(LANDLOCK, label, engine, protections=landlock.describe_protections(version))
 
 
 def _run_trial(engine: ContainmentEngine) -> str:

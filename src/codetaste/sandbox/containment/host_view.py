@@ -14,10 +14,6 @@ import sysconfig
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _SETTINGS = (
@@ -55,11 +51,15 @@ def host_view() -> HostView:
     folders = tuple(path for path in present if not Path(path).is_symlink())
     found = {path for folder in folders for path in _package_folders(folder)}
     found.update(path for path in (*_SOURCE_FOLDERS, *_own_environment()) if Path(path).exists())
+    hidden: list[str] = []
+    for path in sorted(path for path in found if _within(path, folders) and path not in folders):
+        if not _within(path, tuple(hidden)):
+            hidden.append(path)
     return HostView(
         folders=folders,
         links=tuple((path, str(Path(path).readlink())) for path in present if Path(path).is_symlink()),
         settings=tuple(path for path in _SETTINGS if Path(path).exists()),
-        hidden=_outermost(path for path in found if _within(path, folders) and path not in folders),
+        hidden=tuple(hidden),
     )
 
 
@@ -113,14 +113,6 @@ def _own_environment() -> set[str]:
 
 def _within(path: str, folders: tuple[str, ...]) -> bool:
     return any(path == folder or path.startswith(folder + "/") for folder in folders)
-
-
-def _outermost(paths: Iterable[str]) -> tuple[str, ...]:
-    outermost: list[str] = []
-    for path in sorted(paths):
-        if not _within(path, tuple(outermost)):
-            outermost.append(path)
-    return tuple(outermost)
 
 
 def _visible_parts(folder: str, hidden: tuple[str, ...]) -> list[str]:

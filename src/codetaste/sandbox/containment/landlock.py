@@ -91,7 +91,14 @@ def plan_launch(version: int, order: CommandSpec) -> LaunchPlan:
         "env": env,
         "cwd": str(order.tree),
         "scratch": str(scratch),
-        "limits": _limits(order),
+        "limits": {
+            "RLIMIT_CORE": 0,
+            "RLIMIT_FSIZE": SCRATCH_BYTES,
+            "RLIMIT_DATA": order.limits.memory_bytes,
+            "RLIMIT_CPU": math.ceil(order.limits.wall_s) * (os.cpu_count() or 1) + 1,
+            "RLIMIT_NOFILE": OPEN_FILES,
+            "RLIMIT_NPROC": order.limits.processes,
+        },
         "landlock": _ruleset(version, order, scratch),
         "seccomp": assemble_shell_filter(gaps),
     }
@@ -102,18 +109,6 @@ def plan_launch(version: int, order: CommandSpec) -> LaunchPlan:
     return LaunchPlan(
         argv, (order_fd, report_fd), status_fd, has_pid_namespace=False, own_processes=2, scratch=scratch
     )
-
-
-def _limits(order: CommandSpec) -> dict[str, int]:
-    limits = order.limits
-    return {
-        "RLIMIT_CORE": 0,
-        "RLIMIT_FSIZE": SCRATCH_BYTES,
-        "RLIMIT_DATA": limits.memory_bytes,
-        "RLIMIT_CPU": math.ceil(limits.wall_s) * (os.cpu_count() or 1) + 1,
-        "RLIMIT_NOFILE": OPEN_FILES,
-        "RLIMIT_NPROC": limits.processes,
-    }
 
 
 def _ruleset(version: int, order: CommandSpec, scratch: Path) -> dict[str, object]:

@@ -13,10 +13,11 @@ import os
 import select
 import signal
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
+
+from codetaste.core.processes import process_stat
 
 if TYPE_CHECKING:
     from anyio.abc import Process
@@ -96,13 +97,13 @@ def make_guard() -> ParentDeathGuard:
 
 async def kill_namespace(process: Process, report: StatusPipe) -> None:
     """Kill the first process in the namespace of ``process``, and wait for ``process``."""
-    with contextlib.suppress(ProcessLookupError):
+    with contextlib.suppress(ProcessLookupError, FileNotFoundError):
         with anyio.move_on_after(_REPORT_WITHIN_S):
             # Polled, because the pid arrives within a millisecond or two.
             while report.first_pid() is None and process.returncode is None:  # noqa: ASYNC110
                 await anyio.sleep(0.002)
         first_pid = report.first_pid()
-        if first_pid is not None and _parent(first_pid) == process.pid:
+        if first_pid is not None and int(process_stat(first_pid)[1]) == process.pid:
             os.kill(first_pid, signal.SIGKILL)
     await process.wait()
 
@@ -117,12 +118,6 @@ async def wait_gone(pid: int) -> None:
         await anyio.wait_readable(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _parent(pid: int) -> int | None:
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
-    return None
 
 
 class StatusPipe:

@@ -15,6 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codetaste.core.processes import process_exists, process_stat
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -49,7 +51,7 @@ def measure_process_tree(pid: int, enough_bytes: int) -> ProcessTreeUsage:
     while waiting:
         one = waiting.pop()
         with contextlib.suppress(OSError, ValueError, IndexError):
-            fields = _stat(one)
+            fields = process_stat(one)
             threads[one], resident[one] = int(fields[_THREADS]), int(fields[_RESIDENT]) * _PAGE
             below = children(one)
             tree += below
@@ -60,10 +62,6 @@ def measure_process_tree(pid: int, enough_bytes: int) -> ProcessTreeUsage:
     return ProcessTreeUsage(tuple(tree), sum(threads.get(one, 0) for one in tree), memory)
 
 
-def _stat(pid: int) -> list[bytes]:
-    return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-
-
 def _children() -> Callable[[int], list[int]]:
     """Return a function that lists the children of a process."""
     if Path("/proc/self/task", str(os.getpid()), "children").exists():
@@ -72,7 +70,7 @@ def _children() -> Callable[[int], list[int]]:
     for name in os.listdir("/proc"):  # noqa: PTH208 (of thousands only names are wanted)
         if name.isdigit():
             with contextlib.suppress(OSError, ValueError, IndexError):
-                known[int(_stat(int(name))[_PARENT])].append(int(name))
+                known[int(process_stat(int(name))[_PARENT])].append(int(name))
     return lambda pid: known.get(pid, [])
 
 
@@ -150,7 +148,9 @@ def _hierarchy() -> Path | None:
         if not os.access(top / "cgroup.procs", os.W_OK):
             continue
         for leftover in top.glob("codetaste-*"):
-            if _abandoned(leftover):
+            owner = leftover.name.split("-")[1]
+            # A living run may be about to use its group.
+            if not (owner.isdigit() and process_exists(int(owner))):
                 with contextlib.suppress(OSError):
                     leftover.rmdir()  # fails while it has processes
         trial = top / f"codetaste-{os.getpid()}-trial"
@@ -161,9 +161,3 @@ def _hierarchy() -> Path | None:
             if usable:
                 return top
     return None
-
-
-def _abandoned(group: Path) -> bool:
-    """Whether the run that created ``group`` is gone; a living one may be about to use it."""
-    owner = group.name.split("-")[1]
-    return not (owner.isdigit() and Path("/proc", owner).exists())

@@ -6,7 +6,6 @@ import base64
 import json
 import tarfile
 import tempfile
-from contextlib import ExitStack, contextmanager
 from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING
 
@@ -17,7 +16,8 @@ from codetaste.core.tar import DamagedTar, TarMember, TarReader
 from codetaste.errors import SandboxError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+    from contextlib import ExitStack
 
 CHUNK_BYTES = 256 * 1024
 _IN_MEMORY = 8 * 1024**2
@@ -122,35 +122,36 @@ async def read_chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
         await anyio.lowlevel.checkpoint()
 
 
-@contextmanager
-def split_by_mount(archive: IO[bytes], folders: Sequence[str]) -> Iterator[dict[str, IO[bytes]]]:
+def split_by_mount(archive: IO[bytes], folders: Sequence[str], stack: ExitStack) -> dict[str, IO[bytes]]:
     """Split an archive by the folder its members lie in, with member names relative to that folder.
+
+    ``stack`` closes the returned archives.
 
     Raises:
         SandboxError: a member lies in none of the folders, or the archive is damaged.
     """
-    with ExitStack() as stack:
-        files: dict[str, IO[bytes]] = {}
-        parts: dict[str, tarfile.TarFile] = {}
-        try:
-            with tarfile.open(fileobj=archive, mode="r|") as whole:
-                for member in whole:
-                    folder = writable_folder_of(member.name, folders)
-                    if folder not in files:
-                        files[folder] = stack.enter_context(tempfile.SpooledTemporaryFile(_IN_MEMORY))
-                        parts[folder] = tarfile.open(fileobj=files[folder], mode="w|")  # noqa: SIM115
-                    content = whole.extractfile(member) if member.isreg() else None
-                    member.name = _relative_name(member.name, folder)
-                    if member.islnk():
-                        member.linkname = _relative_name(member.linkname, folder)
-                    parts[folder].addfile(member, content)
-            for part in parts.values():
-                part.close()
-        except tarfile.TarError as fault:
-            raise SandboxError(f"an archive for a sandbox cannot be read: {fault}") from fault
-        for file in files.values():
-            file.seek(0)
-        yield files
+    files: dict[str, IO[bytes]] = {}
+    parts: dict[str, tarfile.TarFile] = {}
+    try:
+        with tarfile.open(fileobj=archive, mode="r|") as whole:
+            for member in whole:
+                folder = writable_folder_of(member.name, folders)
+                if folder not in files:
+                    part = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - the stack closes it
+                    files[folder] = stack.enter_context(part)
+                    parts[folder] = tarfile.open(fileobj=files[folder], mode="w|")  # noqa: SIM115
+                content = whole.extractfile(member) if member.isreg() else None
+                member.name = _relative_name(member.name, folder)
+                if member.islnk():
+                    member.linkname = _relative_name(member.linkname, folder)
+                parts[folder].addfile(member, content)
+        for written in parts.values():
+            written.close()
+    except tarfile.TarError as fault:
+        raise SandboxError(f"an archive for a sandbox cannot be read: {fault}") from fault
+    for file in files.values():
+        file.seek(0)
+    return files
 
 
 def writable_folder_of(name: str, folders: Sequence[str]) -> str:

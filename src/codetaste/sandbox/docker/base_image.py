@@ -62,7 +62,8 @@ async def derive_base_image(engine: ContainerEngine, image: str, run: str) -> st
             if not any(line.split(":")[2:3] == [str(number)] for line in text.splitlines()):
                 missing[path] = (text or default).rstrip("\n") + "\n" + added
         for folder in WRITABLE_FOLDERS:
-            member = await _tar_header(engine, name, folder)
+            head = await _archive_prefix(engine, name, folder, _HEADER)
+            member = tarfile.TarInfo.frombuf(head, tarfile.ENCODING, "surrogateescape") if head else None
             if member is None or not member.isdir() or (member.uid, member.gid) != (UID, GID):
                 missing[folder] = None
         if not missing:
@@ -125,11 +126,6 @@ async def create_container(
             engine.quota = True
             return container.id
     return (await engine.client.containers.create(config, name=name)).id
-
-
-async def _tar_header(engine: ContainerEngine, name: str, path: str) -> tarfile.TarInfo | None:
-    head = await _archive_prefix(engine, name, path, _HEADER)
-    return tarfile.TarInfo.frombuf(head, tarfile.ENCODING, "surrogateescape") if head else None
 
 
 async def _file_text(engine: ContainerEngine, name: str, path: str) -> str:

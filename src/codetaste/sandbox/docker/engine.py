@@ -11,7 +11,7 @@ import json
 import os
 import re
 import stat
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -98,15 +98,6 @@ def permission_hint(socket: Path) -> str:
     return f"join the {group} group (sudo usermod -aG {group} $USER) and log in again"
 
 
-def describe_unusable_variables() -> list[str]:
-    """Return a message for each variable that names an unusable engine."""
-    return [
-        f"{variable} is not a socket of this host (unix:///…)"
-        for variable in (_DOCKER_HOST, _CONTAINER_HOST)
-        if os.environ.get(variable) and not _from_variable(variable)
-    ]
-
-
 def _from_variable(variable: str) -> list[EngineSocket]:
     value = os.environ.get(variable, "")
     scheme, _, path = value.partition("://")
@@ -153,45 +144,35 @@ class ContainerEngine:
             on = below.get("Backing Filesystem", "")
             return f"{info['Driver']}{f' on {on}' if on else ''}"
 
-    async def call(
-        self,
-        method: str,
-        path: str,
-        params: Params | None = None,
-        body: Any = None,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401 - JSON of the engine
+    async def call(self, method: str, path: str, params: Params) -> Any:  # noqa: ANN401 - JSON of the engine
         """Make a call that aiodocker has no method for; return the JSON of the response, None if it is empty.
 
         Raises:
             DockerError: the engine refused. Use it within ``engine_errors``.
         """
-        data = None if body is None else json.dumps(body).encode()
-        async with self.stream(method, path, params=params or {}, data=data) as answer:
+        async with self.stream(method, path, params=params) as answer:
             content = await answer.read()
             return json.loads(content) if content.strip() else None
 
     @asynccontextmanager
     async def stream(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Params,
-        data: bytes | AsyncIterable[bytes] | None = None,
+        self, method: str, path: str, *, params: Params, data: AsyncIterable[bytes] | None = None
     ) -> AsyncIterator[ClientResponse]:
-        """Make a call with a streamed response; the body is JSON if it is bytes, else a streamed archive.
+        """Make a call with a streamed response; ``data`` is an archive.
 
         Raises:
             DockerError: the engine refused. Use it within ``engine_errors``.
         """
         url = f"{self.client.docker_host}/{self.client.api_version}/{path}"
-        kind = "application/json" if isinstance(data, bytes) else "application/x-tar"
-        headers = {} if data is None else {"Content-Type": kind}
+        headers = {} if data is None else {"Content-Type": "application/x-tar"}
         async with self.client.session.request(
             method, url, params=params, data=data, headers=headers, timeout=ClientTimeout()
         ) as response:
             if response.status >= _FAULT:
-                raise DockerError(response.status, _message(await response.text()))
+                text = await response.text()
+                with suppress(ValueError, LookupError, TypeError):
+                    text = str(json.loads(text)["message"])
+                raise DockerError(response.status, text[:_REASON])
             yield response
 
 
@@ -209,7 +190,7 @@ async def connect_engine(engine: str = AUTO, socket: Path | None = None) -> Asyn
     problems: list[str] = []
     for candidate in candidate_sockets(engine, socket):
         if not await to_thread.run_sync(os.path.exists, candidate.socket):
-            if candidate.name in {NAMED, "DOCKER_HOST", "CONTAINER_HOST"}:
+            if candidate.name in {NAMED, _DOCKER_HOST, _CONTAINER_HOST}:
                 problems.append(f"{candidate.socket} ({candidate.name}) does not exist")
             continue
         if not os.access(candidate.socket, os.W_OK):
@@ -233,8 +214,15 @@ async def connect_engine(engine: str = AUTO, socket: Path | None = None) -> Asyn
             with anyio.CancelScope(shield=True):
                 await client.close()
     if socket is None:
-        problems += describe_unusable_variables()
-    raise SandboxMissing(f"{NO_ENGINE}{'; '.join(problems) or 'no socket'}; {_install_fix(engine)}")
+        problems += [
+            f"{variable} is not a socket of this host (unix:///…)"
+            for variable in (_DOCKER_HOST, _CONTAINER_HOST)
+            if os.environ.get(variable) and not _from_variable(variable)
+        ]
+    fix = "install and start one (sudo apt-get install docker.io), or name its socket in sandbox.socket"
+    if engine == PODMAN:
+        fix = "start one: podman system service --time 0 (or systemctl --user start podman.socket)"
+    raise SandboxMissing(f"{NO_ENGINE}{'; '.join(problems) or 'no socket'}; {fix}")
 
 
 @contextmanager
@@ -332,16 +320,3 @@ async def _greet(client: Docker, socket: Path) -> ContainerEngine:
             "install Docker 19.03 or newer"
         )
     return ContainerEngine(client, kind, version, socket)
-
-
-def _message(text: str) -> str:
-    try:
-        return str(json.loads(text)["message"])
-    except (ValueError, LookupError, TypeError):
-        return text[:500]
-
-
-def _install_fix(engine: str) -> str:
-    if engine == PODMAN:
-        return "start one: podman system service --time 0 (or systemctl --user start podman.socket)"
-    return "install and start one (sudo apt-get install docker.io), or name its socket in sandbox.socket"

@@ -19,7 +19,7 @@ from codetaste.sandbox.docker.images import import_image
 from codetaste.sandbox.docker.spec import LEAN_KIND
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable
 
     from anyio.abc import Process
 
@@ -75,7 +75,22 @@ async def build_lean_image(
         SandboxError: it failed, or the engine refused the image.
     """
     tail: deque[str] = deque(maxlen=_LAST_WORDS)
-    argv = [_find_mmdebstrap(), *_arguments(mirrors=mirrors)]
+    program = shutil.which("mmdebstrap")
+    if program is None:
+        raise ToolMissing("a lean image is made with mmdebstrap: sudo apt-get install mmdebstrap")
+    argv = [
+        program,
+        "--variant=minbase",
+        "--format=tar",
+        f"--include={','.join(_PACKAGES)}",
+        # A build that loses power is repeated anyway.
+        "--dpkgopt=force-unsafe-io",
+        *(f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT),
+        '--aptopt=Acquire::Languages "none"',
+        *(f"--customize-hook={hook}" for hook in (_HOOKS if mirrors else (*_HOOKS, _NO_MIRRORS))),
+        _SUITE,
+        "-",
+    ]
     env = {**os.environ, "SOURCE_DATE_EPOCH": _DATE, "LC_ALL": "C.UTF-8"}
     image_env = {"PATH": SYSTEM_PATH, "LANG": "C.UTF-8"}
     process = await anyio.open_process(argv, stdin=subprocess.DEVNULL, env=env, start_new_session=True)
@@ -94,35 +109,17 @@ async def build_lean_image(
             failed = process.returncode
             tasks.cancel_scope.cancel()
     finally:
-        await _end_process(process)
+        with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(_END_S):
+                if process.returncode is None:
+                    process.terminate()  # not KILL at once: it has mounts to undo
+                await process.wait()
+            await kill_process_group(process, _END_S)
     if failed:
         raise SandboxError(f"mmdebstrap ended with {failed}: {' / '.join(tail)}")
     if problem is not None:
         raise problem
     return ident
-
-
-def _find_mmdebstrap() -> str:
-    found = shutil.which("mmdebstrap")
-    if found is None:
-        raise ToolMissing("a lean image is made with mmdebstrap: sudo apt-get install mmdebstrap")
-    return found
-
-
-def _arguments(*, mirrors: bool) -> Sequence[str]:
-    hooks = _HOOKS if mirrors else (*_HOOKS, _NO_MIRRORS)
-    return (
-        "--variant=minbase",
-        "--format=tar",
-        f"--include={','.join(_PACKAGES)}",
-        # A build that loses power is repeated anyway.
-        "--dpkgopt=force-unsafe-io",
-        *(f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT),
-        '--aptopt=Acquire::Languages "none"',
-        *(f"--customize-hook={hook}" for hook in hooks),
-        _SUITE,
-        "-",
-    )
 
 
 async def _archive(process: Process) -> AsyncIterator[bytes]:
@@ -142,13 +139,3 @@ async def _read_errors(process: Process, tail: deque[str], tell: Callable[[str],
             for line in filter(None, (raw.decode(errors="replace").strip() for raw in lines)):
                 tail.append(line)
                 tell(line)
-
-
-async def _end_process(process: Process) -> None:
-    """End the process: TERM first, because it has mounts to undo."""
-    with anyio.CancelScope(shield=True):
-        with anyio.move_on_after(_END_S):
-            if process.returncode is None:
-                process.terminate()
-            await process.wait()
-        await kill_process_group(process, _END_S)

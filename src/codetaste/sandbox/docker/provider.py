@@ -7,7 +7,6 @@ it: the supervisor in the container runs them (``supervisor/client.py``).
 from __future__ import annotations
 
 import secrets
-import shutil
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,6 +16,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.core.concurrency import background_tasks
+from codetaste.core.files import remove_tree
 from codetaste.errors import SandboxError, SandboxMissing
 from codetaste.sandbox.base import EndReason, Mount
 from codetaste.sandbox.ca_bundle import BUNDLE_MOUNT, find_bundle, needs_bundle, trust_variables
@@ -120,43 +120,38 @@ class DockerSandboxProvider:
                     sandbox.expect_end()
         finally:
             with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(shutil.rmtree, folder, True)  # noqa: FBT003
+                await to_thread.run_sync(remove_tree, folder)
 
     @asynccontextmanager
     async def _container(
         self, name: str, spec: SandboxSpec, supervisor: SupervisorClient, network: str
     ) -> AsyncIterator[str]:
-        try:
-            with anyio.CancelScope(shield=True):  # a cancelled creation would leave an unknown container
-                ident = await self._create(name, spec, supervisor, network)
-        except EngineGone as error:
-            if not error.never_sent:
-                await self._delete(name)
-            raise
-        try:
-            yield ident
-        finally:
-            await self._delete(name)
-
-    async def _create(self, name: str, spec: SandboxSpec, supervisor: SupervisorClient, network: str) -> str:
         bundle = self.bundle if needs_bundle(spec.egress) else None
         container = ContainerSpec(
             spec=spec,
             image=spec.image,
             command=supervisor.argv,
-            mounts=(
-                *supervisor.mounts,
-                *((Mount(bundle, BUNDLE_MOUNT),) if bundle else ()),
-            ),
+            mounts=(*supervisor.mounts, *((Mount(bundle, BUNDLE_MOUNT),) if bundle else ())),
             env={**(trust_variables(BUNDLE_MOUNT) if bundle else {}), **spec.egress.env, **spec.env},
             labels=make_labels(self.run, spec.job, spec.lifetime_s),
             seccomp=self.seccomp,
             network=network,
         )
-        with engine_errors(self.engine, f"create a sandbox from {spec.image}"):
-            return await create_container(
-                self.engine, name, container_config(container, self.kind), spec.disk_bytes
-            )
+        config = container_config(container, self.kind)
+        try:
+            with (
+                anyio.CancelScope(shield=True),  # a cancelled creation would leave an unknown container
+                engine_errors(self.engine, f"create a sandbox from {spec.image}"),
+            ):
+                ident = await create_container(self.engine, name, config, spec.disk_bytes)
+        except EngineGone as error:
+            if not error.never_sent:
+                await self._delete(f"containers/{name}", v="1", force="1")
+            raise
+        try:
+            yield ident
+        finally:
+            await self._delete(f"containers/{name}", v="1", force="1")
 
     async def _base_image(self, image: str) -> str:
         """Return the image, derived where necessary, that has what sandboxes need."""
@@ -165,11 +160,11 @@ class DockerSandboxProvider:
                 self._bases[image] = await derive_base_image(self.engine, image, self.run)
             return self._bases[image]
 
-    async def _delete(self, name: str) -> None:
-        """Delete a container with all its data; the next run removes what cannot be deleted now."""
+    async def _delete(self, path: str, **params: str) -> None:
+        """Delete an object; the next run removes what cannot be deleted now."""
         with anyio.CancelScope(shield=True):
             try:
-                await delete_resource(self.engine, f"containers/{name}", v="1", force="1")
+                await delete_resource(self.engine, path, **params)
             except SandboxError as error:
                 self.warn(f"{error}; it is removed when the next run starts")
 
@@ -191,12 +186,8 @@ class DockerSandboxProvider:
         images = [f"images/{base}" for image, base in self._bases.items() if base != image]
         networks = [f"networks/{self._network}"] if self._network else []
         self._bases, self._network = {}, ""
-        with anyio.CancelScope(shield=True):
-            for path in (*networks, *images):
-                try:
-                    await delete_resource(self.engine, path)
-                except SandboxError as error:
-                    self.warn(f"{error}; it is removed when the next run starts")
+        for path in (*networks, *images):
+            await self._delete(path)
 
 
 @asynccontextmanager
@@ -231,8 +222,7 @@ async def open_run_sandboxes(
         if engine is None:
             yield None
             return
-        # Not shutil.rmtree: it gives up on trees that are nested too deeply.
-        await anyio.run_process(["/bin/rm", "-rf", "--", str(folder)], check=False)
+        await to_thread.run_sync(remove_tree, folder)
         warn(f"agents run in containers: {engine.kind} {engine.version} at {engine.socket}")
         with engine_errors(engine, "list the limits it enforces"):
             unlimited = unsupported_limits(await engine.client.system.info())
@@ -274,7 +264,12 @@ async def open_docker_sandboxes(
         bundle: CA bundle for sandboxes that reach more than the host.
         warn: receives what could not be removed.
     """
-    seccomp = await to_thread.run_sync(_prepare, folder, engine.kind)
+    await anyio.Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+    seccomp = render_sandbox_profile()
+    if engine.kind == PODMAN:  # it takes the name of a file, Docker the text
+        file = await anyio.Path(folder / "seccomp.json").resolve()
+        await file.write_text(seccomp)
+        seccomp = str(file)
     async with background_tasks() as tasks:
         disk = DiskWatch(engine, run)
         tasks.start_soon(disk.watch)
@@ -283,16 +278,6 @@ async def open_docker_sandboxes(
             yield sandboxes
         finally:
             await sandboxes.close()
-
-
-def _prepare(folder: Path, kind: str) -> str:
-    """Create the folder; return the seccomp profile: Docker takes its text, Podman the name of a file."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if kind == DOCKER:
-        return render_sandbox_profile()
-    file = folder / "seccomp.json"
-    file.write_text(render_sandbox_profile())
-    return str(file.resolve())
 
 
 async def commit_sandbox(sandbox: Sandbox, name: str, what: str = "sandbox") -> str:

@@ -64,14 +64,14 @@ async def remove_orphans(engine: ContainerEngine) -> ReapedCounts:
 
 
 def _orphans(found: Iterable[Any], name: str) -> list[str]:
-    return [str(one[name]) for one in found if _is_orphan(one["Labels"] or {})]
-
-
-def _is_orphan(found_labels: Mapping[str, str]) -> bool:
-    if not found_labels.get(OWNER_LABEL):
-        return False
-    alive = identity_alive(found_labels[OWNER_LABEL])
-    return is_expired(found_labels) if alive is None else not alive
+    orphans = []
+    for one in found:
+        labels = one["Labels"] or {}
+        if owner := labels.get(OWNER_LABEL):
+            alive = identity_alive(owner)
+            if is_expired(labels) if alive is None else not alive:
+                orphans.append(str(one[name]))
+    return orphans
 
 
 async def _remove(engine: ContainerEngine, kind: str, names: Sequence[str], params: Mapping[str, str]) -> int:

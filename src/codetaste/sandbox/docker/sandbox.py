@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -70,10 +70,12 @@ class DockerSandbox(SupervisedSandbox):
         try:
             await self.supervisor.wait_connected()
         except SandboxError as error:
-            log = await self._last_words()
-            raise SandboxError(
-                f"a sandbox of {self.spec.image or 'the default image'}: {error}{log}"
-            ) from error
+            log = ""  # of the container: it has only the reason of a failed start
+            with suppress(SandboxError), engine_errors(self.engine, "read the log of a sandbox"):
+                lines = await self._container.log(stdout=True, stderr=True, tail=5)
+                log = " ".join(" ".join(lines).split())[:500]
+            image = self.spec.image or "the default image"
+            raise SandboxError(f"a sandbox of {image}: {error}{f' ({log})' if log else ''}") from error
 
     async def put(self, archive: AsyncIterable[bytes] | bytes) -> None:
         """Unpack a trusted tar archive: one call of the engine, or several where the root is read-only.
@@ -86,13 +88,10 @@ class DockerSandbox(SupervisedSandbox):
             await self._put("/", sent)
             return
         # The engine unpacks an archive only into one writable mount at a time.
-        with await spool_archive(sent) as spool:
-            parts = split_by_mount(spool, WRITABLE_FOLDERS)
-            try:
-                for folder, part in (await to_thread.run_sync(parts.__enter__)).items():
-                    await self._put(folder, ArchiveUpload(read_chunks(part)))
-            finally:
-                parts.__exit__(None, None, None)
+        with await spool_archive(sent) as spool, ExitStack() as stack:
+            parts = await to_thread.run_sync(split_by_mount, spool, WRITABLE_FOLDERS, stack)
+            for folder, part in parts.items():
+                await self._put(folder, ArchiveUpload(read_chunks(part)))
 
     async def _put(self, folder: str, sent: ArchiveUpload) -> None:
         try:
@@ -150,11 +149,9 @@ class DockerSandbox(SupervisedSandbox):
                 suppress(SandboxError),
                 engine_errors(self.engine, "wait for the end of a sandbox", _FINAL_STATE_S),
             ):
-                await self._wait_final_state()
-
-    async def _wait_final_state(self) -> None:
-        while (await self._state()).get("Status") in _ENDING_STATES:  # noqa: ASYNC110 - Podman sends no event
-            await anyio.sleep(_POLL_S)
+                # Podman sends no event.
+                while (await self._state()).get("Status") in _ENDING_STATES:  # noqa: ASYNC110
+                    await anyio.sleep(_POLL_S)
 
     async def _diagnose(self) -> SandboxEnd:
         """Ask the engine why the container ended; it may still be ending."""
@@ -177,18 +174,11 @@ class DockerSandbox(SupervisedSandbox):
             return SandboxEnd(EndReason.ENGINE_GONE, gone)
         return SandboxEnd(EndReason.SUPERVISOR_LOST, self.supervisor.problem)
 
-    async def _state(self) -> Mapping[str, Any]:
-        state: Mapping[str, Any] = (await self._container.show())["State"]
-        return state
-
     def _end_of(self, state: Mapping[str, Any]) -> SandboxEnd:
         if state.get("OOMKilled"):
             return SandboxEnd(EndReason.OUT_OF_MEMORY)
         return self._end_of_exit(state["ExitCode"], state.get("Error") or "")
 
-    async def _last_words(self) -> str:
-        """Return the log of the container, which has only the reason of a failed start."""
-        with suppress(SandboxError), engine_errors(self.engine, "read the log of a sandbox"):
-            log = " ".join(await self._container.log(stdout=True, stderr=True, tail=5)).split()
-            return f" ({' '.join(log)[:500]})" if log else ""
-        return ""
+    async def _state(self) -> Mapping[str, Any]:
+        state: Mapping[str, Any] = (await self._container.show())["State"]
+        return state

@@ -33,6 +33,7 @@ _OPEN_FILES = 16 * 1024
 _PODMAN_PROCESSES = 32 * 1024
 """Per user; the default of Podman is more than it allows itself. PidsLimit bounds a sandbox."""
 _NANO = 10**9
+_DOCKER_LOG = {"Type": "json-file", "Config": {"max-size": "256k", "max-file": "1"}}
 _LIMIT_NAMES = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "cores"}
 
 
@@ -63,10 +64,40 @@ class ContainerSpec:
 
 def container_config(container: ContainerSpec, kind: str) -> dict[str, Any]:
     """Return the request body that creates a container."""
-    spec = container.spec
+    spec, command = container.spec, list(container.command)
+    ulimits = {
+        "core": 0,
+        "nofile": _OPEN_FILES,
+        # No file can exceed the disk limit: enforced at once, and where no other limit is.
+        "fsize": spec.disk_bytes,
+        **({"nproc": _PODMAN_PROCESSES} if kind == PODMAN else {}),
+    }
+    host: dict[str, Any] = {
+        "NetworkMode": container.network or "none",
+        "Memory": spec.memory_bytes,
+        "MemorySwap": spec.memory_bytes,
+        # Docker refuses more cores than there are.
+        "NanoCpus": int(min(spec.cpus, os.cpu_count() or spec.cpus) * _NANO),
+        "PidsLimit": spec.processes,
+        # When the host runs out of memory, sandboxes are killed before the run that started them.
+        "OomScoreAdj": 500,
+        "Ulimits": [{"Name": name, "Soft": value, "Hard": value} for name, value in ulimits.items()],
+        "CapDrop": ["ALL"],
+        "SecurityOpt": ["no-new-privileges", f"seccomp={container.seccomp}"],
+        # The little output of the supervisor is kept for when it does not start.
+        "LogConfig": _DOCKER_LOG if kind == DOCKER else {"Type": "k8s-file"},
+        "Mounts": _mounts(container),
+    }
+    if spec.read_only_root:
+        size = min(_SCRATCH_BYTES, spec.memory_bytes // 2)
+        host["ReadonlyRootfs"] = True
+        host["Tmpfs"] = {"/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={size}"}  # noqa: S108
     return {
         "Image": container.image,
-        **_command(container.command, kind),
+        # Without an entry point that of the image would run. For Docker "" is none, and an image committed
+        # from the container has none.
+        "Entrypoint": [""] if kind == DOCKER else command[:1],
+        "Cmd": command if kind == DOCKER else command[1:],
         "User": f"{UID}:{GID}",
         "WorkingDir": "/",
         "Env": [f"{name}={value}" for name, value in {"HOME": HOME, **container.env}.items()],
@@ -76,31 +107,8 @@ def container_config(container: ContainerSpec, kind: str) -> dict[str, Any]:
         "Healthcheck": {"Test": ["NONE"]},
         # The signal that a restarted engine sends to the containers it finds.
         "StopSignal": "SIGKILL",
-        "HostConfig": {
-            "NetworkMode": container.network or "none",
-            "Memory": spec.memory_bytes,
-            "MemorySwap": spec.memory_bytes,
-            # Docker refuses more cores than there are.
-            "NanoCpus": int(min(spec.cpus, os.cpu_count() or spec.cpus) * _NANO),
-            "PidsLimit": spec.processes,
-            # When the host runs out of memory, sandboxes are killed before the run that started them.
-            "OomScoreAdj": 500,
-            "Ulimits": _ulimits(spec, kind),
-            "CapDrop": ["ALL"],
-            "SecurityOpt": ["no-new-privileges", f"seccomp={container.seccomp}"],
-            "LogConfig": _log(kind),
-            "Mounts": _mounts(container),
-            **_read_only(spec),
-        },
+        "HostConfig": host,
     }
-
-
-def _command(command: Sequence[str], kind: str) -> dict[str, list[str]]:
-    """Set the command; without an entry point that of the image would run."""
-    if kind == DOCKER:
-        # "" is none, and an image committed from the container has none.
-        return {"Entrypoint": [""], "Cmd": list(command)}
-    return {"Entrypoint": list(command[:1]), "Cmd": list(command[1:])}
 
 
 def unsupported_limits(info: Mapping[str, Any]) -> tuple[str, ...]:
@@ -109,18 +117,6 @@ def unsupported_limits(info: Mapping[str, Any]) -> tuple[str, ...]:
         # Podman claims to enforce them; only its log says that it does not.
         return tuple(_LIMIT_NAMES.values())
     return tuple(what for key, what in _LIMIT_NAMES.items() if info.get(key) is False)
-
-
-def _ulimits(spec: SandboxSpec, kind: str) -> list[dict[str, Any]]:
-    limits = {
-        "core": 0,
-        "nofile": _OPEN_FILES,
-        # No file can exceed the disk limit: enforced at once, and where no other limit is.
-        "fsize": spec.disk_bytes,
-    }
-    if kind == PODMAN:
-        limits["nproc"] = _PODMAN_PROCESSES
-    return [{"Name": name, "Soft": value, "Hard": value} for name, value in limits.items()]
 
 
 def _mounts(container: ContainerSpec) -> list[dict[str, Any]]:
@@ -136,20 +132,6 @@ def _mounts(container: ContainerSpec) -> list[dict[str, Any]]:
         *folders,
         *({"Type": "volume", "Target": folder, "VolumeOptions": options} for folder in WRITABLE_FOLDERS),
     ]
-
-
-def _read_only(spec: SandboxSpec) -> dict[str, Any]:
-    if not spec.read_only_root:
-        return {}
-    size = min(_SCRATCH_BYTES, spec.memory_bytes // 2)
-    return {"ReadonlyRootfs": True, "Tmpfs": {"/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={size}"}}  # noqa: S108
-
-
-def _log(kind: str) -> dict[str, Any]:
-    """Keep the little output of the supervisor, for when it does not start."""
-    if kind == DOCKER:
-        return {"Type": "json-file", "Config": {"max-size": "256k", "max-file": "1"}}
-    return {"Type": "k8s-file"}
 
 
 def make_labels(run: str, job: str, lifetime_s: float) -> dict[str, str]:

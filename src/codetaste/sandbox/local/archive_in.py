@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import shutil
 import tarfile
 from contextlib import closing
-from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from codetaste.errors import SandboxError
@@ -42,20 +42,25 @@ async def write_archive(
     Raises:
         SandboxError: it is damaged, a member lies elsewhere, or cannot be written.
     """
-    chunks = _one_chunk(archive) if isinstance(archive, bytes) else aiter(archive)
-    source = _ChunkReader(chunks)
+    source = io.BytesIO(archive) if isinstance(archive, bytes) else _ChunkReader(aiter(archive))
+
+    def unpack() -> None:
+        file = cast("IO[bytes]", source)
+        with (
+            tarfile.open(fileobj=file, mode="r|", bufsize=_READ_BYTES) as members,
+            closing(_FolderWriter(roots, owner)) as tree,
+        ):
+            for member in members:
+                tree.add(members, member)
+
     try:
-        await run_in_thread(partial(_unpack, source, roots, owner), at_once)
+        await run_in_thread(unpack, at_once)
     except (tarfile.TarError, EOFError) as fault:
         raise SandboxError(f"an archive for the sandbox is damaged: {fault}") from fault
     except OSError as fault:
-        if source.fault is fault:
+        if isinstance(source, _ChunkReader) and source.fault is fault:
             raise
         raise SandboxError(f"an archive for the sandbox cannot be unpacked: {fault}") from fault
-
-
-async def _one_chunk(archive: bytes) -> AsyncIterator[bytes]:
-    yield archive
 
 
 class _ChunkReader:
@@ -81,16 +86,6 @@ class _ChunkReader:
         except BaseException as fault:
             self.fault = fault
             raise
-
-
-def _unpack(source: _ChunkReader, roots: Mapping[str, Path], owner: FileOwner) -> None:
-    file = cast("IO[bytes]", source)
-    with (
-        tarfile.open(fileobj=file, mode="r|", bufsize=_READ_BYTES) as archive,
-        closing(_FolderWriter(roots, owner)) as tree,
-    ):
-        for member in archive:
-            tree.add(archive, member)
 
 
 class _FolderWriter:
@@ -166,7 +161,13 @@ class _FolderWriter:
             finally:
                 os.close(below)
             return
-        self._clear(name)
+        with contextlib.suppress(FileNotFoundError):
+            try:
+                os.unlink(name, dir_fd=here)
+            except OSError as fault:
+                if fault.errno not in {errno.EISDIR, errno.EPERM}:
+                    raise
+                os.rmdir(name, dir_fd=here)
         if member.isreg():
             self._write(archive, member, name)
         elif member.issym():
@@ -178,15 +179,6 @@ class _FolderWriter:
             raise SandboxError(
                 f"an archive for the sandbox has {member.name!r}, which is not a file, folder or link"
             )
-
-    def _clear(self, name: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            try:
-                os.unlink(name, dir_fd=self._open)
-            except OSError as fault:
-                if fault.errno not in {errno.EISDIR, errno.EPERM}:
-                    raise
-                os.rmdir(name, dir_fd=self._open)
 
     def _write(self, archive: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codetaste.core.files import try_lock
+from codetaste.core.files import remove_tree, try_lock
 from codetaste.sandbox.base import GID, HOME, OUTPUT, TASK, TESTBED, UID
 
 if TYPE_CHECKING:
@@ -49,17 +48,6 @@ def make_folders(folder: Path, owner: FileOwner) -> Mapping[str, Path]:
         os.close(descriptor)
     folders[TMP].chmod(0o1777)
     return folders
-
-
-def remove_tree(folder: Path) -> None:
-    """Remove ``folder`` with all that agents have left in it, also where its modes deny access."""
-    # Not shutil.rmtree: it gives up on trees that are nested too deeply.
-    remove_all = ["/bin/rm", "-rf", "--", str(folder)]
-    if subprocess.run(remove_all, check=False, stderr=subprocess.DEVNULL).returncode:
-        subprocess.run(
-            ["/bin/chmod", "-R", "u+rwX", "--", str(folder)], check=False, stderr=subprocess.DEVNULL
-        )
-        subprocess.run(remove_all, check=False, stderr=subprocess.DEVNULL)
 
 
 def make_sandbox_folder(within: Path) -> tuple[Path, int]:

@@ -10,24 +10,18 @@ import os
 import time
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from subprocess import DEVNULL, PIPE
 from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
 
 from codetaste.core.concurrency import background_tasks
+from codetaste.core.files import remove_tree
 from codetaste.errors import SandboxError
 from codetaste.sandbox.base import EndReason, SandboxEnd
+from codetaste.sandbox.containment.command import END_WITHIN_S, start_contained
 from codetaste.sandbox.containment.engine import BUBBLEWRAP, ContainmentEngine, choose_engine
-from codetaste.sandbox.containment.lifetime import StatusPipe, kill_namespace, wait_gone
-from codetaste.sandbox.containment.resources import (
-    argv_in_cgroup,
-    make_cgroup,
-    measure_folder,
-    measure_process_tree,
-    remove_cgroup,
-)
+from codetaste.sandbox.containment.resources import measure_folder, measure_process_tree
 from codetaste.sandbox.local.archive_in import write_archive
 from codetaste.sandbox.local.archive_out import read_archive
 from codetaste.sandbox.local.folders import (
@@ -35,9 +29,8 @@ from codetaste.sandbox.local.folders import (
     make_folders,
     make_sandbox_folder,
     remove_abandoned,
-    remove_tree,
 )
-from codetaste.sandbox.local.start import OWN_PROCESSES, SandboxLaunch, is_privileged, plan_sandbox_launch
+from codetaste.sandbox.local.start import OWN_PROCESSES, is_privileged, plan_sandbox_launch
 from codetaste.sandbox.output import BoundedOutput
 from codetaste.sandbox.supervisor.client import Heartbeat, connect_supervisor
 from codetaste.sandbox.supervisor.sandbox import SupervisedSandbox
@@ -47,13 +40,11 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from anyio.abc import Process
-
     from codetaste.sandbox.base import SandboxSpec
-    from codetaste.sandbox.supervisor.client import SupervisorClient
+    from codetaste.sandbox.containment.command import ContainedProgram
 
 
-_END_WITHIN_S, _EXIT_WITHIN_S = 10.0, 1.0
+_EXIT_WITHIN_S = 1.0
 _MEMORY_EVERY_S, _DISK_EVERY_S = 0.25, 1.0
 
 _SHARE = 20
@@ -71,11 +62,8 @@ class BubblewrapSandbox(SupervisedSandbox):
     """A sandbox of bubblewrap: the host folders that it has mounted, and its processes."""
 
     folders: Mapping[str, Path]
-    process: Process
-    launch: SandboxLaunch
-    status: StatusPipe
+    program: ContainedProgram
     archive_limiter: anyio.CapacityLimiter
-    _killed: bool = field(default=False, init=False)
 
     @property
     def kind(self) -> str:
@@ -100,7 +88,7 @@ class BubblewrapSandbox(SupervisedSandbox):
 
     async def collect_errors(self) -> None:
         """Collect the error output of bubblewrap and the supervisor; both have ended when it ends."""
-        stream, output = self.process.stderr, BoundedOutput(_ERROR_BYTES)
+        stream, output = self.program.process.stderr, BoundedOutput(_ERROR_BYTES)
         with suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
             while stream is not None:
                 output.add(await stream.receive())
@@ -111,7 +99,8 @@ class BubblewrapSandbox(SupervisedSandbox):
         """End the sandbox once its processes exceed the limit of memory or processes."""
         while True:
             began = time.monotonic()
-            used = await to_thread.run_sync(measure_process_tree, self.process.pid, self.spec.memory_bytes)
+            pid = self.program.process.pid
+            used = await to_thread.run_sync(measure_process_tree, pid, self.spec.memory_bytes)
             if used.memory_bytes > self.spec.memory_bytes:
                 return await self.end_early(EndReason.OUT_OF_MEMORY)
             # Where the kernel limits processes, that is reached first: fork fails, and the sandbox lives on.
@@ -135,27 +124,17 @@ class BubblewrapSandbox(SupervisedSandbox):
         Raises:
             SandboxError: they are not, in bounded time.
         """
-        if self._killed:
-            return
-        with anyio.move_on_after(_END_WITHIN_S, shield=True):
-            with anyio.move_on_after(_END_WITHIN_S / 2):
-                await kill_namespace(self.process, self.status)
-            if self.process.returncode is None:
-                self.process.kill()
-                await self.process.wait()
-            first_pid = self.status.first_pid()
-            if first_pid is not None:
-                await wait_gone(first_pid)
-            self._killed = True
-        if not self._killed:
+        await self.program.end()
+        if not self.program.ended:
             raise SandboxError(
-                f"a sandbox could not be ended within {_END_WITHIN_S:g} s: process {self.process.pid}"
+                f"a sandbox could not be ended within {END_WITHIN_S:g} s: process {self.program.process.pid}"
             )
 
     async def _diagnose(self) -> SandboxEnd:
+        process = self.program.process
         with anyio.move_on_after(_EXIT_WITHIN_S):
-            await self.process.wait()
-        code = self.process.returncode
+            await process.wait()
+        code = process.returncode
         with suppress(SandboxError):
             await self._kill()
         if code is None:
@@ -189,15 +168,30 @@ class BubblewrapSandboxProvider:
         """
         async with (
             self._folder() as folder,
-            self._running(spec, folder) as sandbox,
-            background_tasks() as tasks,
+            connect_supervisor(
+                folder / "control",
+                forwards=spec.egress.forwards,
+                lifetime_s=spec.lifetime_s,
+                heartbeat=self.heartbeat,
+            ) as supervisor,
         ):
-            tasks.start_soon(sandbox.watch_end)
-            tasks.start_soon(sandbox.collect_errors)
-            await sandbox.supervisor.wait_connected()
-            tasks.start_soon(sandbox.watch_processes)
-            tasks.start_soon(sandbox.watch_disk)
-            yield sandbox
+            with anyio.CancelScope(shield=True):  # a cancelled start would leave an unknown process
+                folders = await to_thread.run_sync(make_folders, folder, FileOwner(is_privileged()))
+                plan = await to_thread.run_sync(plan_sandbox_launch, self.program, spec, supervisor, folders)
+                program = await start_contained(plan, spec.processes + OWN_PROCESSES)
+            sandbox = BubblewrapSandbox(spec, supervisor, folders, program, self.archive_limiter)
+            try:
+                async with background_tasks() as tasks:
+                    tasks.start_soon(sandbox.watch_end)
+                    tasks.start_soon(sandbox.collect_errors)
+                    await supervisor.wait_connected()
+                    tasks.start_soon(sandbox.watch_processes)
+                    tasks.start_soon(sandbox.watch_disk)
+                    yield sandbox
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await sandbox.stop()
+                    await program.close()
 
     @asynccontextmanager
     async def _folder(self) -> AsyncIterator[Path]:
@@ -212,57 +206,6 @@ class BubblewrapSandboxProvider:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(remove_tree, folder)
             os.close(lock)
-
-    @asynccontextmanager
-    async def _running(self, spec: SandboxSpec, folder: Path) -> AsyncIterator[BubblewrapSandbox]:
-        opening = connect_supervisor(
-            folder / "control",
-            forwards=spec.egress.forwards,
-            lifetime_s=spec.lifetime_s,
-            heartbeat=self.heartbeat,
-        )
-        async with opening as supervisor:
-            sandbox, group = await self._start(spec, folder, supervisor)
-            try:
-                yield sandbox
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await sandbox.stop()
-                    await sandbox.process.aclose()
-                    await sandbox.launch.guard.release_and_wait()
-                    sandbox.status.close()
-                    await to_thread.run_sync(remove_cgroup, group)
-
-    async def _start(
-        self, spec: SandboxSpec, folder: Path, supervisor: SupervisorClient
-    ) -> tuple[BubblewrapSandbox, Path | None]:
-        """Start a sandbox; shielded, because a cancelled start would leave an unknown process."""
-        with anyio.CancelScope(shield=True):
-            folders = await to_thread.run_sync(make_folders, folder, FileOwner(is_privileged()))
-            launch = await to_thread.run_sync(plan_sandbox_launch, self.program, spec, supervisor, folders)
-            group = await to_thread.run_sync(make_cgroup, spec.processes + OWN_PROCESSES)
-            try:
-                process = await anyio.open_process(
-                    argv_in_cgroup(group, launch.argv),
-                    stdin=DEVNULL,
-                    stdout=DEVNULL,
-                    stderr=PIPE,
-                    cwd="/",
-                    env={},
-                    pass_fds=launch.inherited_fds,
-                    start_new_session=True,
-                )
-            except (OSError, ValueError) as fault:
-                os.close(launch.status_fd)
-                launch.guard.release()
-                await to_thread.run_sync(remove_cgroup, group)
-                raise SandboxError(f"cannot start {self.program}: {fault}") from fault
-            finally:
-                for descriptor in launch.inherited_fds:
-                    os.close(descriptor)
-        return BubblewrapSandbox(
-            spec, supervisor, folders, process, launch, StatusPipe(launch.status_fd), self.archive_limiter
-        ), group
 
 
 def bubblewrap_provider(

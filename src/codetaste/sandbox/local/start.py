@@ -7,14 +7,12 @@ which owns no file of root. For other users uid 1000 in the sandbox is mapped to
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from codetaste.sandbox.base import GID, HOME, UID
-from codetaste.sandbox.containment.bubblewrap import host_view_options, open_memory_file
+from codetaste.sandbox.containment.bubblewrap import host_view_options, plan_bubblewrap
 from codetaste.sandbox.containment.host_view import SYSTEM_PATH, host_view
-from codetaste.sandbox.containment.lifetime import ParentDeathGuard, make_guard
 from codetaste.sandbox.local.folders import TMP
 from codetaste.sandbox.seccomp.profile import assemble_sandbox_filter
 
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from codetaste.sandbox.base import SandboxSpec
+    from codetaste.sandbox.containment.command import LaunchPlan
     from codetaste.sandbox.supervisor.client import SupervisorClient
 
 OWN_PROCESSES = 16
@@ -49,16 +48,6 @@ _LIMITS_SCRIPT = 'ulimit -f {blocks}; {processes}exec "$@"'
 _PROCESS_LIMIT = "ulimit -p {count} 2>/dev/null || ulimit -u {count}; "
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxLaunch:
-    """A program that runs a sandbox; ``status`` is read as by ``Report``."""
-
-    argv: tuple[str, ...]
-    inherited_fds: tuple[int, ...]
-    status_fd: int
-    guard: ParentDeathGuard
-
-
 def is_privileged() -> bool:
     """Return whether sandboxes are made with root's privileges, not in a user namespace."""
     return os.geteuid() == 0
@@ -72,27 +61,27 @@ def base_environment(spec: SandboxSpec) -> dict[str, str]:
 
 def plan_sandbox_launch(
     program: Path, spec: SandboxSpec, supervisor: SupervisorClient, folders: Mapping[str, Path]
-) -> SandboxLaunch:
+) -> LaunchPlan:
     """Return how to start a sandbox under the bubblewrap at ``program``.
 
     Raises:
         OSError: no descriptor is left.
     """
-    status_fd, report_fd = os.pipe()
-    guard = make_guard()
-    files = {**_FILES} if spec.egress.network else {**_FILES, "/etc/hosts": _HOSTS}
-    contents = {path: open_memory_file(text.encode()) for path, text in files.items()}
-    seccomp = open_memory_file(assemble_sandbox_filter())
+    network = spec.egress.network
+    files = _FILES if network else {**_FILES, "/etc/hosts": _HOSTS}
+    settings = (*_SETTINGS, "/etc/hosts", "/etc/resolv.conf") if network else _SETTINGS
     mounts = {mount.target: mount.source for mount in (*supervisor.mounts, *spec.mounts)}
-    arguments = (
-        *_namespaces(network=spec.egress.network),
-        *("--json-status-fd", str(report_fd), "--seccomp", str(seccomp)),
-        # Named only so that the supervisor does not inherit it.
-        *("--sync-fd", str(guard.read_fd)),
+    options = (
+        *_namespaces(network=network),
+        *("--seccomp", assemble_sandbox_filter()),
         *_folders((*mounts, *folders, *_SETTINGS, "/run/x")),
         *host_view_options(host_view()),
-        *(part for path, fd in contents.items() for part in ("--perms", "0644", "--file", str(fd), path)),
-        *(part for path in _settings(spec) for part in ("--ro-bind", path, path)),
+        *(
+            part
+            for path, text in files.items()
+            for part in ("--perms", "0644", "--file", text.encode(), path)
+        ),
+        *(part for path in settings if Path(path).exists() for part in ("--ro-bind", path, path)),
         # The memory of /dev is not counted: only what is mounted there is writable.
         *("--dev", "/dev", "--perms", "1777", "--size", str(_SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm"),  # noqa: S108
         *("--remount-ro", "/dev", "--proc", "/proc"),
@@ -102,12 +91,11 @@ def plan_sandbox_launch(
         *("--remount-ro", "/", "--chdir", "/", "--clearenv"),
         *(part for pair in base_environment(spec).items() for part in ("--setenv", *pair)),
     )
-    # By descriptor: commands can read the command line, and must not learn the paths of the host.
-    options = open_memory_file(b"".join(os.fsencode(part) + b"\0" for part in arguments))
-    command = ("/bin/sh", "-c", _limit_script(spec), "sh", *supervisor.argv)
-    argv = (str(program), "--args", str(options), "--", *command)
-    passed = (options, report_fd, seccomp, guard.read_fd, *contents.values())
-    return SandboxLaunch(guard.wrap(argv), passed, status_fd, guard)
+    # For sandboxes of root the kernel would count all processes of uid 1000 on the host together.
+    processes = "" if is_privileged() else _PROCESS_LIMIT.format(count=spec.processes + OWN_PROCESSES)
+    script = _LIMITS_SCRIPT.format(blocks=spec.disk_bytes // _BLOCK, processes=processes)
+    command = ("/bin/sh", "-c", script, "sh", *supervisor.argv)
+    return plan_bubblewrap(program, options, command, own_processes=OWN_PROCESSES)
 
 
 def _namespaces(*, network: bool) -> Iterator[str]:
@@ -134,14 +122,3 @@ def _folders(paths: tuple[str, ...]) -> Iterator[str]:
     above = {str(parent) for path in paths for parent in PurePosixPath(path).parents if parent.name}
     for folder in sorted({*above, "/var"}):
         yield from ("--perms", "0755", "--dir", folder)
-
-
-def _settings(spec: SandboxSpec) -> Iterator[str]:
-    wanted = (*_SETTINGS, "/etc/hosts", "/etc/resolv.conf") if spec.egress.network else _SETTINGS
-    yield from (path for path in wanted if Path(path).exists())
-
-
-def _limit_script(spec: SandboxSpec) -> str:
-    # For sandboxes of root the kernel would count all processes of uid 1000 on the host together.
-    processes = "" if is_privileged() else _PROCESS_LIMIT.format(count=spec.processes + OWN_PROCESSES)
-    return _LIMITS_SCRIPT.format(blocks=spec.disk_bytes // _BLOCK, processes=processes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -30,22 +29,12 @@ _HOP_BY_HOP = frozenset(
 _BAD_REQUEST = 400
 
 
-@dataclass(slots=True)
 class HttpPeer:
-    """HTTP/1.1 events over ``stream``."""
+    """HTTP/1.1 events over ``stream``; our role is ``h11.SERVER`` towards a client, else ``h11.CLIENT``."""
 
-    stream: SocketStream
-    http: h11.Connection
-
-    @classmethod
-    def server(cls, stream: SocketStream) -> HttpPeer:
-        """Return the server end of a connection with a client."""
-        return cls(stream, h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES))
-
-    @classmethod
-    def client(cls, stream: SocketStream) -> HttpPeer:
-        """Return the client end of a connection with a server."""
-        return cls(stream, h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES))
+    def __init__(self, stream: SocketStream, role: type[h11.CLIENT | h11.SERVER]) -> None:
+        self.stream = stream
+        self.http = h11.Connection(role, max_incomplete_event_size=HEAD_BYTES)
 
     async def next_event(self) -> h11.Event | type[h11.PAUSED]:
         """Return the next event."""

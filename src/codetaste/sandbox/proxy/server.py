@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import anyio
+import h11
 
 from codetaste.sandbox.proxy.connection import CHUNK_BYTES, PEER_ERRORS, HttpPeer, end_to_end_request
 from codetaste.sandbox.proxy.rules import (
@@ -33,7 +34,6 @@ from codetaste.sandbox.proxy.upstream import UpstreamConnection, connect_upstrea
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import h11
     from anyio.abc import SocketListener, SocketStream
 
     from codetaste.sandbox.proxy.rules import AllowEntry
@@ -97,7 +97,7 @@ class Proxy:
     async def _serve_one(self, client: SocketStream, limiter: anyio.Semaphore) -> None:
         try:
             async with client:
-                peer = HttpPeer.server(client)
+                peer = HttpPeer(client, h11.SERVER)
                 with contextlib.suppress(*PEER_ERRORS):
                     request = None
                     with anyio.move_on_after(HEAD_S):
@@ -233,7 +233,7 @@ async def _exchange(
     client: HttpPeer, reached: UpstreamConnection, request: h11.Request, path: bytes, idle: anyio.CancelScope
 ) -> None:
     """Forward one request and its response, both parsed and written again."""
-    server = HttpPeer.client(reached.stream)
+    server = HttpPeer(reached.stream, h11.CLIENT)
     target = request.target if reached.via_proxy else path
     await server.send(end_to_end_request(request, target, reached.headers))
 

@@ -172,7 +172,7 @@ def _is_this_host(stream: SocketStream) -> bool:
 
 
 async def _open_tunnel(stream: SocketStream, host: str, port: int, proxy: _HostProxy) -> bytes:
-    peer = HttpPeer.client(stream)
+    peer = HttpPeer(stream, h11.CLIENT)
     authority = (f"[{host}]:{port}" if ":" in host else f"{host}:{port}").encode()
     try:
         await peer.send(

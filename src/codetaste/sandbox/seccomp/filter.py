@@ -39,6 +39,11 @@ _HARMLESS_IOCTLS = (
     0x5451,  # FIOCLEX
     0x802C542A,  # TCGETS2
 )
+_HARMLESS_FCNTLS = tuple(
+    command
+    for command in (*range(17), *range(36, 39), *range(1024, 1042))
+    if command not in {_F_SETOWN, _F_SETSIG, _F_SETOWN_EX}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,8 @@ _UNSCOPED_SIGNALS = (
     Denial("tkill", unless=(ArgumentCheck(1, (_SIGURG,)),)),
     Denial("tgkill", unless=(ArgumentCheck(2, (_SIGURG,)),)),
     Denial("rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_send_signal"),
+    # Its other commands let a ready descriptor send a chosen signal to a process.
+    Denial("fcntl", errno.EINVAL, (ArgumentCheck(1, _HARMLESS_FCNTLS),)),
 )
 _TRUNCATING = tuple(
     flag | access for flag in (0, _O_TRUNC) for access in range(4) if flag | access != _O_TRUNC
@@ -153,7 +160,14 @@ def assemble_shell_filter(gaps: FilterGaps, machine: str = "") -> bytes:
     Raises:
         KeyError: the filter has no system call numbers for the machine; check :func:`supported` first.
     """
-    return assemble(_shell_denials(gaps), machine)
+    denials = (
+        *_ALWAYS_DENIED,
+        *(_SHARED_FILES if gaps.files else ()),
+        *(_SHARED_PROCESSES if gaps.processes else ()),
+        *(_UNSCOPED_SIGNALS if gaps.signals else ()),
+        *(_UNGUARDED_TRUNCATE if gaps.truncate else ()),
+    )
+    return assemble(denials, machine)
 
 
 def assemble(denials: Iterable[Denial], machine: str = "") -> bytes:
@@ -178,31 +192,6 @@ def assemble(denials: Iterable[Denial], machine: str = "") -> bytes:
             if name in this.numbers:
                 code += _compile(this.numbers[name], denial)
     return b"".join([*code, _instruction(_RETURN, _ALLOW)])
-
-
-def _shell_denials(gaps: FilterGaps) -> Iterable[Denial]:
-    yield from _ALWAYS_DENIED
-    if gaps.files:
-        yield from _SHARED_FILES
-    if gaps.processes:
-        yield from _SHARED_PROCESSES
-    if gaps.signals:
-        yield from _UNSCOPED_SIGNALS
-    yield _descriptor_calls(gaps)
-    if gaps.truncate:
-        yield from _UNGUARDED_TRUNCATE
-
-
-def _descriptor_calls(gaps: FilterGaps) -> Denial:
-    """Deny fcntl commands by which a ready descriptor sends a chosen signal to a process."""
-    if not gaps.signals:
-        return Denial("")
-    harmless = tuple(
-        n
-        for n in (*range(17), *range(36, 39), *range(1024, 1042))
-        if n not in {_F_SETOWN, _F_SETSIG, _F_SETOWN_EX}
-    )
-    return Denial("fcntl", errno.EINVAL, (ArgumentCheck(1, harmless),))
 
 
 def _compile(number: int, denial: Denial) -> list[bytes]:

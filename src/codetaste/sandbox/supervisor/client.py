@@ -214,7 +214,10 @@ class SupervisorClient:
             frames = FrameDecoder()
             try:
                 with anyio.fail_after(self.heartbeat.hello_s):
-                    hello = await _first_frame(stream, frames)
+                    found: list[Frame] = []
+                    while not found:
+                        found = list(frames.feed(await stream.receive(_RECEIVE_BYTES)))
+                    hello = found[0]
             except (TimeoutError, SandboxError, *_STREAM_FAULTS):
                 hello = None
             if hello and hello.kind == HELLO and hmac.compare_digest(hello.payload, self.secret.encode()):
@@ -302,12 +305,6 @@ async def connect_supervisor(
         with anyio.CancelScope(shield=True):
             await supervisor._close_socket()  # noqa: SLF001
             supervisor._pipes.close()  # noqa: SLF001
-
-
-async def _first_frame(stream: anyio.abc.SocketStream, frames: FrameDecoder) -> Frame:
-    while True:
-        for frame in frames.feed(await stream.receive(_RECEIVE_BYTES)):
-            return frame
 
 
 def make_control_socket(folder: Path) -> socket.socket:

@@ -71,21 +71,16 @@ class PipePool:
         Raises:
             OSError: it cannot be created.
         """
-        pipe = await self._get()
+        if self._free:
+            pipe = self._free.pop()
+        else:
+            self._made += 1
+            pipe = await to_thread.run_sync(_make_pipe, self.folder / f"pipe-{self._made}")
         try:
             yield pipe
         except BaseException:
             pipe.close()
             raise
-        self._return(pipe)
-
-    async def _get(self) -> Pipe:
-        if self._free:
-            return self._free.pop()
-        self._made += 1
-        return await to_thread.run_sync(_make_pipe, self.folder / f"pipe-{self._made}")
-
-    def _return(self, pipe: Pipe) -> None:
         clean = None
         with contextlib.suppress(OSError):
             clean = _reopen_clean(pipe)
