@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -80,6 +81,17 @@ def test_every_command_of_a_page_works_in_the_order_of_the_page(page: str, check
     for command in typed:
         done = type_in(checkout, STAND_INS.get(command.text, command.text))
         assert done.returncode == 0, f"{page}:{command.line}: {command.text}\n{done.stdout[-3000:]}"
+        printed = [without_seconds(line) for line in done.stdout.splitlines()]
+        assert [line for line in command.shown if without_seconds(line) not in printed] == []
+    if page == "README.md":
+        text = (CHECKOUT / page).read_text("utf-8")
+        [rule] = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        [rules] = (checkout / "runs/quickstart/discover/scripted").rglob("rules_positive.yml")
+        assert rule in rules.read_text("utf-8")
+
+
+def without_seconds(line: str) -> str:
+    return re.sub(r"\b(\d+h)?(\d+m)?\d+s\b", "…s", line.strip())
 
 
 @pytest.mark.slow

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -59,3 +62,20 @@ def test_a_page_names_only_keys_that_exist(path: Path) -> None:
         if key not in MODELS[section].model_fields:
             unknown.append(setting)
     assert unknown == []
+
+
+def test_the_config_of_the_readme_plans_a_run(tmp_path: Path) -> None:
+    [text] = re.findall(
+        r"^```toml\n(.*?)^```", (CHECKOUT / "README.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    (tmp_path / "first.toml").write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "codetaste.run", "first.toml", "--dry-run"],
+        cwd=tmp_path,
+        env={**os.environ, "ANTHROPIC_API_KEY": "not-a-key"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "2 jobs call a model; all together they can cost $5.00 at most" in done.stdout + done.stderr

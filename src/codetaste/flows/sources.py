@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from codetaste.core.hashing import file_sha256
 from codetaste.orchestration.job import Job
 from codetaste.source.checkout import checkout_trees
 
@@ -50,3 +51,11 @@ def sources_job(instance: Instance, budget: Budget) -> Job:
 def digest_parts(*parts: str) -> str:
     """Return the SHA-256 of ``parts``, for use in a fingerprint."""
     return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file; "" where it cannot be read."""
+    try:
+        return file_sha256(path)
+    except OSError:
+        return ""

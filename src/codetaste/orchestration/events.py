@@ -21,8 +21,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+class Event:
+    """Something that has happened in a run."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class JobQueued:
+class JobQueued(Event):
     """A job was added."""
 
     key: str
@@ -32,7 +38,7 @@ class JobQueued:
 
 
 @dataclass(frozen=True, slots=True)
-class JobStarted:
+class JobStarted(Event):
     """An attempt has started; ``attempt`` counts from 1 over all sessions."""
 
     key: str
@@ -40,7 +46,7 @@ class JobStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class JobRetrying:
+class JobRetrying(Event):
     """An attempt failed and another follows in ``delay_s`` seconds."""
 
     key: str
@@ -51,7 +57,7 @@ class JobRetrying:
 
 
 @dataclass(frozen=True, slots=True)
-class JobFinished:
+class JobFinished(Event):
     """A job ended; ``status`` is a ``Status``. ``resumed``: the result is from an earlier session."""
 
     key: str
@@ -63,7 +69,7 @@ class JobFinished:
 
 
 @dataclass(frozen=True, slots=True)
-class WaitStarted:
+class WaitStarted(Event):
     """A job waits."""
 
     key: str
@@ -71,7 +77,7 @@ class WaitStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class WaitEnded:
+class WaitEnded(Event):
     """A job has waited ``waited_s`` seconds and continues."""
 
     key: str
@@ -80,7 +86,7 @@ class WaitEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class MoneyChanged:
+class MoneyChanged(Event):
     """Job ``key`` reserved, settled or released money; snapshots of its own node and of the whole run.
 
     With the key "" the run's limits have changed.
@@ -92,7 +98,7 @@ class MoneyChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class CallSent:
+class CallSent(Event):
     """A model call was sent; ``call`` names it uniquely in the run, ``model`` is the config's id."""
 
     key: str
@@ -101,7 +107,7 @@ class CallSent:
 
 
 @dataclass(frozen=True, slots=True)
-class CallAnswered:
+class CallAnswered(Event):
     """A model has answered. ``usage`` counts tokens by kind; ``usd`` is None when the cost is unknown."""
 
     key: str
@@ -114,7 +120,7 @@ class CallAnswered:
 
 
 @dataclass(frozen=True, slots=True)
-class CallFailed:
+class CallFailed(Event):
     """A model gave no usable reply, or the caller went away."""
 
     key: str
@@ -126,7 +132,7 @@ class CallFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class CallRetrying:
+class CallRetrying(Event):
     """A call of ``model`` failed and is repeated in ``delay_s`` seconds."""
 
     key: str
@@ -142,7 +148,7 @@ class CallRetrying:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCalled:
+class ToolCalled(Event):
     """A tool has answered a model; ``failed`` if the answer was an error. ``name`` is the effect's name."""
 
     key: str
@@ -153,7 +159,7 @@ class ToolCalled:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class Note(Event):
     """A line of text for humans; ``key`` is empty when it concerns the whole run."""
 
     key: str
@@ -161,29 +167,13 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Draining:
+class Draining(Event):
     """The run is stopping: no job starts any more, and clean-up may take ``grace_s`` seconds."""
 
     grace_s: float
     why: str
 
 
-Event: TypeAlias = (
-    JobQueued
-    | JobStarted
-    | JobRetrying
-    | JobFinished
-    | WaitStarted
-    | WaitEnded
-    | MoneyChanged
-    | CallSent
-    | CallAnswered
-    | CallFailed
-    | CallRetrying
-    | ToolCalled
-    | Note
-    | Draining
-)
 Observer: TypeAlias = "Callable[[Event], None]"
 
 

@@ -72,6 +72,11 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
     SKIPPED = "skipped"
 
+    @property
+    def by_limit(self) -> bool:
+        """Whether a budget or a time limit ended the job."""
+        return self in {Status.BUDGET_EXCEEDED, Status.TIMEOUT}
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -94,8 +99,7 @@ class Outcome:
     @property
     def usable(self) -> bool:
         """Whether jobs that need this one can run: it is done, or it ended early with a value."""
-        ended_early = self.status in {Status.BUDGET_EXCEEDED, Status.TIMEOUT}
-        return self.status is Status.DONE or (ended_early and self.value is not None)
+        return self.status is Status.DONE or (self.status.by_limit and self.value is not None)
 
 
 class JobContext:
@@ -180,22 +184,11 @@ class JobContext:
         """Return the effects that have unsettled calls, those in flight included, in no order."""
         return self._record.history.unsettled_effects(self.key, self.fingerprint)
 
-    async def reserve_call(
-        self, name: str, wanted: Cost, least: Cost | None = None, note: Json = None
-    ) -> PaidCall:
-        """Reserve money for one call that gives effect ``name``; the reservation is durable on return.
+    async def hold(self, wanted: Cost, least: Cost | None = None) -> Reservation:
+        """Reserve money for one call, only in memory: pass it to ``start_call``, or release it.
 
         Grants less than ``wanted``, but at least ``least``, if no more is left. Waiting for money in flight
-        elsewhere stops the working clock. ``note`` is stored with the reservation.
-
-        Raises:
-            BudgetExceeded: it can never fit; nothing was charged.
-            StorageFull: the reservation could not be recorded; do not make the call.
-        """
-        return await self.start_call(name, await self.hold(wanted, least), note)
-
-    async def hold(self, wanted: Cost, least: Cost | None = None) -> Reservation:
-        """Reserve money like ``reserve_call``, but only in memory: pass it to ``start_call``, or release it.
+        elsewhere stops the working clock.
 
         Raises:
             BudgetExceeded: it can never fit; nothing was charged.
@@ -212,7 +205,9 @@ class JobContext:
         return self.budget.try_reserve(wanted, least)
 
     async def start_call(self, name: str, reservation: Reservation, note: Json = None) -> PaidCall:
-        """Turn a reservation from ``hold`` into a paid call, durable on return. See ``reserve_call``.
+        """Turn a reservation from ``hold`` into the call that gives effect ``name``; durable on return.
+
+        ``note`` is stored with the reservation.
 
         Raises:
             StorageFull: the reservation could not be recorded and was released; do not make the call.

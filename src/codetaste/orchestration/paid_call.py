@@ -30,13 +30,9 @@ class PaidCall:
     async def start(
         cls, record: RunRecorder, effect: tuple[str, str, str], reservation: Reservation, note: Json = None
     ) -> PaidCall:
-        """Make a granted reservation durable; releases it if that fails or is cancelled.
+        """Make a granted reservation durable, with its ``note``; releases it if that fails or is cancelled.
 
-        Args:
-            record: writes the journal.
-            effect: key and fingerprint of the job, and the name of the effect that the call gives.
-            reservation: the money, reserved in memory.
-            note: stored with the reservation.
+        ``effect`` is the key and fingerprint of the job, and the name of the effect that the call gives.
 
         Raises:
             StorageFull: the reservation could not be recorded and was released; do not make the call.

@@ -160,4 +160,4 @@ async def open_session(
             try:
                 yield Session(record, budget, scheduler)
             finally:
-                scheduler.write_clocks()
+                scheduler.clock_writer.write_clocks()

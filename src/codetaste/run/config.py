@@ -85,7 +85,9 @@ def read_config(path: Path, settings: Sequence[str] = ()) -> Config:
     try:
         raw = read_toml(path, Decimal)
     except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file{_suggest_file(path)}") from None
+        folder = path.parent if path.parent.is_dir() else Path()
+        near = did_you_mean(path.name, [each.name for each in folder.glob("*.toml")])
+        raise ConfigError(f"{path}: no such file{near}") from None
     for setting in settings:
         _override(raw, setting)
     try:
@@ -96,11 +98,6 @@ def read_config(path: Path, settings: Sequence[str] = ()) -> Config:
     if problems:
         raise ConfigError(*problems)
     return config
-
-
-def _suggest_file(path: Path) -> str:
-    folder = path.parent if path.parent.is_dir() else Path()
-    return did_you_mean(path.name, [each.name for each in folder.glob("*.toml")])
 
 
 def _override(raw: dict[str, Any], setting: str) -> None:

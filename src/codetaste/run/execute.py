@@ -31,7 +31,7 @@ from codetaste.flows.infer.jobs import inference_handlers, inference_jobs
 from codetaste.orchestration.budget.cost import BudgetLimits
 from codetaste.orchestration.limit_changes import watch_changes
 from codetaste.orchestration.session import open_session
-from codetaste.report import dry_run as plans
+from codetaste.report.dry_run import format_worst_case, prices_to_json
 from codetaste.report.live.display import live_display
 from codetaste.report.live.logs import logs_folder, run_logs
 from codetaste.report.live.progress import RunProgress
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import Job, Outcome
     from codetaste.orchestration.session import Session
     from codetaste.run.config import Config
-    from codetaste.run.limits import RuntimeLimits
     from codetaste.run.plan import RunPlan
 
 _NO_TEST_RUNS = (
@@ -76,7 +75,12 @@ async def execute_run(planned: RunPlan, *, rerun: bool, stop: StopRequest) -> Su
         session, models = context.session, context.models.models
         await _add_jobs(context)
         stop.session = session
-        outcomes = await _run_jobs(session, planned.limits, models)
+        apply_changes = partial(planned.limits.apply, session, models)
+        outcomes: dict[str, Outcome] = {}
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watch_changes, planned.limits.directory, apply_changes, session.note)
+            outcomes = await session.run()
+            tasks.cancel_scope.cancel()
         lines = await collect_results(context, outcomes)
         money = session.budget.snapshot()
     comparison, notes = None, list[str]()
@@ -115,7 +119,7 @@ async def _open_run(stack: AsyncExitStack, planned: RunPlan, *, rerun: bool) -> 
     section = config.evaluate or EvaluateConfig()
     if plan.evaluations and section.tests:
         warnings.append(_NO_TEST_RUNS)
-    for line in (*warnings, plans.format_worst_case(planned.dry_run)):
+    for line in (*warnings, format_worst_case(planned.dry_run)):
         notify(line)
     session = await _open_session(stack, planned, models.models, rerun=rerun)
     # Files of an earlier process in the run's folder are removed now that the session has locked it.
@@ -154,7 +158,7 @@ async def _open_session(
     await to_thread.run_sync(limits.drop_stale)
     await limits.apply_initial(session, models)
     session.record.note({"event": "capacity", "resource": "cpu", "capacity": cpu_count()})
-    for name, price in plans.prices_to_json(planned.dry_run.prices).items():
+    for name, price in prices_to_json(planned.dry_run.prices).items():
         session.record.note(
             {"event": "price", "model": name, "price": price["price"], "source": price["source"]}
         )
@@ -198,19 +202,6 @@ async def _add_jobs(context: RunContext) -> None:
 def cpu_count() -> int:
     """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-async def _run_jobs(
-    session: Session, limits: RuntimeLimits, models: Mapping[str, MeteredModel]
-) -> dict[str, Outcome]:
-    """Run the session's jobs, and apply changes of its limits meanwhile."""
-    outcomes: dict[str, Outcome] = {}
-    apply_changes = partial(limits.apply, session, models)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(watch_changes, limits.directory, apply_changes, session.note)
-        outcomes = await session.run()
-        tasks.cancel_scope.cancel()
-    return outcomes
 
 
 _STOPPED = 130

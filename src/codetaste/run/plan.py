@@ -12,7 +12,7 @@ from codetaste.benchmark.layout import Track
 from codetaste.console import notify
 from codetaste.core.text import did_you_mean
 from codetaste.errors import ConfigError
-from codetaste.flows.discover import plan as discovery
+from codetaste.flows.discover.plan import plan_passes, worst_case_usd
 from codetaste.flows.evaluate.plan import evaluation_tasks
 from codetaste.flows.infer.plan import StepKind, Trial, plan_trials, with_previous_steps
 from codetaste.report.dry_run import DryRun, PlannedJob, PlannedTrial
@@ -25,24 +25,12 @@ if TYPE_CHECKING:
 
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.instance import Instance
-    from codetaste.evaluation.config import EvaluateConfig
     from codetaste.flows.discover.plan import DiscoverConfig, DiscoveryPass
     from codetaste.flows.evaluate.plan import EvaluationTask
-    from codetaste.flows.infer.plan import Step, TrackConfig
-    from codetaste.harness.config import AgentConfig
+    from codetaste.flows.infer.plan import Step
     from codetaste.llm.price_table import PriceEntry
     from codetaste.run.config import Config
     from codetaste.run.resolve import ResolvedConfig
-
-
-@dataclass(frozen=True, slots=True)
-class FlowSections:
-    """The config sections that select work: rule discovery, agents, tracks and evaluation."""
-
-    discover: DiscoverConfig | None = None
-    agents: Sequence[AgentConfig] = ()
-    tracks: Sequence[TrackConfig] = ()
-    evaluate: EvaluateConfig | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +52,7 @@ class FlowPlan:
 
     def worst_case_usd(self, discover: DiscoverConfig | None) -> Decimal | None:
         """Return the sum of the flows' budgets in US dollars; None where a flow has no budget."""
-        passes_usd = discovery.worst_case_usd(discover, self.passes) if discover is not None else Decimal(0)
+        passes_usd = worst_case_usd(discover, self.passes) if discover is not None else Decimal(0)
         trials_usd = sum(trial.agent.budget_usd for trial in self.trials)
         return None if passes_usd is None else passes_usd + trials_usd
 
@@ -92,31 +80,20 @@ class FlowPlan:
             yield step.trial.instance, Track.INSTRUCTED if judged else step.trial.track.track
 
 
-def plan_flows(
-    sections: FlowSections, instances: Sequence[Instance], labels: Mapping[str, str], only: Sequence[str] = ()
-) -> FlowPlan:
-    """List the work of a run.
+def plan_flows(config: Config, instances: Sequence[Instance], only: Sequence[str] = ()) -> FlowPlan:
+    """List the work of a run at ``instances``.
 
-    Args:
-        sections: the config sections that select work.
-        instances: those of the benchmark.
-        labels: display names of the models, by id.
-        only: globs on job keys; other jobs are left out unless a selected one needs them.
+    ``only`` are globs on job keys; other jobs are left out unless a selected one needs them.
 
     Raises:
         ConfigError: a glob matches no job.
     """
-    passes = (
-        discovery.plan_passes(sections.discover, instances, labels) if sections.discover is not None else ()
-    )
+    labels = config.labels()
+    passes = plan_passes(config.discover, instances, labels) if config.discover is not None else ()
     steps = [
-        step
-        for trial in plan_trials(sections.agents, sections.tracks, instances, labels)
-        for step in trial.steps
+        step for trial in plan_trials(config.agents, config.tracks, instances, labels) for step in trial.steps
     ]
-    evaluations = (
-        evaluation_tasks(sections.evaluate, steps, instances) if sections.evaluate is not None else ()
-    )
+    evaluations = evaluation_tasks(config.evaluate, steps, instances) if config.evaluate is not None else ()
     keys = [
         *(each.key for each in passes),
         *(step.key for step in steps),
@@ -161,8 +138,7 @@ def plan_run(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ())
         assembly = resolve_config(config, path.parent)
     except ConfigError as error:
         raise ConfigError(*(f"{path}: {problem}" for problem in error.problems)) from error
-    sections = FlowSections(config.discover, config.agents, config.tracks, config.evaluate)
-    wanted = plan_flows(sections, assembly.instances, config.labels(), only)
+    wanted = plan_flows(config, assembly.instances, only)
     if not wanted.selected_keys:
         raise ConfigError(
             f"{path}: nothing to do: it has no section of a flow: [discover], [[tracks]] or [evaluate]"
@@ -172,19 +148,16 @@ def plan_run(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ())
 
 
 def _make_dry_run(config: Config, wanted: FlowPlan, prices: Mapping[str, PriceEntry]) -> DryRun:
+    jobs = (
+        *(PlannedJob(each.key, (each.sources_key,), each.model_id) for each in wanted.passes),
+        *(PlannedJob(step.key, step.needs, step.model_id) for step in wanted.steps),
+        *(PlannedJob(task.key, task.needs, "") for task in wanted.evaluations),
+    )
     planned: dict[str, PlannedJob] = {}
-    for each in wanted.passes:
-        planned.setdefault(each.sources_key, PlannedJob(each.sources_key, (), ""))
-        planned[each.key] = PlannedJob(each.key, (each.sources_key,), each.model_id)
-    for step in wanted.steps:
-        own = {before.key for before in step.previous_steps}
-        for need in step.needs:
-            if need not in own:
-                planned.setdefault(need, PlannedJob(need, (), ""))
-        planned[step.key] = PlannedJob(step.key, step.needs, step.model_id)
-    for scoring in wanted.evaluations:
-        planned.setdefault(scoring.sources_key, PlannedJob(scoring.sources_key, (), ""))
-        planned[scoring.key] = PlannedJob(scoring.key, scoring.needs, "")
+    for job in jobs:
+        for need in job.needs:
+            planned.setdefault(need, PlannedJob(need, (), ""))
+        planned[job.key] = job
     return DryRun(
         tuple(planned.values()),
         wanted.worst_case_usd(config.discover),

@@ -15,13 +15,12 @@ from codetaste.errors import ConfigError
 from codetaste.llm.price_table import budget_problems, price_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from codetaste.agent.tool import Tool
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.config import BenchmarkConfig
     from codetaste.benchmark.instance import Instance
-    from codetaste.flows.infer.plan import TrackConfig
     from codetaste.harness.adapter import Adapter
     from codetaste.harness.config import AgentConfig
     from codetaste.llm.config import ModelConfig
@@ -88,11 +87,10 @@ def resolve_config(config: Config, base_dir: Path) -> ResolvedConfig:
         if config.run.budget_usd is not None or config.discover.budget_usd is not None:
             for name in dict.fromkeys(config.discover.models):
                 problems.extend(budget_problems(config.model_by_id(name)))
-    agents = resolve_agents(config.used_agents(), config.tracks, config.models, base_dir)
-    problems.extend(agents.problems)
+    adapters = _resolve_agents(config, base_dir, problems)
     if problems or benchmark is None:
         raise ConfigError(*dict.fromkeys(problems))
-    return ResolvedConfig(config, base_dir, benchmark, instances, tools, agents.adapters)
+    return ResolvedConfig(config, base_dir, benchmark, instances, tools, adapters)
 
 
 def find_benchmark(config: BenchmarkConfig, base_dir: Path) -> Benchmark:
@@ -115,45 +113,26 @@ _LOCAL_PROVIDERS = frozenset({"scripted", "replay"})
 """Providers without a server: the gateway supports every protocol for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedAgents:
-    """The adapters of CLI agents by agent id, and one line for each problem."""
-
-    adapters: Mapping[str, Adapter]
-    problems: tuple[str, ...]
-
-
-def resolve_agents(
-    agents: Iterable[AgentConfig],
-    tracks: Iterable[TrackConfig],
-    models: Iterable[ModelConfig],
-    base_dir: Path,
-) -> ResolvedAgents:
-    """Load the adapters that ``agents`` name; the agents' models are among ``models``.
+def _resolve_agents(config: Config, base_dir: Path, problems: list[str]) -> dict[str, Adapter]:
+    """Load the adapters of the used CLI agents, by agent id, and add a line for each problem.
 
     Trials have budgets in US dollars, so the models of agents and judges must have a price.
     """
-    by_id = {model.id: model for model in models}
+    agents = config.used_agents()
     adapters: dict[str, Adapter] = {}
-    problems: list[str] = []
-    model_ids: list[str] = []
     for agent in agents:
-        model_ids.append(agent.model)
         try:
             if not agent.uses_own_loop:
-                adapters[agent.id] = _load_checked_adapter(agent, by_id[agent.model], base_dir)
+                model = config.model_by_id(agent.model)
+                adapters[agent.id] = _load_checked_adapter(agent, model, base_dir)
         except ConfigError as error:
-            problems.extend(_with_agent(agent, problem) for problem in error.problems)
-    model_ids.extend(track.judge for track in tracks if track.judge is not None)
-    for name in dict.fromkeys(model_ids):
-        problems.extend(budget_problems(by_id[name]))
-    return ResolvedAgents(adapters, tuple(problems))
-
-
-def _with_agent(agent: AgentConfig, problem: str) -> str:
-    """Prefix a problem, which begins with a config key or a file path, with the agent it concerns."""
-    is_path = problem.startswith(("/", "./", "../"))
-    return f"agents[{agent.id}]{': ' if is_path else '.'}{problem}"
+            for problem in error.problems:
+                is_path = problem.startswith(("/", "./", "../"))  # otherwise it begins with a key
+                problems.append(f"agents[{agent.id}]{': ' if is_path else '.'}{problem}")
+    judges = [track.judge for track in config.tracks if track.judge is not None]
+    for name in dict.fromkeys([*(agent.model for agent in agents), *judges]):
+        problems.extend(budget_problems(config.model_by_id(name)))
+    return adapters
 
 
 def _load_checked_adapter(agent: AgentConfig, model: ModelConfig, base_dir: Path) -> Adapter:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.benchmark.layout import OUTPUTS_FOLDER
-from codetaste.flows.discover import publish as products
+from codetaste.flows.discover.publish import discovery_folder, rules_file, write_discovered_benchmarks
 from codetaste.flows.discover.result import DiscoveryResult
 from codetaste.flows.evaluate.evaluate_prediction import prediction_folder
 from codetaste.flows.evaluate.finish import finish_evaluations, read_comparison_records
@@ -61,8 +61,12 @@ async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) 
     plan, session = context.plan, context.session
     lines, blobs = _failed_needs(plan, outcomes), session.record.blobs
     if context.discovery is not None:
-        await products.write_discovered_benchmarks(plan.passes, outcomes, context.discovery, blobs)
-        lines.extend(_pass_lines(plan, outcomes, context.discovery))
+        await write_discovered_benchmarks(plan.passes, outcomes, context.discovery, blobs)
+        for each in plan.passes:
+            outcome = outcomes[each.key]
+            path = str(rules_file(each, context.discovery)) if outcome.usable else ""
+            text = DiscoveryResult.from_json(outcome.value).describe() if outcome.usable else ""
+            lines.append(SummaryLine(outcome, each.title, each.model_id, text, path))
     trials: dict[str, Outcome] = {}
     if context.inference is not None:
         budget = session.budget.child("infer")
@@ -93,16 +97,6 @@ async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) 
             SummaryLine(outcome, task.title, "", result.summary if result else "", path, hidden=hidden)
         )
     return lines
-
-
-def _pass_lines(
-    plan: FlowPlan, outcomes: Mapping[str, Outcome], context: DiscoveryContext
-) -> Iterator[SummaryLine]:
-    for each in plan.passes:
-        outcome = outcomes[each.key]
-        path = str(products.rules_file(each, context)) if outcome.usable else ""
-        result = DiscoveryResult.from_json(outcome.value).describe() if outcome.usable else ""
-        yield SummaryLine(outcome, each.title, each.model_id, result, path)
 
 
 def _trial_lines(
@@ -144,7 +138,7 @@ def product_folders(context: RunContext, outcomes: Mapping[str, Outcome]) -> dic
     if context.discovery is not None:
         for each in context.plan.passes:
             if outcomes[each.key].usable:
-                named[f"what {each.model_label} found"] = products.discovery_folder(each, context.discovery)
+                named[f"what {each.model_label} found"] = discovery_folder(each, context.discovery)
     if context.inference is not None:
         named["what the agents changed"] = context.out / OUTPUTS_FOLDER
     elif context.evaluation is not None:

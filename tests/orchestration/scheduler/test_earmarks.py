@@ -39,7 +39,7 @@ def buying(price: float, *, started: list[str] | None = None, work_s: float = 0.
     async def run(context: JobContext) -> Json:
         if started is not None:
             started.append(context.key)
-        async with await context.reserve_call("reply", dollars(price)) as paid:
+        async with await context.start_call("reply", await context.hold(dollars(price))) as paid:
             await anyio.sleep(work_s)
             await paid.settle(dollars(price), "a reply")
         return None
@@ -105,7 +105,7 @@ async def test_job_with_funds_in_flight_waits_without_permit_then_starts(
     tmp_path: Path,
 ) -> None:
     async def costs_less(context: JobContext) -> Json:
-        async with await context.reserve_call("reply", dollars(1)) as paid:
+        async with await context.start_call("reply", await context.hold(dollars(1))) as paid:
             session.add(
                 *(job(session, key, buying(0.1, started=order), min_cost=dollars(0.1)) for key in "abc")
             )
@@ -136,7 +136,7 @@ async def test_job_with_funds_in_flight_waits_without_permit_then_starts(
 
 async def test_job_with_recorded_progress_continues_without_earmark(tmp_path: Path) -> None:
     async def run(context: JobContext) -> Json:
-        async with await context.reserve_call("reply", dollars(1)) as paid:
+        async with await context.start_call("reply", await context.hold(dollars(1))) as paid:
             await paid.settle(dollars(1), "a reply")
         session.drain()
         await anyio.sleep(10)
@@ -159,7 +159,7 @@ async def test_job_with_recorded_progress_continues_without_earmark(tmp_path: Pa
 
 async def test_a_higher_budget_starts_those_who_wait_and_a_lower_one_ends_them(tmp_path: Path) -> None:
     async def hold(context: JobContext) -> Json:
-        async with await context.reserve_call("reply", dollars(1)) as paid:
+        async with await context.start_call("reply", await context.hold(dollars(1))) as paid:
             session.add(
                 job(session, "a", buying(1), min_cost=dollars(1)),
                 job(session, "b", buying(1), min_cost=dollars(1)),
@@ -180,7 +180,7 @@ async def test_a_higher_budget_starts_those_who_wait_and_a_lower_one_ends_them(t
 
 async def test_those_who_wait_for_money_end_with_the_run(tmp_path: Path) -> None:
     async def hold(context: JobContext) -> Json:
-        async with await context.reserve_call("reply", dollars(1)):
+        async with await context.start_call("reply", await context.hold(dollars(1))):
             session.add(job(session, "waits", buying(1), min_cost=dollars(1)))
             session.drain("enough")
             await anyio.sleep(10)
@@ -356,7 +356,9 @@ async def whole_run(seed: int, directory: Path) -> None:
     def run(cost: int, calls: int) -> Run:
         async def buy(context: JobContext) -> Json:
             for number in range(calls):
-                async with await context.reserve_call(f"reply {number}", dollars(cost), dollars(1)) as paid:
+                async with await context.start_call(
+                    f"reply {number}", await context.hold(dollars(cost), dollars(1))
+                ) as paid:
                     await anyio.lowlevel.checkpoint()
                     billed = rng.randint(0, int(paid.granted.usd))
                     bills.append((context.budget.path, billed))

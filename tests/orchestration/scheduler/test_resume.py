@@ -67,7 +67,7 @@ class Bench:
         name = f"turn-{number}"
         if context.is_recorded(name):
             return await context.effect(name, self.never)
-        async with await context.reserve_call(name, usd("0.5")) as paid:
+        async with await context.start_call(name, await context.hold(usd("0.5"))) as paid:
             self.happened.append(paid.call)
             await paid.settle(usd(cost), {"turn": number})
         return {"turn": number}
@@ -161,7 +161,7 @@ async def test_rerun_discards_unfinished_records_but_not_unknown_costs(
 ) -> None:
     async def lose(context: JobContext) -> Json:
         await bench.turn(context, 0)
-        async with await context.reserve_call("turn-1", usd("0.5")):
+        async with await context.start_call("turn-1", await context.hold(usd("0.5"))):
             raise ModelUnavailable("lost")
 
     async def run(context: JobContext) -> Json:
@@ -205,7 +205,9 @@ async def test_what_cannot_be_done_again_stays_as_it_was(bench: Bench) -> None:
 
 async def test_a_call_that_was_given_up_is_unknown_until_it_is_settled(bench: Bench) -> None:
     async def give_up(context: JobContext) -> Json:
-        async with await context.reserve_call("turn-0", usd("0.5"), note={"model": "sonnet"}):
+        async with await context.start_call(
+            "turn-0", await context.hold(usd("0.5")), note={"model": "sonnet"}
+        ):
             raise ModelUnavailable("lost")
 
     async def recall(context: JobContext) -> Json:
@@ -229,7 +231,7 @@ async def test_a_retry_finds_what_the_attempt_before_it_gave_up(bench: Bench) ->
         if lost := context.unsettled_calls("turn-0"):
             await lost[0].settle(usd("0.3"), "found")
             return await context.effect("turn-0", bench.never)
-        async with await context.reserve_call("turn-0", usd("0.5")) as paid:
+        async with await context.start_call("turn-0", await context.hold(usd("0.5"))) as paid:
             assert context.unsettled_calls("turn-0") == (), paid
             raise ModelUnavailable("lost")
 
@@ -240,7 +242,7 @@ async def test_a_retry_finds_what_the_attempt_before_it_gave_up(bench: Bench) ->
 
 async def test_a_call_that_was_released_costs_nothing_ever(bench: Bench) -> None:
     async def run(context: JobContext) -> Json:
-        async with await context.reserve_call("turn-0", usd("0.5")) as paid:
+        async with await context.start_call("turn-0", await context.hold(usd("0.5"))) as paid:
             paid.release()
         raise ValueError
 
@@ -253,7 +255,7 @@ async def test_reservation_cancelled_before_durable_costs_nothing(bench: Bench) 
     async def run(context: JobContext) -> Json:
         with anyio.CancelScope() as scope:
             scope.cancel()
-            await context.reserve_call("turn-0", usd("0.5"))
+            await context.start_call("turn-0", await context.hold(usd("0.5")))
         assert scope.cancelled_caught
         return context.is_recorded("turn-0") or len(context.unsettled_calls("turn-0"))
 
@@ -266,7 +268,7 @@ async def test_unwritable_reservation_costs_nothing_and_adds_no_line(
     bench: Bench,
 ) -> None:
     async def run(context: JobContext) -> Json:
-        await context.reserve_call("turn-0", usd("0.5"), note=object())  # type: ignore[arg-type]
+        await context.start_call("turn-0", await context.hold(usd("0.5")), note=object())  # type: ignore[arg-type]
         return None
 
     for _ in range(2):
@@ -379,7 +381,7 @@ async def test_long_texts_survive(bench: Bench) -> None:
 async def test_the_journal_tells_what_a_run_did_and_what_it_cost(bench: Bench) -> None:
     async def pay(context: JobContext) -> Json:
         await bench.turn(context, 0)
-        async with await context.reserve_call("turn-1", usd("0.5")):
+        async with await context.start_call("turn-1", await context.hold(usd("0.5"))):
             raise ModelUnavailable("lost")
 
     one = BudgetLimits(usd=Decimal(3), wall_s=9.5)

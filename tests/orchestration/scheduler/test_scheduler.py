@@ -248,7 +248,9 @@ async def test_job_may_end_early_after_deadline_with_used_result(tmp_path: Path)
 async def test_running_out_of_money_is_an_outcome(tmp_path: Path) -> None:
     async def run(context: JobContext) -> Json:
         for turn in range(9):
-            async with await context.reserve_call(f"turn-{turn}", Cost(Decimal("0.4"))) as paid:
+            async with await context.start_call(
+                f"turn-{turn}", await context.hold(Cost(Decimal("0.4")))
+            ) as paid:
                 await paid.settle(Cost(Decimal("0.4")))
         return None
 
@@ -260,7 +262,7 @@ async def test_running_out_of_money_is_an_outcome(tmp_path: Path) -> None:
 
 async def test_unaffordable_jobs_are_not_started_except_free_ones(tmp_path: Path) -> None:
     async def spend(context: JobContext) -> Json:
-        async with await context.reserve_call("turn", Cost(Decimal(1))) as paid:
+        async with await context.start_call("turn", await context.hold(Cost(Decimal(1)))) as paid:
             await paid.settle(Cost(Decimal(1)))
         return None
 

@@ -62,7 +62,7 @@ async def test_a_job_s_log_tells_its_attempts_calls_waits_tools_and_end_in_order
         ctx.note("looks around")
         if ctx.attempt == 1:
             raise SandboxError("no namespace")
-        async with await ctx.reserve_call("x", Cost(Decimal("0.02"), 5)) as paid:
+        async with await ctx.start_call("x", await ctx.hold(Cost(Decimal("0.02"), 5))) as paid:
             await paid.settle(Cost(Decimal("0.01"), 5))
         return 1
 

@@ -67,8 +67,8 @@ async def test_a_live_run_says_who_waits_for_what_and_since_when(tmp_path: Path)
     seen: list[RunStatus] = []
 
     async def first(ctx: JobContext) -> Json:
-        async with await ctx.reserve_call(
-            "turn-1/reply", Cost(Decimal("0.5"), 100), note={"model": "m"}
+        async with await ctx.start_call(
+            "turn-1/reply", await ctx.hold(Cost(Decimal("0.5"), 100)), note={"model": "m"}
         ) as paid:
             with ctx.waiting(Wait(WaitReason.PERMIT, "m")):
                 await anyio.sleep(0.1)

@@ -10,7 +10,7 @@ the page says; ``docs/performance.md slow`` prints all slow ones.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 FENCE = "```"
@@ -18,15 +18,19 @@ FENCE = "```"
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One line to type; ``line`` counts from 1 in ``page``."""
+    """One line to type; ``line`` counts from 1 in ``page``, which shows the lines ``shown`` of its output."""
 
     page: str
     line: int
     text: str
+    shown: tuple[str, ...] = ()
 
 
 def commands(page: Path, fence: str = "sh") -> list[Command]:
-    """Return the commands of a Markdown page in order; comment lines are none."""
+    """Return the commands of a Markdown page in order; comment lines are none.
+
+    A fence marked ``text`` shows lines that the last command before it prints.
+    """
     found: list[Command] = []
     language: str | None = None
     for number, line in enumerate(page.read_text("utf-8").splitlines(), 1):
@@ -35,6 +39,8 @@ def commands(page: Path, fence: str = "sh") -> list[Command]:
             language = None if language is not None else text.removeprefix(FENCE)
         elif language == fence and text and not text.startswith("#"):
             found.append(Command(page.name, number, text))
+        elif language == "text" and text and found:
+            found[-1] = replace(found[-1], shown=(*found[-1].shown, text))
     return found
 
 

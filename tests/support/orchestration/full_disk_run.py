@@ -20,7 +20,7 @@ async def run(_job: Job, context: JobContext) -> Json:
     for number in range(20):
         name = f"turn-{number}"
         if not context.is_recorded(name):
-            async with await context.reserve_call(name, Cost(Decimal(1))) as paid:
+            async with await context.start_call(name, await context.hold(Cost(Decimal(1)))) as paid:
                 await paid.settle(Cost(Decimal("0.01")), await reply())
         await context.effect(f"answer-{number}", reply)
     return "done"

@@ -45,7 +45,7 @@ async def turn(context: JobContext, name: str, bill: Path) -> Json:
         await lost.settle(Cost(cost or Decimal(0)), None if cost is None else f"reply to {name}")
     if context.is_recorded(name):
         return await context.effect(name, never)
-    async with await context.reserve_call(name, Cost(CAP), Cost(PRICE)) as paid:
+    async with await context.start_call(name, await context.hold(Cost(CAP), Cost(PRICE))) as paid:
         await provider(bill, paid.call)
         await paid.settle(Cost(PRICE), f"reply to {name}")
     return f"reply to {name}"

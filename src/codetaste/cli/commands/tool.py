@@ -94,19 +94,19 @@ async def call(
     opened = resolve_benchmark(benchmark, repos)
     chosen = resolve_instance(opened, instance)
     services = await open_rule_tools(opened, await open_scan(opened), SandboxConfig())
-    async with open_rule_context(chosen, direction, services, notify) as context:
-        try:
-            answer = await called.call(context, arguments)
-        except ToolError as error:
-            raise ToolError(f"the tool refuses: {error}") from error
-        except CodetasteError:
-            raise
-        except (Exception, SystemExit) as error:
-            frames = traceback.extract_tb(error.__traceback__)
-            origin = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-            message = f"the tool failed: {type(error).__name__}: {error}{origin}"
-            raise CodetasteError(message) from error
-        facts = context.facts.take_pending()
+    context = await open_rule_context(chosen, direction, services, notify)
+    try:
+        answer = await called.call(context, arguments)
+    except ToolError as error:
+        raise ToolError(f"the tool refuses: {error}") from error
+    except CodetasteError:
+        raise
+    except (Exception, SystemExit) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        origin = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+        message = f"the tool failed: {type(error).__name__}: {error}{origin}"
+        raise CodetasteError(message) from error
+    facts = context.facts.take_pending()
     data = {"answer": answer.text, "finish": answer.finish, "facts": facts}
     print_result(json.dumps(data, indent=2) if json_ else answer.text)
     return 0

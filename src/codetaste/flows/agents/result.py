@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from decimal import Decimal
+from typing import Any
 
 from codetaste.benchmark.layout import FinishReason
 from codetaste.core.units import format_exact_usd
 from codetaste.llm.codec import usage_to_json
 from codetaste.llm.messages import Usage
 
-if TYPE_CHECKING:
-    from decimal import Decimal
-
-_NOTABLE = 0.01
+_NOTABLE = Decimal("0.01")
 """Largest difference between metered and reported cost that is not noted, as a share of the metered cost."""
 
 
@@ -52,18 +50,11 @@ class AgentRunResult:
         if usage is not None:
             self.usage += usage
 
-    def cost_mismatch(self) -> float | None:
-        """Return |reported - metered| / metered; None where either is unknown."""
-        if self.metered_usd is None or self.reported_usd is None:
-            return None
-        if not self.metered_usd:
-            return 0.0 if not self.reported_usd else float("inf")
-        return float(abs(self.reported_usd - self.metered_usd) / self.metered_usd)
-
     def cost_mismatch_note(self) -> str:
         """Return a note if reported and metered cost differ by more than one per cent, "" otherwise."""
-        share = self.cost_mismatch()
-        if share is None or share <= _NOTABLE or self.reported_usd is None or self.metered_usd is None:
+        if self.reported_usd is None or self.metered_usd is None:
+            return ""
+        if abs(self.reported_usd - self.metered_usd) <= _NOTABLE * self.metered_usd:
             return ""
         reported, metered = format_exact_usd(self.reported_usd), format_exact_usd(self.metered_usd)
         return f"the agent reports a cost of ${reported}; ${metered} was measured"

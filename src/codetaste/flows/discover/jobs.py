@@ -6,14 +6,14 @@ jobs; each writes one rule file in the published layout under ``discover/<model 
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from codetaste.agent.facts import Facts
 from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
 from codetaste.agent.rule_tools import RuleContext, registered_rules
+from codetaste.benchmark.publish import write_rules
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
-from codetaste.flows.discover.publish import write_pass_rules
+from codetaste.flows.discover.publish import discovery_folder
 from codetaste.flows.discover.result import DiscoveryResult
 from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
 from codetaste.flows.transcript import write_transcript
@@ -24,7 +24,7 @@ from codetaste.rules.yaml_writer import dump_rules
 from codetaste.source.checkout import checkout_trees
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import Callable, Iterable
 
     from codetaste.benchmark.instance import Instance
     from codetaste.flows.discover.context import DiscoveryContext, RuleToolServices
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import Handler, JobContext
     from codetaste.orchestration.journal.journal import Json
     from codetaste.rules.registration import Direction
-    from codetaste.source.checkout import Trees
 
 
 DISCOVER = "discover"
@@ -102,13 +101,12 @@ def _loop_settings(each: DiscoveryPass, context: DiscoveryContext) -> LoopSettin
     )
 
 
-@asynccontextmanager
 async def open_rule_context(
     instance: Instance, direction: Direction, services: RuleToolServices, note: Callable[[str], None]
-) -> AsyncIterator[RuleContext]:
-    """Open the context of the rule agent's tools: both trees, the scanner, and a shell that sees only R."""
-    trees: Trees = await checkout_trees(services.benchmark.origin(instance), services.scan.cache)
-    yield RuleContext(
+) -> RuleContext:
+    """Return the context of the rule agent's tools: both trees, the scanner, and a shell that sees only R."""
+    trees = await checkout_trees(services.benchmark.origin(instance), services.scan.cache)
+    return RuleContext(
         instance=instance,
         direction=direction,
         base=trees.base,
@@ -125,15 +123,15 @@ async def _run_pass(each: DiscoveryPass, context: DiscoveryContext, job: JobCont
     """Run the agent loop until it ends for any reason; the rules found by then are the result."""
     settings, model = _loop_settings(each, context), context.models.models[each.model_id]
     state = AgentState(settings.first_messages())
-    async with open_rule_context(each.instance, each.direction, context.services, job.note) as tool_context:
-        try:
-            with job.budget.deadline() as scope:
-                await run_loop(settings, model, tool_context, job, state)
-            if scope.cancelled_caught:
-                state.end = LoopEnd.TIMEOUT
-        finally:
-            with job.cleanup_scope():
-                await write_transcript(context.out, job.key, each.model_label, settings, state)
+    tool_context = await open_rule_context(each.instance, each.direction, context.services, job.note)
+    try:
+        with job.budget.deadline() as scope:
+            await run_loop(settings, model, tool_context, job, state)
+        if scope.cancelled_caught:
+            state.end = LoopEnd.TIMEOUT
+    finally:
+        with job.cleanup_scope():
+            await write_transcript(context.out, job.key, each.model_label, settings, state)
     if state.end is LoopEnd.TIMEOUT:
         job.end_early(DeadlineExceeded(f"the time limit was reached after {state.turns} turns"))
     elif state.end is LoopEnd.BUDGET_EXCEEDED:
@@ -141,7 +139,7 @@ async def _run_pass(each: DiscoveryPass, context: DiscoveryContext, job: JobCont
     rules = registered_rules(tool_context.facts)
     with job.cleanup_scope():
         text = dump_rules(rule.to_rule() for rule in rules)
-        await write_pass_rules(each, context, text)
+        await write_rules(discovery_folder(each, context), each.instance, each.direction, text)
         result = DiscoveryResult(
             finish_reason=str(state.end),
             turns=state.turns,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
@@ -11,6 +10,7 @@ from codetaste.benchmark.layout import rules_path
 from codetaste.benchmark.publish import write_benchmark, write_rules
 from codetaste.errors import JournalError
 from codetaste.flows.discover.result import DiscoveryResult
+from codetaste.flows.sources import file_digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,15 +30,6 @@ def discovery_folder(each: DiscoveryPass, context: DiscoveryContext) -> Path:
 def rules_file(each: DiscoveryPass, context: DiscoveryContext) -> Path:
     """Return the path of the rule file of a pass, in its model's folder."""
     return rules_path(discovery_folder(each, context), each.instance, each.direction)
-
-
-async def write_pass_rules(each: DiscoveryPass, context: DiscoveryContext, text: str) -> None:
-    """Write the rules of a pass.
-
-    Raises:
-        JournalError: the file cannot be written; StorageFull is one of these.
-    """
-    await write_rules(discovery_folder(each, context), each.instance, each.direction, text)
 
 
 async def write_discovered_benchmarks(
@@ -65,17 +56,11 @@ async def write_discovered_benchmarks(
         if not outcomes[each.key].resumed:
             continue
         digest = DiscoveryResult.from_json(outcomes[each.key].value).rules_digest
-        if not await to_thread.run_sync(_has_digest, rules_file(each, context), digest):
+        if await to_thread.run_sync(file_digest, rules_file(each, context)) != digest:
             try:
-                await write_pass_rules(each, context, await blobs.load(digest))
+                text = await blobs.load(digest)
+                await write_rules(discovery_folder(each, context), each.instance, each.direction, text)
             except JournalError as error:
                 failures.append(error)
     if failures:
         raise ExceptionGroup("some rules could not be written", failures)
-
-
-def _has_digest(path: Path, digest: str) -> bool:
-    try:
-        return sha256(path.read_bytes()).hexdigest() == digest
-    except OSError:
-        return False

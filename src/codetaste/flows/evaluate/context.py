@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from anyio import Lock, to_thread
 
-from codetaste.core.hashing import file_sha256
 from codetaste.errors import CodetasteError
 from codetaste.evaluation.baseline import RecordedBaseline, read_baseline, read_pseudo_agent_tests
 from codetaste.evaluation.pseudo_agents import PSEUDO_AGENTS
 from codetaste.evaluation.rule_set import RuleSet, parse_rule_set, read_rule_set
 from codetaste.flows.discover.result import DiscoveryResult
+from codetaste.flows.sources import file_digest
 from codetaste.rules.registration import Direction
 
 if TYPE_CHECKING:
@@ -126,17 +126,9 @@ def load_references(benchmark: Benchmark, tasks: Iterable[EvaluationTask]) -> di
 def _load_reference(benchmark: Benchmark, instance: Instance) -> InstanceReference:
     paths = [benchmark.rules_path(instance, side) for side in Direction]
     paths.append(benchmark.golden_path(instance))
-    digest = sha256("\0".join(map(_file_digest, paths)).encode()).hexdigest()
+    digest = sha256("\0".join(map(file_digest, paths)).encode()).hexdigest()
     try:
         tests = {agent: read_pseudo_agent_tests(benchmark, instance, agent) for agent in PSEUDO_AGENTS}
         return InstanceReference(digest, read_baseline(benchmark, instance), tests)
     except CodetasteError as error:
         return InstanceReference(digest, RecordedBaseline(), problem=str(error))
-
-
-def _file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file; "" where it cannot be read."""
-    try:
-        return file_sha256(path)
-    except OSError:
-        return ""

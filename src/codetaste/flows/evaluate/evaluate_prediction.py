@@ -34,14 +34,13 @@ from codetaste.evaluation.rule_set import RuleSet
 from codetaste.flows.evaluate.result import EvaluationResult
 from codetaste.flows.infer.outputs import output_folder
 from codetaste.flows.infer.results import ExecuteResult
-from codetaste.flows.sources import digest_parts
+from codetaste.flows.sources import digest_parts, file_digest
 from codetaste.source.checkout import checkout_trees
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from codetaste.benchmark.instance import Instance
     from codetaste.evaluation.metrics import TestCounts
     from codetaste.flows.evaluate.context import EvaluationContext, EvaluationInputs
     from codetaste.flows.evaluate.plan import EvaluationTask
@@ -137,10 +136,7 @@ def recorded_test_counts(
     if task.trial is None and (known := context.references[task.instance.id].tests.get(task.agent_id)):
         return known, ""
     folder = prediction_folder(context.out, task)
-    try:
-        tested = sha256((folder / PREDICTION_FILE).read_bytes() if patch is None else patch).hexdigest()
-    except OSError:
-        tested = ""
+    tested = file_digest(folder / PREDICTION_FILE) if patch is None else sha256(patch).hexdigest()
     try:
         return read_recorded_tests(folder / EVALUATION_FOLDER, tested), ""
     except ConfigError as error:
@@ -170,13 +166,17 @@ def write_evaluated_prediction(
     else:
         config = dict(context.agent_configs[trial.agent.id])
         write_activity(folder / EVALUATION_FOLDER, activity_of_trial(context.out, trial.key))
+    try:
+        instance_metadata = context.benchmark.metadata(task.instance)
+    except ConfigError:
+        instance_metadata = None  # the instance reference has the problem
     written = write_evaluation(
         folder / EVALUATION_FOLDER,
         result.evaluation,
         instance=task.instance,
         agent_config=config,
         inference_metadata=result.metadata,
-        instance_metadata=_instance_metadata(context, task.instance),
+        instance_metadata=instance_metadata,
         timestamp=timestamp,
     )
     files |= {f"{EVALUATION_FOLDER}/{name}": content for name, content in written.items()}
@@ -190,21 +190,9 @@ def write_evaluated_prediction(
     )
 
 
-def _instance_metadata(context: EvaluationContext, instance: Instance) -> Mapping[str, Any] | None:
-    try:
-        return context.benchmark.metadata(instance)
-    except ConfigError:
-        return None  # the instance reference has the problem
-
-
 def files_unchanged(folder: Path, files: Mapping[str, str]) -> bool:
     """Whether the files in ``folder`` still have these SHA-256 digests."""
-    try:
-        return all(
-            sha256((folder / name).read_bytes()).hexdigest() == expected for name, expected in files.items()
-        )
-    except OSError:
-        return False
+    return all(file_digest(folder / name) == expected for name, expected in files.items())
 
 
 def summarize(evaluation: Evaluation) -> str:

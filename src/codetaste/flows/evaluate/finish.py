@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.flows.evaluate.context import EvaluationContext
     from codetaste.flows.evaluate.plan import EvaluationTask
-    from codetaste.flows.infer.plan import Trial
     from codetaste.orchestration.job import Outcome
     from codetaste.orchestration.journal.blobs import Blobs
 
@@ -46,12 +45,7 @@ async def finish_evaluations(
     evaluated here. Evaluations whose files were removed, or overwritten by another config with the same run
     name, are made again, because their files are too large to be stored in the journal as well.
 
-    Args:
-        tasks: the evaluations of the run.
-        outcomes: the outcomes of all jobs, by key.
-        trials: the outcomes of the trials, by key.
-        context: the context that all evaluations share.
-        blobs: the store of long texts.
+    ``outcomes`` are those of all jobs, ``trials`` those of the trials, by key.
 
     Raises:
         JournalError: a file cannot be read or written; StorageFull is one of these.
@@ -107,7 +101,11 @@ def read_comparison_records(
         outputs = read_outputs(out, benchmark)
     except ConfigError as error:
         return TrialRecords(), list(error.problems)
-    wanted = {_trial_key(task.trial) for task in tasks if task.trial is not None}
+    trials = [task.trial for task in tasks if task.trial is not None]
+    wanted = {
+        (trial.agent.id, trial.instance.id, str(trial.track.track), trial.track.mode, trial.attempt)
+        for trial in trials
+    }
     instances = {task.instance.id for task in tasks} if pseudo_agents else set()
     records = tuple(
         record
@@ -120,8 +118,3 @@ def read_comparison_records(
         more = len(outputs.problems) - _MAX_NOTES
         notes.append(f"… and {more} more problems; `codetaste report` lists all of them")
     return TrialRecords(records, outputs.problems), notes
-
-
-def _trial_key(trial: Trial) -> tuple[str, str, str, str, int]:
-    track = trial.track
-    return trial.agent.id, trial.instance.id, str(track.track), track.mode, trial.attempt

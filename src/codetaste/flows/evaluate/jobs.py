@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.core.hashing import canonical_json
-from codetaste.evaluation import metrics as score
+from codetaste.evaluation.metrics import METRICS_VERSION
 from codetaste.flows.agents.result import utc_now
 from codetaste.flows.evaluate.context import EvaluationInputs
 from codetaste.flows.evaluate.evaluate_prediction import (
@@ -74,7 +74,7 @@ def _fingerprints(tasks: Sequence[EvaluationTask], context: EvaluationContext) -
     """Fingerprint each evaluation's inputs, except results of other jobs: the patch and discovered rules."""
     common = (
         str(VERSION),
-        str(score.METRICS_VERSION),
+        str(METRICS_VERSION),
         context.scan.engine.version,
         context.scan.ignore_text,
         context.config.exclusions,

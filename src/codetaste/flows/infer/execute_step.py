@@ -93,7 +93,7 @@ class _Execution:
         prediction = self.prediction(run.result, patch, interruption=why)
         try:
             await write_prediction(self.step.trial, prediction, self.context)
-            await store_partial_patch(self.job, patch)
+            await _store_partial_patch(self.job, patch)
         except CodetasteError as problem:
             self.job.note(f"the partial patch could not be written: {problem}")
 
@@ -137,7 +137,7 @@ async def execute(step: Step, context: InferenceContext, job: JobContext) -> Jso
     with job.cleanup_scope():
         patch, result = run.patch, run.result
         if result.finish_reason in {FinishReason.BUDGET_EXCEEDED, FinishReason.TIMEOUT} and not result.turns:
-            patch = await load_partial_patch(job) or patch
+            patch = await _load_partial_patch(job) or patch
         return await execution.finish(result, patch)
 
 
@@ -160,23 +160,14 @@ async def _prior_steps(step: Step, job: JobContext) -> _PriorSteps:
     return _PriorSteps(plan=plans[selected], plans=plans, steps=steps)
 
 
-async def store_partial_patch(job: JobContext, extracted: ExtractedPatch) -> None:
-    """Store the patch of this attempt in the journal.
-
-    Raises:
-        JournalError: the journal cannot be written; StorageFull is one of these.
-    """
+async def _store_partial_patch(job: JobContext, extracted: ExtractedPatch) -> None:
     patch = await job.store_text(extracted.patch.decode("utf-8", "surrogateescape"))
     value: dict[str, Json] = {"patch": patch, "files": extracted.files, "problem": extracted.problem}
     await job.record(_effect_name(job.attempt), {**value, "notes": list(extracted.notes)})
 
 
-async def load_partial_patch(job: JobContext) -> ExtractedPatch | None:
-    """Return the patch of the last earlier attempt that stored one; None where no attempt did.
-
-    Raises:
-        JournalError: the journal cannot be read.
-    """
+async def _load_partial_patch(job: JobContext) -> ExtractedPatch | None:
+    """Return the patch of the last earlier attempt that stored one; None where no attempt did."""
     for attempt in range(job.attempt - 1, 0, -1):
         if job.is_recorded(_effect_name(attempt)):
             value: Any = job.recorded(_effect_name(attempt))

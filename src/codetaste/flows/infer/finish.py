@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import Outcome
     from codetaste.orchestration.journal.blobs import Blobs
 
-_REASONS = {Status.BUDGET_EXCEEDED: FinishReason.BUDGET_EXCEEDED, Status.TIMEOUT: FinishReason.TIMEOUT}
-
 
 async def finish_trials(
     steps: Iterable[Step],
@@ -50,12 +48,7 @@ async def finish_trials(
     record of the failure, so that later counts include it. Files of an earlier session that were removed, or
     overwritten by another config with the same run name, are written again.
 
-    Args:
-        steps: the steps of the run.
-        outcomes: the outcomes of all jobs, by key.
-        context: the context that all trials share.
-        budget: the flow's budget, the parent of the trials' budgets.
-        blobs: the store of long texts.
+    ``outcomes`` are those of all jobs, by key; ``budget`` is the flow's, the parent of the trials' budgets.
 
     Raises:
         JournalError: a file cannot be read; StorageFull is one of these.
@@ -108,7 +101,7 @@ class _EndedTrial:
         combined = replace(combined, status=first.status, cause=first.cause, error=first.error)
         began = any(each.attempts for each in self.chain)
         # A partial prediction, from an execute step that was interrupted even during clean-up, must stay.
-        if first.status not in _REASONS or not began or await is_partial(self.context.out, trial):
+        if not first.status.by_limit or not began or await is_partial(self.context.out, trial):
             return replace(combined, traceback=first.traceback)
         # The execute step never began.
         planned = self._steps().get(StepKind.PLAN)
@@ -119,7 +112,8 @@ class _EndedTrial:
     def failure_metadata(self) -> dict[str, object]:
         """Return the metadata of a trial without an executed step."""
         first = self.first_unusable
-        end = TrialEnd(_REASONS.get(first.status, FinishReason.ERROR), utc_now(), first.error)
+        reason = FinishReason(first.status.value) if first.status.by_limit else FinishReason.ERROR
+        end = TrialEnd(reason, utc_now(), first.error)
         return inference_metadata(self.step.trial, self.context, self._steps(), self.money, end)
 
     def _steps(self) -> dict[str, StepMetadata]:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from codetaste.flows.infer.context import InferenceContext
     from codetaste.flows.infer.plan import Step
+    from codetaste.llm.messages import Request
     from codetaste.orchestration.budget.budget import Budget
-    from codetaste.orchestration.budget.cost import Cost
     from codetaste.orchestration.job import Handler, JobContext
     from codetaste.orchestration.journal.journal import Json
 
@@ -43,7 +43,7 @@ def inference_jobs(steps: Iterable[Step], context: InferenceContext, budget: Bud
             runner = context.runner(step.trial.agent)
             if isinstance(runner, CliAgentRunner) and step.install_key not in made:
                 made[step.install_key] = _install_job(step, runner, budget)
-        made[step.key] = _step_job(step, context, trial_budget(step, budget))
+        made[step.key] = _step_job(step, context, budget)
     return list(made.values())
 
 
@@ -64,64 +64,39 @@ def inference_handlers(context: InferenceContext) -> dict[str, Handler]:
     }
 
 
-def trial_budget(step: Step, budget: Budget) -> Budget:
-    """Return the budget that all steps of the trial share, a child of the flow's ``budget``."""
-    agent = step.trial.agent
-    return budget.child(
-        step.trial.budget_name, BudgetLimits(usd=agent.budget_usd, working_s=agent.time_limit)
-    )
-
-
-def _step_job(step: Step, context: InferenceContext, trial: Budget) -> Job:
+def _step_job(step: Step, context: InferenceContext, budget: Budget) -> Job:
+    trial, agent = step.trial, step.trial.agent
+    node = budget.child(trial.budget_name, BudgetLimits(usd=agent.budget_usd, working_s=agent.time_limit))
     if step.kind is StepKind.PLAN:
         # The job's own budget node; the scheduler would create it without limits.
-        trial.child(step.key, BudgetLimits(working_s=step.trial.track.plan_time_limit))
+        node.child(step.key, BudgetLimits(working_s=trial.track.plan_time_limit))
+
+    # What determines the result, except the results of earlier steps; an execute step's plan is one of them.
+    inputs: tuple[str, ...]
+    request: Request | None
+    if step.kind is StepKind.JUDGE:
+        request = opening_request(step, context)
+        texts = (request.messages[0].text, repeated_question(PLAN_COUNT))
+        inputs = (*texts, str(request.max_output_tokens))
+    else:
+        planning, runner = step.kind is StepKind.PLAN, context.runner(agent)
+        task = planning_prompt(step, context) if planning else execution_prompt(step, context, None)
+        request = runner.first_request(task)
+        inputs = (context.agents.sandbox_fingerprint, str(trial.attempt), task, *runner.fingerprint(task))
+    model = context.models.fingerprints[step.model_id]
 
     return Job(
         step.key,
         f"infer.{step.kind}",
-        trial.path,
-        fingerprint=_fingerprint(step, context),
+        node.path,
+        fingerprint=digest_parts(str(VERSION), trial.instance.commit_hash, step.kind, model, *inputs),
         parameters=step,
         needs=step.needs,
         resources={} if step.kind is StepKind.JUDGE else {"sandbox": 1},
         lane=step.lane,
         title=step.title,
-        min_cost=_min_cost(step, context),
+        min_cost=None if request is None else context.models.models[step.model_id].min_cost(request),
     )
-
-
-def _prompt(step: Step, context: InferenceContext) -> str:
-    """Return the prompt of ``step``'s agent; the plan of an execute step is not known yet."""
-    return (
-        planning_prompt(step, context)
-        if step.kind is StepKind.PLAN
-        else execution_prompt(step, context, None)
-    )
-
-
-def _fingerprint(step: Step, context: InferenceContext) -> str:
-    """Fingerprint everything that determines the result of ``step``, except the results that it needs."""
-    trial = step.trial
-    model = context.models.fingerprints[step.model_id]
-    common = (str(VERSION), trial.instance.commit_hash, step.kind, model)
-    if step.kind is StepKind.JUDGE:
-        request = opening_request(step, context)
-        texts = (request.messages[0].text, repeated_question(PLAN_COUNT))
-        return digest_parts(*common, *texts, str(request.max_output_tokens))
-    task = _prompt(step, context)
-    inputs = (context.agents.sandbox_fingerprint, str(trial.attempt), task)
-    return digest_parts(*common, *inputs, *context.runner(trial.agent).fingerprint(task))
-
-
-def _min_cost(step: Step, context: InferenceContext) -> Cost | None:
-    """Return the minimum cost of the first call of ``step``; None where that is unknown."""
-    request = (
-        opening_request(step, context)
-        if step.kind is StepKind.JUDGE
-        else context.runner(step.trial.agent).first_request(_prompt(step, context))
-    )
-    return None if request is None else context.models.models[step.model_id].min_cost(request)
 
 
 def _install_job(step: Step, runner: CliAgentRunner, budget: Budget) -> Job:

@@ -112,14 +112,9 @@ class Trial:
     def describe(self, what: str) -> str:
         """Return a display name with ``what``, which comes early because the end may be truncated."""
         again = f", attempt {self.attempt}" if self.attempt > 1 else ""
-        return f"{self.instance.id} {what} by {self.agent_label}{again}"
-
-    @property
-    def agent_label(self) -> str:
-        """The display name of the agent."""
-        label = self.model_labels[self.agent.model]
-        scripted = label.endswith("scripted") and not self.agent.id.endswith("scripted")
-        return f"{self.agent.id}, scripted" if scripted else self.agent.id
+        scripted = self.model_labels[self.agent.model].endswith("scripted")
+        hint = ", scripted" if scripted and not self.agent.id.endswith("scripted") else ""
+        return f"{self.instance.id} {what} by {self.agent.id}{hint}{again}"
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from codetaste.benchmark.layout import FinishReason
 from codetaste.core.text import plural
@@ -14,19 +14,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from codetaste.orchestration.journal.journal import Json
-
-
-class StepMetadata(Protocol):
-    """What ``inference_metadata.json`` needs of a step's result."""
-
-    @property
-    def runs(self) -> list[Mapping[str, Any]]:
-        """The results of the step's runs, each with its ``tokens`` and ``start_time``."""
-        ...
-
-    def metadata(self) -> dict[str, Any]:
-        """Return what the file says about the step."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +131,10 @@ class JudgeResult:
     def metadata(self) -> dict[str, Any]:
         """Return what ``inference_metadata.json`` says about the step."""
         return asdict(self)
+
+
+StepMetadata: TypeAlias = AgentStep | PlanResult | JudgeResult
+"""A step's result with what ``inference_metadata.json`` needs: its ``runs`` and its ``metadata()``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,7 @@ class ReservationQueue:
         self.prior = prior
         self._waiters: dict[ReservationRequest, None] = {}
         self._ahead: dict[BudgetNode, Cost] = {}
-        self.on_change: Callable[[BudgetNode], None] = _ignore
+        self.on_change: Callable[[BudgetNode], None] = lambda _: None
 
     def queued_claims(self, node: BudgetNode) -> Cost:
         """Return the sum of the claims of waiting requests at ``node``."""
@@ -177,10 +177,6 @@ class ReservationQueue:
         for node in request.budget.chain:
             self._ahead[node] = self._ahead.get(node, _ZERO) + request.target
         return False
-
-
-def _ignore(_: BudgetNode) -> None:
-    """Do nothing: the default ``on_change``."""
 
 
 def _refusal(request: ReservationRequest, node: BudgetNode) -> str:

@@ -6,7 +6,7 @@ them) and ``codetaste status`` (the journal of a run that another process owns).
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
@@ -19,24 +19,8 @@ from codetaste.orchestration.budget.node import CallState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from codetaste.orchestration.journal import lines
     from codetaste.orchestration.journal.journal import Json
-    from codetaste.orchestration.journal.lines import (
-        ClocksLine,
-        DrainLine,
-        EffectLine,
-        EndedLine,
-        JobLine,
-        LimitsLine,
-        ReleasedLine,
-        RerunLine,
-        ReservedLine,
-        ResumedLine,
-        RetryLine,
-        SessionLine,
-        SettledLine,
-        StartedLine,
-        UnknownLine,
-    )
 
 _K = TypeVar("_K")
 
@@ -111,7 +95,7 @@ class History:
         self.sessions = 0
         self.limits = BudgetLimits()
         self.draining = False
-        self.jobs: dict[str, JobHistory] = {}
+        self.jobs: defaultdict[str, JobHistory] = defaultdict(JobHistory)
         self.calls: dict[str, CallRecord] = {}
         self.clocks: dict[tuple[str, ...], tuple[float, float]] = {}
         # Calls sent and not settled: (job key, fingerprint) → effect → call.
@@ -138,10 +122,7 @@ class History:
 
     def job(self, key: str) -> JobHistory:
         """Return the history of job ``key``, created empty if there is none."""
-        history = self.jobs.get(key)
-        if history is None:
-            history = self.jobs[key] = JobHistory()
-        return history
+        return self.jobs[key]
 
     def next_call_name(self, key: str, effect: str) -> str:
         """Return the name of the next call made for ``effect``, unique in the run."""
@@ -182,7 +163,7 @@ class History:
             for path in {*settled, *unknown, *self.clocks}
         }
 
-    def _session(self, line: SessionLine) -> None:
+    def _session(self, line: lines.SessionLine) -> None:
         self.sessions += 1
         self.limits = _limits(line.get("limits"))
         self.draining = False
@@ -190,15 +171,15 @@ class History:
             if job.state in LIVE_STATES:
                 job.state = JobState.INTERRUPTED
 
-    def _limits(self, line: LimitsLine) -> None:
+    def _limits(self, line: lines.LimitsLine) -> None:
         self.limits = _limits(line["limits"])
 
-    def _job(self, line: JobLine) -> None:
+    def _job(self, line: lines.JobLine) -> None:
         job = self.job(line["key"])
         job.title, job.lane, job.needs = line["title"], line["lane"], tuple(line["needs"])
         job.path, job.state = tuple(line["path"]), JobState.QUEUED
 
-    def _rerun(self, line: RerunLine) -> None:
+    def _rerun(self, line: lines.RerunLine) -> None:
         """Discard what was recorded of the job; its costs still count."""
         job = self.job(line["key"])
         job.effects.clear()
@@ -206,19 +187,19 @@ class History:
         for at in [at for at in self._open if at[0] == line["key"]]:
             del self._open[at]
 
-    def _started(self, line: StartedLine) -> None:
+    def _started(self, line: lines.StartedLine) -> None:
         job = self.job(line["key"])
         job.state, job.attempts = JobState.RUNNING, line["attempt"]
 
-    def _retry(self, line: RetryLine) -> None:
+    def _retry(self, line: lines.RetryLine) -> None:
         job = self.job(line["key"])
         job.state, job.error = JobState.RETRYING, line["error"]
         job.retries[line["cause"]] += 1
 
-    def _resumed(self, line: ResumedLine) -> None:
+    def _resumed(self, line: lines.ResumedLine) -> None:
         self.job(line["key"]).state = JobState(line["status"])
 
-    def _ended(self, line: EndedLine) -> None:
+    def _ended(self, line: lines.EndedLine) -> None:
         key, fingerprint, status = line["key"], line["fingerprint"], JobState(line["status"])
         job = self.job(key)
         job.state, job.error = status, line.get("error", "")
@@ -228,11 +209,11 @@ class History:
         if status is JobState.DONE:
             job.effects.pop(fingerprint, None)
 
-    def _effect(self, line: EffectLine) -> None:
+    def _effect(self, line: lines.EffectLine) -> None:
         effects = self.job(line["key"]).effects.setdefault(line["fingerprint"], {})
         effects.setdefault(line["name"], line["value"])
 
-    def _reserved(self, line: ReservedLine) -> None:
+    def _reserved(self, line: lines.ReservedLine) -> None:
         key, fingerprint, effect, name = line["key"], line["fingerprint"], line["effect"], line["call"]
         granted = Cost(Decimal(line["usd"]), line["tokens"])
         call = CallRecord(name, key, fingerprint, effect, tuple(line["path"]), granted, line.get("note"))
@@ -241,7 +222,7 @@ class History:
         self._serials[f"{key}/{effect}"] += 1
         self._open.setdefault((key, fingerprint), {}).setdefault(effect, {})[name] = call
 
-    def _settled(self, line: SettledLine) -> None:
+    def _settled(self, line: lines.SettledLine) -> None:
         call = self.calls[line["call"]]
         if call.state is CallState.SETTLED:
             return
@@ -251,22 +232,22 @@ class History:
             effects = self.job(call.key).effects.setdefault(call.fingerprint, {})
             effects.setdefault(call.effect, line["value"])
 
-    def _released(self, line: ReleasedLine) -> None:
+    def _released(self, line: lines.ReleasedLine) -> None:
         call = self.calls[line["call"]]
         if call.state is not CallState.SETTLED:
             self._close(call)
             call.state = CallState.RELEASED
 
-    def _unknown(self, line: UnknownLine) -> None:
+    def _unknown(self, line: lines.UnknownLine) -> None:
         call = self.calls[line["call"]]
         if call.state is CallState.IN_FLIGHT:
             call.state = CallState.UNKNOWN
 
-    def _clocks(self, line: ClocksLine) -> None:
+    def _clocks(self, line: lines.ClocksLine) -> None:
         for path, wall_s, working_s in line["nodes"]:
             self.clocks[tuple(path)] = (wall_s, working_s)
 
-    def _drain(self, _line: DrainLine) -> None:
+    def _drain(self, _line: lines.DrainLine) -> None:
         self.draining = True
 
     def _close(self, call: CallRecord) -> bool:

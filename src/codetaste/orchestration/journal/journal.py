@@ -11,7 +11,7 @@ import json
 import os
 import time
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -48,14 +48,6 @@ def json_copy(value: Json) -> Json:
     return copy
 
 
-class JournalStatistics(NamedTuple):
-    """Counts of lines and groups written since the journal was opened, and the durable size in bytes."""
-
-    lines: int
-    groups: int
-    size: int
-
-
 class CommitGroup:
     """Lines that become durable together."""
 
@@ -88,7 +80,7 @@ class Journal:
         self._group = CommitGroup()
         self._has_lines, self._wake = anyio.Event(), anyio.Event()
         self._closing = False
-        self._lines, self._groups, self._limiter = 0, 0, anyio.CapacityLimiter(1)
+        self._limiter = anyio.CapacityLimiter(1)
 
     @property
     def failure(self) -> JournalError | None:
@@ -99,10 +91,6 @@ class Journal:
     def open(self) -> bool:
         """Whether lines can be written."""
         return self._failure is None and not self._closing
-
-    def statistics(self) -> JournalStatistics:
-        """Return the counts of written lines and groups, and the file's durable size in bytes."""
-        return JournalStatistics(self._lines, self._groups, self._size)
 
     def queue(self, line: Mapping[str, object], *, deferrable: bool = False) -> CommitGroup:
         """Add one line to the next group and return the group; a ``deferrable`` line triggers no write.
@@ -160,8 +148,6 @@ class Journal:
                 self.failed.set()
             else:
                 self._size += len(data)
-                self._lines += len(group.lines)
-                self._groups += 1
         group.failure = self.failure
         group.done.set()
 

@@ -23,20 +23,6 @@ if TYPE_CHECKING:
     from codetaste.orchestration.journal.recorder import RunRecorder
 
 
-def unaffordable(entry: ScheduledJob, record: RunRecorder) -> AttemptResult | None:
-    """Return the result of a job that its budget can never pay for; None when it may start.
-
-    A job with recorded progress may always continue: replaying costs nothing, and it can still return a
-    partial result.
-    """
-    return None if has_progress(entry, record) else exhausted_by(entry)
-
-
-def has_progress(entry: ScheduledJob, record: RunRecorder) -> bool:
-    """Whether the journal holds progress that the job can continue from."""
-    return record.history.has_progress(entry.job.key, entry.fingerprint)
-
-
 def exhausted_by(entry: ScheduledJob) -> AttemptResult | None:
     """Return the result of a job whose time or money is used up before it starts; None if enough is left."""
     if entry.budget.clock.time_left_s() <= 0:
@@ -63,12 +49,12 @@ async def run_attempt(
         needs=needs,
         record=record,
     )
-    verdict = AttemptResult(Status.CANCELLED, cause=Cause.CANCELLED, error="cancelled")
+    verdict = AttemptResult.cancelled("cancelled")
     with entry.cancel_scope, entry.budget.deadline(grace_s=record.grace.seconds) as deadline:
         verdict = await _run(handler, entry.job, context)
     stopped = verdict.status in {Status.FAILED, Status.CANCELLED}
     if stopped and entry.cancel_scope.cancel_called:
-        return AttemptResult(Status.CANCELLED, cause=Cause.CANCELLED, error=verdict.error)
+        return AttemptResult.cancelled(verdict.error)
     if stopped and deadline.cancel_called:
         return AttemptResult(Status.TIMEOUT, cause=Cause.DEADLINE, error="stopped: time limit exceeded")
     return verdict

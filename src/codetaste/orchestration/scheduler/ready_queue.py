@@ -12,7 +12,7 @@ import anyio
 
 from codetaste.errors import Cause, ConfigError
 from codetaste.orchestration.job import Status
-from codetaste.orchestration.scheduler.attempt import exhausted_by, has_progress, unaffordable
+from codetaste.orchestration.scheduler.attempt import exhausted_by
 from codetaste.orchestration.scheduler.earmarks import Earmarks
 from codetaste.orchestration.scheduler.fair_queue import FairQueue
 from codetaste.orchestration.scheduler.scheduled_job import AttemptResult, ScheduledJob
@@ -60,13 +60,18 @@ class ReadyQueue:
     def pop(self) -> ScheduledJob | None:
         """Return the next job that may start, with resources and earmark taken; None if there is none."""
         while (entry := self._fair_queue.pop()) is not None:
-            verdict = unaffordable(entry, self._record) or self._no_dependents_left(entry)
+            # A job with progress may always continue: replaying costs nothing, and it can still return a
+            # partial result.
+            progress = self._record.history.has_progress(entry.job.key, entry.fingerprint)
+            verdict = (None if progress else exhausted_by(entry)) or self._no_dependents_left(entry)
             if verdict is not None:
                 self._end_job(entry, verdict)
                 self.release(entry)
-            elif self._has_money(entry):
+            elif progress or entry.job.min_cost is None or self._earmarks.earmark(entry):
                 return entry
             else:
+                self._record.start_wait(entry.job.key, _MONEY)
+                entry.waiting_since = anyio.current_time()
                 self._fair_queue.release(entry.job.lane, entry.resources)
         return None
 
@@ -93,14 +98,6 @@ class ReadyQueue:
         self._fair_queue.resize(resource, capacity)
         self.max_capacities[resource] = max(capacity, self.max_capacities[resource])
         self._record.note({"event": "capacity", "resource": resource, "capacity": capacity})
-
-    def _has_money(self, entry: ScheduledJob) -> bool:
-        """Whether the job has progress or its minimum cost is earmarked; otherwise it waits for money."""
-        if entry.job.min_cost is None or has_progress(entry, self._record) or self._earmarks.earmark(entry):
-            return True
-        self._record.start_wait(entry.job.key, _MONEY)
-        entry.waiting_since = anyio.current_time()
-        return False
 
     def _no_dependents_left(self, entry: ScheduledJob) -> AttemptResult | None:
         """End unaffordable dependents of a ``prerequisite_only`` job; return its result if none is left."""

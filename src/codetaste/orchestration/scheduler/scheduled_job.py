@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from codetaste.errors import Cause
+from codetaste.orchestration.job import Status
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Self
 
-    from codetaste.errors import Cause
     from codetaste.orchestration.budget.budget import Budget
-    from codetaste.orchestration.job import Job, Outcome, Status
+    from codetaste.orchestration.job import Job, Outcome
     from codetaste.orchestration.journal.journal import Json
 
 
@@ -44,3 +47,8 @@ class AttemptResult:
     traceback: str = ""
     retry_after_s: float | None = None
     final: bool = False
+
+    @classmethod
+    def cancelled(cls, error: str) -> Self:
+        """Return the end of an attempt that was cancelled."""
+        return cls(Status.CANCELLED, cause=Cause.CANCELLED, error=error)

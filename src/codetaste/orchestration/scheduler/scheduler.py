@@ -59,7 +59,7 @@ class Scheduler:
     ) -> None:
         self.draining = False
         self._record = record
-        self._clock_writer = ClockWriter(record, budget, self._drain_if_running)
+        self.clock_writer = ClockWriter(record, budget, self._drain_if_running)
         self._queue = ReadyQueue(record, budget, capacities, end_job=self._end_unstarted, wake=self._advance)
         self._rerun, self._retries, self._rng = rerun, retries, rng
         self.handlers: dict[str, Handler] = {}
@@ -96,7 +96,7 @@ class Scheduler:
         try:
             async with anyio.create_task_group() as self._tasks:
                 watch = anyio.CancelScope()
-                self._tasks.start_soon(self._clock_writer.run, watch)
+                self._tasks.start_soon(self.clock_writer.run, watch)
                 self._advance()
                 await self._ended.wait()
                 watch.cancel()
@@ -133,10 +133,6 @@ class Scheduler:
         for entry in self._entries.values():
             entry.cancel_scope.cancel()
         self._advance()
-
-    def write_clocks(self) -> None:
-        """Journal the clocks that have advanced, so that used time survives the process."""
-        self._clock_writer.write_clocks()
 
     def _register(self) -> None:
         jobs, self._added = self._added, []
@@ -216,9 +212,7 @@ class Scheduler:
             self._queue.push(entry)
 
     def _cancel_waiting(self, entry: ScheduledJob) -> None:
-        self._end_unstarted(
-            entry, AttemptResult(Status.CANCELLED, cause=Cause.CANCELLED, error="not started")
-        )
+        self._end_unstarted(entry, AttemptResult.cancelled("not started"))
 
     async def _execute(self, entry: ScheduledJob) -> None:
         """Run one attempt; then end the job, or wait (without resources) and queue it again."""
@@ -234,9 +228,7 @@ class Scheduler:
         if delay is not None and await self._back_off(entry, verdict, delay):
             self._ready.append(entry)
         elif delay is not None:
-            await self._end(
-                entry, AttemptResult(Status.CANCELLED, cause=Cause.CANCELLED, error=verdict.error)
-            )
+            await self._end(entry, AttemptResult.cancelled(verdict.error))
         else:
             await self._end(entry, verdict)
         self._advance()
