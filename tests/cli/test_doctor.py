@@ -108,7 +108,7 @@ def test_an_opengrep_that_is_no_program_makes_the_machine_unusable(
 def test_a_container_engine_that_does_not_answer_as_one_does_not_count(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: bytes, detail: str
 ) -> None:
-    place = tmp_path / "engine.sock"
+    place = tmp_path / "sock"
     monkeypatch.setenv("DOCKER_HOST", f"unix://{place}")
     with answering(place, answer):
         finding = found(anyio.run(examine_machine), "DOCKER_HOST")
@@ -120,7 +120,7 @@ def test_a_container_engine_that_does_not_answer_as_one_does_not_count(
 def test_doctor_socket_without_listener_is_not_an_engine(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    stale = tmp_path / "engine.sock"
+    stale = tmp_path / "sock"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(stale))
     monkeypatch.setenv("DOCKER_HOST", f"unix://{stale}")

@@ -291,7 +291,9 @@ async def test_a_program_that_leaves_before_its_request_was_sent_costs_nothing(
                     leaving.start_soon(lambda: other.post(PATHS["anthropic"], json=asked("anthropic")))
                     await until(lambda: access.usage.requests == 2)
                     leaving.cancel_scope.cancel()
-                await until(lambda: any(line.get("status") == 499 for line in transcript(tmp_path)))
+                record = tmp_path / "run" / "transcript.jsonl"
+                await until(record.exists)
+                await until(lambda: 499 in [line.get("status") for line in transcript(tmp_path)])
                 release.set()
             return access.usage.requests
 

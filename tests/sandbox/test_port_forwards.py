@@ -22,9 +22,9 @@ async def way(
     folder: Path, serve: Callable[[SocketStream], Awaitable[None]], port: int = 8787
 ) -> AsyncIterator[PortForward]:
     """A server of ours, in a folder of its own, that uid 1000 may reach."""
-    place = folder / f"way-{port}"
+    place = folder / str(port)
     place.mkdir(mode=0o755)
-    socket = place / "server.sock"
+    socket = place / "s"  # the path of a socket has a hundred characters at most
     listener = await anyio.create_unix_listener(socket, mode=0o666)
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, serve)

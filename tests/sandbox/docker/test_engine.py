@@ -33,7 +33,7 @@ async def until_ended(box: Sandbox) -> SandboxEnd | None:
 async def test_agent_run_takes_three_extra_engine_calls(
     docker_engine: DockerEngine, lean_image: str, tmp_path: Path
 ) -> None:
-    place = tmp_path / "engine.sock"
+    place = tmp_path / "sock"
     with counting(docker_engine.socket, place) as seen:
         async with in_docker(place, lean_image, tmp_path / "boxes") as boxes:
             async with boxes.open(SPEC):

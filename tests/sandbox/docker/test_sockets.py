@@ -18,7 +18,7 @@ from codetaste.sandbox.docker.spec import unsupported_limits
 def test_docker_socket_permission_error_names_group(tmp_path: Path, require: Callable[..., None]) -> None:
     require("root", ok=os.geteuid() == 0, reason="only root can give a file to another group")
     group = grp.getgrall()[-1]
-    socket = tmp_path / "engine.sock"
+    socket = tmp_path / "sock"
     socket.touch()
     os.chown(socket, 0, group.gr_gid)
     socket.chmod(0o660)
