@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,10 +23,15 @@ async def way(
     folder: Path, serve: Callable[[SocketStream], Awaitable[None]], port: int = 8787
 ) -> AsyncIterator[PortForward]:
     """A server of ours, in a folder of its own, that uid 1000 may reach."""
-    place = folder / str(port)
+    place = folder / f"way-{port}"
     place.mkdir(mode=0o755)
-    socket = place / "s"  # the path of a socket has a hundred characters at most
-    listener = await anyio.create_unix_listener(socket, mode=0o666)
+    socket = place / "server.sock"
+    place_fd = os.open(place, os.O_PATH | os.O_DIRECTORY)
+    try:
+        # By descriptor, because the path of a socket may have only 107 bytes.
+        listener = await anyio.create_unix_listener(f"/proc/self/fd/{place_fd}/{socket.name}", mode=0o666)
+    finally:
+        os.close(place_fd)
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, serve)
         yield PortForward(port, socket)

@@ -126,4 +126,6 @@ def journal(folder: Path) -> list[dict[str, Any]]:
 
 
 def transcript(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "run" / "transcript.jsonl").read_text().splitlines()]
+    """The lines so far; none before the first request."""
+    path = folder / "run" / "transcript.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
