@@ -50,6 +50,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
             item.add_marker(pytest.mark.timeout(1800))
         item.add_marker(pytest.mark.heavy)
         item.add_marker(pytest.mark.xdist_group("system"))
+    elif "quickstart" in item.fixturenames:
+        item.add_marker(pytest.mark.xdist_group("quickstart"))
     elif any(found[-1].scope == "module" for found in item._fixtureinfo.name2fixturedefs.values()):
         item.add_marker(pytest.mark.xdist_group(item.path.stem))
 

@@ -164,18 +164,23 @@ async def test_stopped_calls_are_unknown_and_repeated_next_session(
 def killed_and_ended(folder: Path, kills: int, rng: random.Random) -> tuple[Decimal, Decimal]:
     """Kill the run at random moments after its work has gone on, then let it end; settled and unknown."""
     command = [sys.executable, "-W", "error", bill_run.__file__, str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(bill_run.__file__).parents[2])}
+    run = partial(
+        subprocess.Popen, command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
     journal = folder / "run" / "journal.jsonl"
     for _ in range(kills):
         before = journal.stat().st_size if journal.exists() else 0
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = run()
         while process.poll() is None and (not journal.exists() or journal.stat().st_size < before + 4000):
             time.sleep(0.01)
         time.sleep(rng.uniform(0, 0.5))
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
-    assert done.returncode == 0, done.stderr
-    settled, unknown = done.stdout.split()
+    last = run()
+    told, problem = last.communicate(timeout=250)
+    assert last.returncode == 0, problem
+    settled, unknown = told.split()
     return Decimal(settled), Decimal(unknown)
 
 
