@@ -107,6 +107,7 @@ def document(done: Ended) -> Any:
     return value
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", sorted(BAD.keys() - ELSEWHERE))
 def test_good_input_gives_one_document_and_exit_code_0(name: str, here: Place, alpha: Tiny) -> None:
     done = here.cli(*name.split(), *good(name, here, alpha), "--json")

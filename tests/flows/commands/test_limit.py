@@ -131,6 +131,7 @@ def test_bad_limits_get_one_line_each_and_none_of_them_is_applied(ended: Place) 
     assert ended.cli("limit", "nope", "--jobs", "2").code == 2
 
 
+@pytest.mark.heavy
 def test_limits_without_process_apply_until_config_is_newer(ended: Place) -> None:
     done = ended.cli("limit", "r", "--budget-usd", "3.5", "--jobs", "2", "--time-limit", "2h")
     assert "no process is running it: these apply to the next session" in done.out

@@ -106,6 +106,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory, tools: None) -> tuple[Place
     return where, where.run("--json"), rows
 
 
+@pytest.mark.heavy
 def test_sources_unavailable_each_give_one_error_and_rest_runs(
     faulty: tuple[Place, Ended, dict[str, Row]],
 ) -> None:
@@ -125,6 +126,7 @@ def test_sources_unavailable_each_give_one_error_and_rest_runs(
             assert jobs[f"discover/m/{rows[name].id}/{direction}"]["status"] == "done"
 
 
+@pytest.mark.heavy
 def test_patch_with_odd_names_links_and_huge_file_counts_correctly(
     faulty: tuple[Place, Ended, dict[str, Row]],
 ) -> None:
@@ -142,6 +144,7 @@ def test_patch_with_odd_names_links_and_huge_file_counts_correctly(
     assert "\\u001b[31m" not in done.out
 
 
+@pytest.mark.heavy
 def test_the_same_command_does_again_only_what_had_failed(
     faulty: tuple[Place, Ended, dict[str, Row]],
 ) -> None:
@@ -192,7 +195,10 @@ exit $status
 """
 
 
-@pytest.mark.parametrize("size", ["4k", "16k", "40k", "72k"])
+@pytest.mark.parametrize(
+    "size",
+    ["4k", pytest.param("16k", marks=pytest.mark.heavy), pytest.param("40k", marks=pytest.mark.heavy), "72k"],
+)
 def test_full_disk_is_one_error_and_finished_work_is_reused(
     tmp_path: Path,
     alpha: tiny_benchmark.Tiny,

@@ -58,6 +58,7 @@ def test_what_a_model_found_is_a_benchmark_of_its_own(undisturbed: tuple[Place, 
     assert dry.code == 0
 
 
+@pytest.mark.heavy
 def test_quickstart_finds_both_directions_and_names_scripted_model(
     quickstart: tuple[Place, Ended],
 ) -> None:
@@ -134,6 +135,7 @@ def test_a_transcript_holds_the_whole_conversation_of_each_pass(undisturbed: tup
         assert len(messages) == 1 + 2 * 6
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("model", ["scripted"])
 def test_agent_prompt_contains_nothing_of_golden_commit(quickstart: tuple[Place, Ended], model: str) -> None:
     """No message to the additive model has the text of a line that only R∘X* has, but for its own words."""

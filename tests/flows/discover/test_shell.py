@@ -15,6 +15,8 @@ import pytest
 from support.flows import tiny_benchmark
 from support.flows.tiny_benchmark import Place
 
+pytestmark = pytest.mark.heavy
+
 KEY = "sk-ant-not-a-real-key-9876543210"
 HOME_SECRET = "the-home-secret-7391"
 OUTSIDE = "a-file-outside-5512"
@@ -230,7 +232,6 @@ def test_a_shell_inside_a_run_gets_at_nothing(stage: Stage, engine: str) -> None
     assert_nothing_leaked(said, stage, engine)
 
 
-@pytest.mark.heavy
 def test_a_shell_that_a_person_tries_gets_at_nothing(stage: Stage) -> None:
     attacks = stage.attacks()
     said = {}
