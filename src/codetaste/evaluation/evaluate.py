@@ -15,9 +15,9 @@ from anyio import to_thread
 
 from codetaste.core.text import one_line, shorten
 from codetaste.errors import PatchDoesNotApply, PatchError, PatchTooLarge
-from codetaste.evaluation.baseline import UNTESTED, PassResult
 from codetaste.evaluation.changed_lines import Exclusions, changed_lines, covered_lines, precision_counts
 from codetaste.evaluation.metrics import PrecisionCounts, RuleCounts
+from codetaste.evaluation.test_results import UNTESTED, PassResult
 from codetaste.source.patch.apply import applied_patch
 from codetaste.source.patch.parse import MAX_PATCH_BYTES, parse_patch
 

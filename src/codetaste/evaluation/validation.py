@@ -10,11 +10,11 @@ from anyio import to_thread
 
 from codetaste.benchmark.layout import GOLDEN, NULL, Track
 from codetaste.errors import ConfigError, RuleError, SourceError
-from codetaste.evaluation.baseline import compare_with_baseline, read_baseline, read_pseudo_agent_tests
 from codetaste.evaluation.evaluate import Evaluation, evaluate
 from codetaste.evaluation.metrics import MIN_PASS_RATE, MIN_TESTS, ifr
 from codetaste.evaluation.pseudo_agents import NULL_PATCH, golden_patch
 from codetaste.evaluation.rule_set import read_rule_set
+from codetaste.evaluation.test_results import compare_with_baseline, read_baseline, read_pseudo_agent_tests
 from codetaste.source.checkout import checkout_trees
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.instance import Instance
-    from codetaste.evaluation.baseline import PassResult
     from codetaste.evaluation.metrics import TestCounts
     from codetaste.evaluation.rule_set import RuleSet
+    from codetaste.evaluation.test_results import PassResult
     from codetaste.rules.scan.model import Scanner
 
 MAX_CONCURRENT = 2

@@ -6,8 +6,6 @@ Every other request is rejected; a request is only ever sent to a model of its j
 
 from __future__ import annotations
 
-import hmac
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -19,6 +17,7 @@ from codetaste.errors import MalformedRequest
 from codetaste.gateway.exchange import Exchange
 from codetaste.gateway.request import parse_request
 from codetaste.gateway.response import ResponseStream
+from codetaste.gateway.session import SessionTokens
 from codetaste.llm.wire.common.error_codes import ErrorKind
 from codetaste.llm.wire.error_responses import error_response
 from codetaste.llm.wire.protocols import PROTOCOLS
@@ -48,18 +47,10 @@ class _Reject(Exception):
 
 
 class GatewayApp:
-    """The ASGI application; ``open`` and ``close`` add and remove valid tokens."""
+    """The ASGI application; it serves the sessions whose tokens are in ``tokens``."""
 
     def __init__(self) -> None:
-        self._sessions: dict[bytes, GatewaySession] = {}
-
-    def open(self, session: GatewaySession) -> None:
-        """Accept the session's token."""
-        self._sessions[_digest(session.token)] = session
-
-    def close(self, session: GatewaySession) -> None:
-        """Reject the session's token from now on."""
-        self._sessions.pop(_digest(session.token), None)
+        self.tokens = SessionTokens()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -89,8 +80,8 @@ class GatewayApp:
             raise _Reject(ErrorKind.BAD_REQUEST, f"no such endpoint: {request.method} {path[:100]}", 404)
         if request.method != "POST":
             raise _Reject(ErrorKind.BAD_REQUEST, f"{path} accepts only POST", 405)
-        session = self._sessions.get(_digest(token))
-        if session is None or not hmac.compare_digest(session.token.encode(), token.encode()):
+        session = self.tokens.check(token)
+        if session is None:
             raise _Reject(ErrorKind.BAD_TOKEN, "invalid token, or its job has ended")
         if path != _COUNT_PATH and _ROUTES[path] != session.protocol:
             raise _Reject(
@@ -202,8 +193,3 @@ def _token_and_path(request: Request) -> tuple[str, str]:
         prefix, _, rest = path.removeprefix(_URL_PREFIX).partition("/")
         path, token = f"/{rest}", token or prefix
     return token, path.rstrip("/") or "/"
-
-
-def _digest(token: str) -> bytes:
-    """Return the lookup key of a token: a hash, so that the time of the lookup does not leak the token."""
-    return sha256(token.encode()).digest()

@@ -83,13 +83,13 @@ class Gateway:
         error: Exception | None = None
         async with anyio.create_task_group() as tasks:
             session.open(tasks)
-            self._app.open(session)
+            self._app.tokens.add(session)
             try:
                 yield session
             except Exception as raised:  # noqa: BLE001 - raised again below, not wrapped into a group
                 error = raised
             finally:
-                self._app.close(session)
+                self._app.tokens.remove(session)
                 with ctx.cleanup_scope() as grace:
                     # The rest of the grace is for the job's other clean-up: the patch is extracted then.
                     grace.deadline -= _RESERVED_SHARE * (grace.deadline - anyio.current_time())

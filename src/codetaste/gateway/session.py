@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hmac
 import secrets
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import anyio
@@ -245,3 +247,29 @@ class SessionUsage:
         """Record that the budget refused a request, and set ``stopped``."""
         self.budget_refusal = self.budget_refusal or why
         self.stopped.set()
+
+
+class SessionTokens:
+    """The tokens that the gateway accepts, with the session that each one opens."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[bytes, GatewaySession] = {}
+
+    def add(self, session: GatewaySession) -> None:
+        """Accept the session's token."""
+        self._sessions[_digest(session.token)] = session
+
+    def remove(self, session: GatewaySession) -> None:
+        """Reject the session's token from now on."""
+        self._sessions.pop(_digest(session.token), None)
+
+    def check(self, token: str) -> GatewaySession | None:
+        """Return the session that ``token`` opens, or None if it is no valid token."""
+        session = self._sessions.get(_digest(token))
+        valid = session is not None and hmac.compare_digest(session.token.encode(), token.encode())
+        return session if valid else None
+
+
+def _digest(token: str) -> bytes:
+    """Return the lookup key of a token: a hash, so that the time of the lookup does not leak the token."""
+    return sha256(token.encode()).digest()

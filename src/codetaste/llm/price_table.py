@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from codetaste.llm.price import STANDARD_OPTIONS, Price, cache_ttls, cache_write_factor
-from codetaste.llm.wire.common.request_cost import separately_billed_options
+from codetaste.llm.wire.common.billed_features import separately_billed_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,7 +13,8 @@ from typing import Annotated
 import anyio
 from cyclopts import App, Parameter
 
-from codetaste.console import launch, print_result, run_command
+from codetaste.console.command import launch, run_command
+from codetaste.console.streams import print_result
 from codetaste.report.dry_run import render_dry_run
 from codetaste.run.plan import plan_run
 from codetaste.run.signals import signals_raise_keyboard_interrupt

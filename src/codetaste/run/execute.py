@@ -15,7 +15,8 @@ import anyio
 from anyio import to_thread
 
 from codetaste.benchmark.benchmark import QUICKSTART
-from codetaste.console import error_to_json, notify, print_result
+from codetaste.console.exit_codes import error_to_json
+from codetaste.console.streams import notify, print_result
 from codetaste.core.files import write_atomically
 from codetaste.core.paths import cache_dir
 from codetaste.core.text import printable

@@ -9,7 +9,7 @@ from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
 from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import Track
-from codetaste.console import notify
+from codetaste.console.streams import notify
 from codetaste.core.text import did_you_mean
 from codetaste.errors import ConfigError
 from codetaste.flows.discover.plan import plan_passes, worst_case_usd

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
-from codetaste.console import notify
+from codetaste.console.streams import notify
 from codetaste.core.paths import cache_dir
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
 from codetaste.flows.context import ModelSet, ScanContext

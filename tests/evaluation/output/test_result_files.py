@@ -11,12 +11,12 @@ import pytest
 
 from codetaste.benchmark.instance import Instance
 from codetaste.errors import ConfigError
-from codetaste.evaluation.baseline import RecordedBaseline, compare_with_baseline
 from codetaste.evaluation.evaluate import Evaluation, EvaluationStatus
 from codetaste.evaluation.metrics import PassThresholds, TestCounts
 from codetaste.evaluation.output.location import check_results_folder, results_folder
 from codetaste.evaluation.output.result_files import read_recorded_tests, write_evaluation
 from codetaste.evaluation.pseudo_agents import pseudo_agent_config
+from codetaste.evaluation.test_results import RecordedBaseline, compare_with_baseline
 from codetaste.evaluation.trials.coverage import read_coverage
 from codetaste.rules.scan.model import Scanner
 from support.evaluation.trees import difference, rule, score, write

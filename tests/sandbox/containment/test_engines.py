@@ -22,7 +22,7 @@ from codetaste.sandbox.containment.engine import ContainmentEngine, choose_engin
 from codetaste.sandbox.containment.host_view import host_view
 from codetaste.sandbox.local import shell as local
 from codetaste.sandbox.local.shell import read_only_shell
-from codetaste.sandbox.seccomp import filter as seccomp
+from codetaste.sandbox.seccomp import bpf
 from support.sandbox.containment import (
     Place,
     Shell,
@@ -184,9 +184,9 @@ def test_on_another_system_everything_imports_and_the_report_is_plain() -> None:
 
 
 def test_unsupported_processor_for_seccomp_is_reported() -> None:
-    assert seccomp.is_supported("x86_64")
-    assert seccomp.is_supported("aarch64")
-    assert not seccomp.is_supported("riscv64")
+    assert bpf.is_supported("x86_64")
+    assert bpf.is_supported("aarch64")
+    assert not bpf.is_supported("riscv64")
 
 
 def test_engines_are_tried_once_in_a_process() -> None:

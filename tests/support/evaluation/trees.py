@@ -12,10 +12,10 @@ from typing import Any
 
 import anyio
 
-from codetaste.evaluation.baseline import PassResult
 from codetaste.evaluation.changed_lines import Exclusions
 from codetaste.evaluation.evaluate import Evaluation, evaluate
 from codetaste.evaluation.rule_set import parse_rule_set
+from codetaste.evaluation.test_results import PassResult
 from codetaste.rules.scan.model import Scanner
 
 Files = Mapping[str, str | bytes]

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from anyio import from_thread, to_thread
 
 from codetaste import __version__
+from codetaste.benchmark.check import Inventory, read_inventory, reject_unsafe_files
 from codetaste.benchmark.release.staging import staging_folder
-from codetaste.benchmark.release.verify import Inventory, read_inventory, reject_unsafe_files
 from codetaste.core.files import storage_error
 from codetaste.core.hashing import file_sha256
 from codetaste.errors import ConfigError, SourceError, StorageFull, UnsafeArchive

@@ -10,7 +10,8 @@ from anyio import to_thread
 from cyclopts import App
 
 from codetaste.cli.options import AsJson
-from codetaste.console import command, notify, print_result
+from codetaste.console.command import command
+from codetaste.console.streams import notify, print_result
 from codetaste.core.paths import cache_dir
 from codetaste.errors import ConfigError
 from codetaste.harness.adapter import adapter_names, load_adapter

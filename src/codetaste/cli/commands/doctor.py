@@ -19,7 +19,8 @@ import anyio
 import anyio.to_thread
 
 from codetaste.cli.options import AsJson
-from codetaste.console import command, print_result
+from codetaste.console.command import command
+from codetaste.console.streams import print_result
 from codetaste.core.paths import resource_dir
 from codetaste.errors import CodetasteError, SandboxError, SandboxMissing
 from codetaste.rules.engine.install import find_rule_engine

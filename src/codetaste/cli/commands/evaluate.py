@@ -15,14 +15,9 @@ from anyio import to_thread
 from codetaste.benchmark.layout import AGENT_CONFIG_FILE, GOLDEN, METADATA_FILE, NULL
 from codetaste.cli.arguments import open_scan, read_metadata, resolve_benchmark, resolve_instance
 from codetaste.cli.options import AsJson
-from codetaste.console import command, print_result
+from codetaste.console.command import command
+from codetaste.console.streams import print_result
 from codetaste.errors import ConfigError, PatchTooLarge, RuleError, SourceError
-from codetaste.evaluation.baseline import (
-    compare_with_baseline,
-    read_baseline,
-    read_pseudo_agent_tests,
-    read_test_results,
-)
 from codetaste.evaluation.changed_lines import Exclusions
 from codetaste.evaluation.evaluate import evaluate as evaluate_patch
 from codetaste.evaluation.evaluate import too_large_evaluation
@@ -31,6 +26,12 @@ from codetaste.evaluation.output.result_files import read_recorded_tests, write_
 from codetaste.evaluation.output.scores_json import scores_to_json
 from codetaste.evaluation.pseudo_agents import NULL_PATCH, golden_patch, pseudo_agent_config
 from codetaste.evaluation.rule_set import read_rule_set
+from codetaste.evaluation.test_results import (
+    compare_with_baseline,
+    read_baseline,
+    read_pseudo_agent_tests,
+    read_test_results,
+)
 from codetaste.report.evaluation import render_evaluation
 from codetaste.source.checkout import checkout_trees
 from codetaste.source.patch.parse import read_patch
@@ -38,10 +39,10 @@ from codetaste.source.patch.parse import read_patch
 if TYPE_CHECKING:
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.instance import Instance
-    from codetaste.evaluation.baseline import PassResult
     from codetaste.evaluation.evaluate import Evaluation
     from codetaste.evaluation.metrics import TestCounts
     from codetaste.evaluation.rule_set import RuleSet
+    from codetaste.evaluation.test_results import PassResult
 
 _PSEUDO_AGENTS = {"golden": GOLDEN, "null": NULL}
 """Values of ``--patch`` that are not files; a file of that name is ``./golden``."""

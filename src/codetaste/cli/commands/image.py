@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from cyclopts import App
 
 from codetaste.cli.options import AsJson, Flag
-from codetaste.console import command, notify, print_result
+from codetaste.console.command import command
+from codetaste.console.streams import notify, print_result
 from codetaste.errors import ConfigError
 from codetaste.sandbox.docker.engine import AUTO, DOCKER, PODMAN, connect_engine
 from codetaste.sandbox.docker.images import build_image, list_images, remove_image, split_image_name

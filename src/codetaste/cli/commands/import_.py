@@ -19,15 +19,16 @@ from codetaste.benchmark.layout import AGENT_CONFIG_FILE, EVALUATION_FOLDER, MET
 from codetaste.benchmark.release.staging import staging_folder
 from codetaste.cli.arguments import open_scan, read_metadata, resolve_benchmark
 from codetaste.cli.options import AsJson, Flag
-from codetaste.console import command, notify, print_result
+from codetaste.console.command import command
+from codetaste.console.streams import notify, print_result
 from codetaste.core.files import storage_error
 from codetaste.core.text import printable
 from codetaste.core.units import format_size
 from codetaste.errors import ConfigError, EngineError, PatchTooLarge, RuleError, SourceError
-from codetaste.evaluation.baseline import compare_with_baseline, read_baseline
 from codetaste.evaluation.evaluate import evaluate, too_large_evaluation
 from codetaste.evaluation.output.result_files import read_recorded_tests, write_evaluation
 from codetaste.evaluation.rule_set import read_rule_set
+from codetaste.evaluation.test_results import compare_with_baseline, read_baseline
 from codetaste.evaluation.trials.import_outputs import check_source, import_outputs
 from codetaste.evaluation.trials.read import read_outputs
 from codetaste.evaluation.trials.records import TrialStatus

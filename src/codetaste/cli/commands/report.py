@@ -13,7 +13,8 @@ from cyclopts import Parameter
 from codetaste.benchmark.facts.facts import describe_benchmark
 from codetaste.cli.arguments import resolve_benchmark
 from codetaste.cli.options import AsJson
-from codetaste.console import command, notify, print_result, result_stream
+from codetaste.console.command import command
+from codetaste.console.streams import notify, print_result, result_stream
 from codetaste.core.files import write_atomically
 from codetaste.core.text import printable
 from codetaste.errors import ConfigError

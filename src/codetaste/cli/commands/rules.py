@@ -12,7 +12,8 @@ from cyclopts import App
 from codetaste.benchmark.benchmark import open_benchmark
 from codetaste.cli.arguments import open_scan
 from codetaste.cli.options import AsJson, Several
-from codetaste.console import command, print_result
+from codetaste.console.command import command
+from codetaste.console.streams import print_result
 from codetaste.errors import ConfigError
 from codetaste.flows.check_rules import check_published_rules, format_rule_check, rule_checks_to_json
 

@@ -12,7 +12,8 @@ from cyclopts import App
 from codetaste.agent.tool import load_tools
 from codetaste.cli.arguments import open_scan, resolve_benchmark, resolve_instance
 from codetaste.cli.options import AsJson
-from codetaste.console import command, notify, print_result
+from codetaste.console.command import command
+from codetaste.console.streams import notify, print_result
 from codetaste.core.text import did_you_mean
 from codetaste.errors import CodetasteError, ConfigError, ToolError
 from codetaste.flows.discover.jobs import open_rule_context

@@ -21,10 +21,10 @@ from codetaste.benchmark.layout import (
 )
 from codetaste.core.files import write_atomically
 from codetaste.errors import ConfigError, JournalError
-from codetaste.evaluation.baseline import parse_test_counts
 from codetaste.evaluation.metrics import ifr, ifr_minus, ifr_plus
 from codetaste.evaluation.output.sarif import render_sarif
 from codetaste.evaluation.output.scores_json import scores_to_json
+from codetaste.evaluation.test_results import parse_test_counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -24,13 +24,13 @@ from codetaste.core.files import write_atomically
 from codetaste.errors import ConfigError, RuleError
 from codetaste.evaluation.activity.counts import write_activity
 from codetaste.evaluation.activity.transcripts import activity_of_trial
-from codetaste.evaluation.baseline import compare_with_baseline
 from codetaste.evaluation.evaluate import Evaluation, EvaluationStatus, evaluate
 from codetaste.evaluation.metrics import ifr
 from codetaste.evaluation.output.result_files import read_recorded_tests, write_evaluation
 from codetaste.evaluation.output.scores_json import scores_to_json
 from codetaste.evaluation.pseudo_agents import NULL_PATCH, golden_patch, pseudo_agent_config
 from codetaste.evaluation.rule_set import RuleSet
+from codetaste.evaluation.test_results import compare_with_baseline
 from codetaste.flows.evaluate.result import EvaluationResult
 from codetaste.flows.infer.outputs import output_folder
 from codetaste.flows.infer.results import ExecuteResult

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, cast
 
 from codetaste.flows.agents.runners import CliAgentRunner
 from codetaste.flows.infer.execute_step import execute, execution_prompt
-from codetaste.flows.infer.judge import judge, opening_request, repeated_question
-from codetaste.flows.infer.plan import PLAN_COUNT, StepKind
+from codetaste.flows.infer.fingerprint import agent_step_fingerprint, judge_fingerprint
+from codetaste.flows.infer.judge import judge, opening_request
+from codetaste.flows.infer.plan import StepKind
 from codetaste.flows.infer.plan_step import plan, planning_prompt
 from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
 from codetaste.orchestration.budget.cost import BudgetLimits
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import Handler, JobContext
     from codetaste.orchestration.journal.journal import Json
 
-VERSION = 1
-"""Increment it when a change of the flow changes the result of a step with the same prompts and tools."""
 INSTALL = "infer.install"
 """The kind of the jobs that install CLI agents; those of the steps are "infer." and the step's kind."""
 
@@ -71,25 +70,21 @@ def _step_job(step: Step, context: InferenceContext, budget: Budget) -> Job:
         # The job's own budget node; the scheduler would create it without limits.
         node.child(step.key, BudgetLimits(working_s=trial.track.plan_time_limit))
 
-    # What determines the result, except the results of earlier steps; an execute step's plan is one of them.
-    inputs: tuple[str, ...]
     request: Request | None
     if step.kind is StepKind.JUDGE:
         request = opening_request(step, context)
-        texts = (request.messages[0].text, repeated_question(PLAN_COUNT))
-        inputs = (*texts, str(request.max_output_tokens))
+        fingerprint = judge_fingerprint(step, context, request)
     else:
-        planning, runner = step.kind is StepKind.PLAN, context.runner(agent)
+        planning = step.kind is StepKind.PLAN
         task = planning_prompt(step, context) if planning else execution_prompt(step, context, None)
-        request = runner.first_request(task)
-        inputs = (context.agents.sandbox_fingerprint, str(trial.attempt), task, *runner.fingerprint(task))
-    model = context.models.fingerprints[step.model_id]
+        request = context.runner(agent).first_request(task)
+        fingerprint = agent_step_fingerprint(step, context, task)
 
     return Job(
         step.key,
         f"infer.{step.kind}",
         node.path,
-        fingerprint=digest_parts(str(VERSION), trial.instance.commit_hash, step.kind, model, *inputs),
+        fingerprint=fingerprint,
         parameters=step,
         needs=step.needs,
         resources={} if step.kind is StepKind.JUDGE else {"sandbox": 1},

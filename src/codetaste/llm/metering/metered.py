@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import anyio
 
 from codetaste.errors import Cause, ModelError
-from codetaste.llm.metering.call_cost import (
+from codetaste.llm.metering.prompt_bound import PromptBound
+from codetaste.llm.metering.reply_record import load_reply, reply_record
+from codetaste.llm.metering.worst_case_cost import (
     PricedRequest,
     cap_to_budget,
     min_cost,
     plausible_cost,
     price_request,
 )
-from codetaste.llm.metering.prompt_bound import PromptBound
-from codetaste.llm.metering.reply_record import load_reply, reply_record
 from codetaste.llm.ratelimit.retries import CallRetries
 from codetaste.orchestration.budget.cost import Cost
 from codetaste.orchestration.events import CallAnswered, CallFailed, CallSent

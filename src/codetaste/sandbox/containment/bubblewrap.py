@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.sandbox.containment.command import OPEN_FILES, SCRATCH_BYTES, CommandSpec, LaunchPlan
 from codetaste.sandbox.containment.lifetime import GUARD_PROCESSES, make_guard
-from codetaste.sandbox.seccomp.filter import FilterGaps, assemble_shell_filter
+from codetaste.sandbox.seccomp.shell_filter import FilterGaps, assemble_shell_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -20,7 +20,7 @@ from codetaste.sandbox.containment.command import CommandSpec, LaunchPlan
 from codetaste.sandbox.containment.diagnose import suggest_landlock_fix, suggest_namespaces_fix
 from codetaste.sandbox.containment.host_view import command_environment, host_view
 from codetaste.sandbox.containment.lifetime import StatusPipe
-from codetaste.sandbox.seccomp.filter import is_supported
+from codetaste.sandbox.seccomp.bpf import is_supported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codetaste.sandbox.containment.command import OPEN_FILES, SCRATCH_BYTES, CommandSpec, LaunchPlan
-from codetaste.sandbox.seccomp.filter import FilterGaps, assemble_shell_filter
+from codetaste.sandbox.seccomp.shell_filter import FilterGaps, assemble_shell_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -36,7 +36,7 @@ from codetaste.sandbox.docker.lean_image import LEAN_IMAGE
 from codetaste.sandbox.docker.reaper import remove_orphans
 from codetaste.sandbox.docker.sandbox import DockerSandbox
 from codetaste.sandbox.docker.spec import ContainerSpec, container_config, make_labels, unsupported_limits
-from codetaste.sandbox.seccomp.profile import render_sandbox_profile
+from codetaste.sandbox.seccomp.sandbox_filter import render_sandbox_profile
 from codetaste.sandbox.supervisor.client import connect_supervisor
 
 if TYPE_CHECKING:

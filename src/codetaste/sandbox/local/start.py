@@ -14,7 +14,7 @@ from codetaste.sandbox.base import GID, HOME, UID
 from codetaste.sandbox.containment.bubblewrap import host_view_options, plan_bubblewrap
 from codetaste.sandbox.containment.host_view import SYSTEM_PATH, host_view
 from codetaste.sandbox.local.folders import TMP
-from codetaste.sandbox.seccomp.profile import assemble_sandbox_filter
+from codetaste.sandbox.seccomp.sandbox_filter import assemble_sandbox_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -11,7 +11,8 @@ from anyio import to_thread
 
 from codetaste.cli.arguments import open_scan, resolve_benchmark
 from codetaste.cli.options import AsJson, Several
-from codetaste.console import command, print_result
+from codetaste.console.command import command
+from codetaste.console.streams import print_result
 from codetaste.evaluation.validation import ValidationContext, validate_instances
 from codetaste.report.validation import all_sound, render_validation, validations_to_json
 

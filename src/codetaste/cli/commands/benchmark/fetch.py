@@ -14,7 +14,8 @@ from cyclopts import Parameter
 from codetaste.benchmark.instances_csv import nearest_names_hint
 from codetaste.benchmark.release.fetch import RELEASES, fetch_benchmark
 from codetaste.cli.options import AsJson, Flag
-from codetaste.console import command, notify, print_result
+from codetaste.console.command import command
+from codetaste.console.streams import notify, print_result
 from codetaste.core.text import printable
 from codetaste.core.units import format_size
 from codetaste.errors import ConfigError

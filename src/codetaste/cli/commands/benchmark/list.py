@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from codetaste.benchmark.layout import INSTANCE_METADATA_FILE, Track, environment_folder
 from codetaste.cli.arguments import resolve_benchmark
 from codetaste.cli.options import AsJson, Several
-from codetaste.console import command, print_result
+from codetaste.console.command import command
+from codetaste.console.streams import print_result
 from codetaste.core.text import printable
 from codetaste.errors import ConfigError
 from codetaste.rules.registration import Direction

@@ -12,7 +12,8 @@ from codetaste.benchmark.layout import Track
 from codetaste.cli.arguments import resolve_benchmark, resolve_instance
 from codetaste.cli.commands.benchmark.list import instance_row
 from codetaste.cli.options import AsJson
-from codetaste.console import command, print_result
+from codetaste.console.command import command
+from codetaste.console.streams import print_result
 from codetaste.core.text import printable
 from codetaste.errors import ConfigError
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codetaste.cli.options import AsJson, Flag, Several
-from codetaste.console import command, print_result
+from codetaste.console.command import command
+from codetaste.console.streams import print_result
 from codetaste.core.text import did_you_mean
 from codetaste.errors import ConfigError
 from codetaste.orchestration.journal.run_lock import lock_owner

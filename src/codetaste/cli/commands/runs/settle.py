@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codetaste.cli.options import AsJson
-from codetaste.console import command, notify, print_result
+from codetaste.console.command import command
+from codetaste.console.streams import notify, print_result
 from codetaste.core.text import did_you_mean, printable
 from codetaste.core.units import format_usd, parse_usd
 from codetaste.errors import ConfigError

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from codetaste.cli.options import AsJson, Flag
-from codetaste.console import command, print_result, result_stream
+from codetaste.console.command import command
+from codetaste.console.streams import print_result, result_stream
 from codetaste.report.status.job_detail import job_details
 from codetaste.report.status.json import job_details_to_json, status_to_json
 from codetaste.report.status.status import RunWatcher

@@ -14,6 +14,7 @@ from codetaste.llm.wire.anthropic.client import (
     wire_tool,
     wire_usage,
 )
+from codetaste.llm.wire.common.billed_features import content_text, lowered_thinking
 from codetaste.llm.wire.common.error_codes import ErrorCode, ErrorKind
 from codetaste.llm.wire.common.request import (
     decoded_request,
@@ -23,7 +24,6 @@ from codetaste.llm.wire.common.request import (
     require_objects,
     require_text,
 )
-from codetaste.llm.wire.common.request_cost import content_text, lowered_thinking
 from codetaste.llm.wire.common.sse import format_event, split_text
 from codetaste.llm.wire.common.tool_calls import read_call
 from codetaste.llm.wire.protocols import ANTHROPIC

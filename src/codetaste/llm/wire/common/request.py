@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, MalformedRequest
 from codetaste.llm.messages import Request
+from codetaste.llm.wire.common.billed_features import separately_billed_features
 from codetaste.llm.wire.common.http import read_json
-from codetaste.llm.wire.common.request_cost import separately_billed_features
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

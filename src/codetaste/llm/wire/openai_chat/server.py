@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.messages import Message, ProviderBlocks, TextBlock, ToolSpec
 from codetaste.llm.wire.common import openai
+from codetaste.llm.wire.common.billed_features import content_text
 from codetaste.llm.wire.common.openai import wire_usage
 from codetaste.llm.wire.common.request import (
     decoded_request,
@@ -19,7 +20,6 @@ from codetaste.llm.wire.common.request import (
     require_objects,
     require_text,
 )
-from codetaste.llm.wire.common.request_cost import content_text
 from codetaste.llm.wire.common.sse import format_event, split_text
 from codetaste.llm.wire.common.stream import DONE
 from codetaste.llm.wire.common.tool_calls import (

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.messages import Message, ProviderBlocks, StopReason, TextBlock, ToolCall, ToolSpec
 from codetaste.llm.wire.common import openai
+from codetaste.llm.wire.common.billed_features import content_text
 from codetaste.llm.wire.common.error_codes import TRANSIENT_ERRORS
 from codetaste.llm.wire.common.request import (
     decoded_request,
@@ -18,7 +19,6 @@ from codetaste.llm.wire.common.request import (
     require_objects,
     require_text,
 )
-from codetaste.llm.wire.common.request_cost import content_text
 from codetaste.llm.wire.common.sse import format_event, split_text
 from codetaste.llm.wire.common.tool_calls import FREEFORM_INPUT, parse_result_text
 from codetaste.llm.wire.openai_responses.client import (

@@ -12,7 +12,8 @@ import errno
 import json
 from typing import TYPE_CHECKING, Any
 
-from codetaste.sandbox.seccomp.filter import ALL_BITS, NAMESPACES, ArgumentCheck, Denial, assemble
+from codetaste.sandbox.seccomp.bpf import ALL_BITS, ArgumentCheck, Denial, assemble
+from codetaste.sandbox.seccomp.shell_filter import NAMESPACES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).resolve().parents[1]
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def started(
     body: str, *, shell: str = "", env: dict[str, str] | None = None, as_json: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """Run ``body`` as a command under ``run_command``, with the shell's redirections ``shell``."""
-    code = "from codetaste.console import notify, print_result, run_command\n" + textwrap.dedent(body)
+    code = "from codetaste.console.command import run_command\n"
+    code += "from codetaste.console.streams import notify, print_result\n" + textwrap.dedent(body)
     code += f"\nraise SystemExit(run_command(command, as_json={as_json}))\n"
     return subprocess.run(
         ["sh", "-c", f'exec "$@" {shell}', "sh", sys.executable, "-c", code],

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from codetaste.sandbox.seccomp.filter import FilterGaps, assemble_shell_filter
+from codetaste.sandbox.seccomp.shell_filter import FilterGaps, assemble_shell_filter
 
 AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 SOCKET = {"x86_64": 41, "aarch64": 198}

@@ -1,27 +1,15 @@
-"""The system call filter of a contained command, as a classic BPF program.
+"""The system calls that are denied to a contained command of the rule agent's shell.
 
-It denies calls by name, answers unknown (newer) calls with ENOSYS, and kills a process that makes calls of
-another architecture (32-bit and x32 calls have other numbers). Both engines use it; under Landlock it also
-replaces what a mount and a PID namespace protect under bubblewrap.
+Both engines use this filter; under Landlock it also replaces what a mount and a PID namespace protect under
+bubblewrap.
 """
 
 from __future__ import annotations
 
 import errno
-import platform
-import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from codetaste.sandbox.seccomp import syscalls
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-ALL_BITS = 0xFFFFFFFF
-_LOAD, _AND, _IF_EQUAL, _IF_GREATER, _RETURN = 0x20, 0x54, 0x15, 0x25, 0x06
-_KILL, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
-_AT_NUMBER, _AT_MACHINE, _AT_ARGUMENTS = 0, 4, 16
+from codetaste.sandbox.seccomp.bpf import ArgumentCheck, Denial, assemble
 
 NAMESPACES = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
@@ -44,37 +32,6 @@ _HARMLESS_FCNTLS = tuple(
     for command in (*range(17), *range(36, 39), *range(1024, 1042))
     if command not in {_F_SETOWN, _F_SETSIG, _F_SETOWN_EX}
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Machine:
-    audit: int
-    numbers: dict[str, int]
-    foreign_from: int
-
-
-_MACHINES = {
-    "x86_64": _Machine(0xC000003E, syscalls.X86_64, 0x3FFFFFFF),  # x32 calls carry bit 30
-    "aarch64": _Machine(0xC00000B7, syscalls.AARCH64, 0x3FFFFFFF),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class ArgumentCheck:
-    """True when ``argument & mask`` is one of ``values``; only the low 32 bits are compared."""
-
-    argument: int
-    values: tuple[int, ...]
-    mask: int = ALL_BITS
-
-
-@dataclass(frozen=True, slots=True)
-class Denial:
-    """``names`` fail with ``error``, unless all of ``unless`` are true."""
-
-    names: str
-    error: int = errno.EPERM
-    unless: tuple[ArgumentCheck, ...] = ()
 
 
 _ALWAYS_DENIED = (
@@ -149,16 +106,11 @@ class FilterGaps:
     """A file can be opened for reading and truncated at once."""
 
 
-def is_supported(machine: str = "") -> bool:
-    """Return whether the filter has the system call numbers of ``machine``, by default this one."""
-    return (machine or platform.machine()) in _MACHINES
-
-
 def assemble_shell_filter(gaps: FilterGaps, machine: str = "") -> bytes:
     """Return the filter as an array of ``struct sock_filter`` for ``machine``, by default this one.
 
     Raises:
-        KeyError: the filter has no system call numbers for the machine; check :func:`supported` first.
+        KeyError: the filter has no system call numbers for the machine; check ``is_supported`` first.
     """
     denials = (
         *_ALWAYS_DENIED,
@@ -168,45 +120,3 @@ def assemble_shell_filter(gaps: FilterGaps, machine: str = "") -> bytes:
         *(_UNGUARDED_TRUNCATE if gaps.truncate else ()),
     )
     return assemble(denials, machine)
-
-
-def assemble(denials: Iterable[Denial], machine: str = "") -> bytes:
-    """Return a filter that allows all known calls but ``denials``, as :func:`program` does.
-
-    Raises:
-        KeyError: the filter has no system call numbers for the machine; check :func:`supported` first.
-    """
-    this = _MACHINES[machine or platform.machine()]
-    code = [
-        _instruction(_LOAD, _AT_MACHINE),
-        _instruction(_IF_EQUAL, this.audit, then=1),
-        _instruction(_RETURN, _KILL),
-        _instruction(_LOAD, _AT_NUMBER),
-        _instruction(_IF_GREATER, this.foreign_from, then=0, otherwise=1),
-        _instruction(_RETURN, _KILL),
-        _instruction(_IF_GREATER, syscalls.NEWEST, then=0, otherwise=1),
-        _instruction(_RETURN, _ERRNO | errno.ENOSYS),
-    ]
-    for denial in denials:
-        for name in denial.names.split():
-            if name in this.numbers:
-                code += _compile(this.numbers[name], denial)
-    return b"".join([*code, _instruction(_RETURN, _ALLOW)])
-
-
-def _compile(number: int, denial: Denial) -> list[bytes]:
-    body: list[bytes] = []
-    for check in denial.unless:
-        body.append(_instruction(_LOAD, _AT_ARGUMENTS + 8 * check.argument))
-        if check.mask != ALL_BITS:
-            body.append(_instruction(_AND, check.mask))
-        left = len(check.values)
-        for position, value in enumerate(check.values):
-            body.append(_instruction(_IF_EQUAL, value, then=left - position, otherwise=0))
-        body.append(_instruction(_RETURN, _ERRNO | denial.error))
-    body.append(_instruction(_RETURN, _ALLOW if denial.unless else _ERRNO | denial.error))
-    return [_instruction(_IF_EQUAL, number, then=0, otherwise=len(body)), *body]
-
-
-def _instruction(code: int, operand: int, *, then: int = 0, otherwise: int = 0) -> bytes:
-    return struct.pack("<HBBI", code, then, otherwise, operand)

@@ -13,7 +13,8 @@ from codetaste.benchmark.benchmark import Benchmark
 from codetaste.benchmark.instance import Instance
 from codetaste.benchmark.layout import GOLDEN, NULL
 from codetaste.errors import ConfigError
-from codetaste.evaluation.baseline import (
+from codetaste.evaluation.metrics import CRASHED_RUN, PassThresholds, TestCounts
+from codetaste.evaluation.test_results import (
     compare_with_baseline,
     parse_test_counts,
     parse_test_output,
@@ -21,7 +22,6 @@ from codetaste.evaluation.baseline import (
     read_pseudo_agent_tests,
     read_test_results,
 )
-from codetaste.evaluation.metrics import CRASHED_RUN, PassThresholds, TestCounts
 
 INSTANCE = Instance("o", "r", "a" * 40, "b" * 40)
 

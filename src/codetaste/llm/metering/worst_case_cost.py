@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 
 from codetaste.errors import BudgetExceeded
 from codetaste.llm.metering.prompt_bound import PLAUSIBLE_FACTOR
-from codetaste.llm.wire.common.request_cost import MIN_OUTPUT_TOKENS, lower_output, separately_billed_options
+from codetaste.llm.wire.common.billed_features import (
+    MIN_OUTPUT_TOKENS,
+    lower_output,
+    separately_billed_options,
+)
 from codetaste.orchestration.budget.cost import Cost
 
 if TYPE_CHECKING:

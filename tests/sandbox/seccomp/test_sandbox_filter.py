@@ -10,14 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from codetaste.sandbox.seccomp import syscalls
-from codetaste.sandbox.seccomp.profile import DENIALS, assemble_sandbox_filter, render_sandbox_profile
-from sandbox.seccomp.test_filter import ALLOWED, AUDIT, CLONE, IOCTL, READ, SOCKET, SOCKETPAIR, both, verdict
+from codetaste.sandbox.seccomp import syscall_numbers
+from codetaste.sandbox.seccomp.sandbox_filter import DENIALS, assemble_sandbox_filter, render_sandbox_profile
+from sandbox.seccomp.test_shell_filter import (
+    ALLOWED,
+    AUDIT,
+    CLONE,
+    IOCTL,
+    READ,
+    SOCKET,
+    SOCKETPAIR,
+    both,
+    verdict,
+)
 
 UNSHARE = {"x86_64": 272, "aarch64": 97}
 THREAD = 0x003D0F00
 """The flags with which a C library starts a thread."""
-NAMED = sorted({name for denial in DENIALS for name in denial.names.split()} & set(syscalls.X86_64))
+NAMED = sorted({name for denial in DENIALS for name in denial.names.split()} & set(syscall_numbers.X86_64))
 PROFILE = json.loads(render_sandbox_profile())
 PROGRAM = assemble_sandbox_filter("x86_64")
 
@@ -82,13 +92,13 @@ def test_what_builds_need_is_left_alone(machine: str) -> None:
         "connect",
         "accept4",
     ):
-        number = getattr(syscalls, machine.upper())[name]
+        number = getattr(syscall_numbers, machine.upper())[name]
         assert verdict(code, AUDIT[machine], number, 1, 2) == ALLOWED
 
 
 @pytest.mark.parametrize("name", [name for name in NAMED if name not in {"socket", "socketpair", "clone"}])
 def test_seccomp_and_landlock_forms_deny_the_same(name: str) -> None:
-    number = syscalls.X86_64[name]
+    number = syscall_numbers.X86_64[name]
     assert verdict(PROGRAM, AUDIT["x86_64"], number, 0x10000000) == profiled(name, 0x10000000) != ALLOWED
 
 
@@ -98,7 +108,7 @@ def test_seccomp_and_landlock_forms_deny_the_same(name: str) -> None:
     second=some.integers(0, 50),
 )
 def test_both_forms_say_the_same_of_every_call(name: str, first: int, second: int) -> None:
-    number = syscalls.X86_64[name]
+    number = syscall_numbers.X86_64[name]
     assert verdict(PROGRAM, AUDIT["x86_64"], number, first, second) == profiled(name, first, second)
 
 

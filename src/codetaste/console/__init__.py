@@ -1,0 +1,1 @@
+"""Standard streams, error messages and exit codes of every command."""
