@@ -34,7 +34,10 @@ An error is raised where the fault is known, and its message says what the user 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class Cause(StrEnum):
@@ -239,3 +242,12 @@ class RunBusy(JournalError):
 
 class StorageFull(JournalError):
     """No space left on the device that holds the run directory."""
+
+
+def leaf_errors(error: BaseException) -> Iterator[BaseException]:
+    """Yield ``error``, or the errors of an exception group and of all groups in it."""
+    if isinstance(error, BaseExceptionGroup):
+        for part in error.exceptions:
+            yield from leaf_errors(part)
+    else:
+        yield error

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codetaste.console.streams import discard_output, result_stream
-from codetaste.errors import Cause, CodetasteError, ConfigError, SandboxMissing, ToolMissing
+from codetaste.errors import Cause, CodetasteError, ConfigError, SandboxMissing, ToolMissing, leaf_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 BAD_INPUT, STOPPED, NO_READER = 2, 130, 141
 """Exit codes: bad input or a missing tool, Ctrl-C, a closed pipe. Any other error gives 1."""
@@ -41,7 +41,7 @@ class CommandFailure:
 
 def failure_of(error: BaseException) -> CommandFailure | None:
     """Return the failure that ``error`` means; None for a deliberate exit."""
-    errors = list(_leaves(error))
+    errors = list(leaf_errors(error))
     if any(isinstance(each, KeyboardInterrupt) for each in errors):
         return CommandFailure(STOPPED, Cause.CANCELLED, ("stopped",))
     if any(isinstance(each, BrokenPipeError) for each in errors):
@@ -61,11 +61,3 @@ def failure_of(error: BaseException) -> CommandFailure | None:
     bad_input = any(isinstance(each, ConfigError | ToolMissing | SandboxMissing) for each in known)
     messages = tuple(line for each in known for line in str(each).splitlines())
     return CommandFailure(BAD_INPUT if bad_input else 1, known[0].cause, messages)
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for part in error.exceptions:
-            yield from _leaves(part)
-    else:
-        yield error

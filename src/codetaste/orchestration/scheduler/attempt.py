@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from codetaste.errors import Cause, CodetasteError
+from codetaste.errors import Cause, CodetasteError, leaf_errors
 from codetaste.orchestration.events import JobStarted
 from codetaste.orchestration.job import JobContext, Status
 from codetaste.orchestration.journal.journal import Json, json_copy
@@ -17,7 +17,7 @@ from codetaste.orchestration.scheduler.earmarks import missing_funds
 from codetaste.orchestration.scheduler.scheduled_job import AttemptResult, ScheduledJob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from codetaste.orchestration.job import Handler, Job
     from codetaste.orchestration.journal.recorder import RunRecorder
@@ -78,7 +78,7 @@ async def _run(handler: Handler, job: Job, context: JobContext) -> AttemptResult
 
 def _result_of_error(error: BaseException) -> AttemptResult:
     """Classify by the first unexpected exception in ``error``, else by its first exception."""
-    leaves = list(_leaves(error))
+    leaves = list(leaf_errors(error))
     faults = [leaf for leaf in leaves if not isinstance(leaf, CodetasteError)]
     if faults:
         return _fault(error, shown=faults[0])
@@ -102,14 +102,6 @@ def _status(error: BaseException) -> Status:
     return {Cause.BUDGET: Status.BUDGET_EXCEEDED, Cause.DEADLINE: Status.TIMEOUT}.get(
         cause or Cause.FAULT, Status.FAILED
     )
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for part in error.exceptions:
-            yield from _leaves(part)
-    else:
-        yield error
 
 
 def _one_line(error: BaseException) -> str:
