@@ -179,14 +179,19 @@ def identifiers(tree: ast.AST) -> Iterator[tuple[str, int]]:
             yield node.name, node.lineno
 
 
-def word_faults(modules: list[Module]) -> Iterator[str]:
-    """Check identifiers, docstrings and messages for words that hide what is meant."""
+def name_faults(modules: list[Module]) -> Iterator[str]:
+    """Check identifiers and file names for words that hide what is meant."""
     for module in modules:
         for name, line in sorted(set(identifiers(module.tree))):
             for word in sorted(parts_of(name) & WORDS):
                 yield f"{module.path}:{line}: the identifier {name} has the word {word!r}"
         for word in sorted(parts_of(Path(module.path).stem) & WORDS):
             yield f"{module.path}: the file name has the word {word!r}"
+
+
+def prose_faults(modules: list[Module]) -> Iterator[str]:
+    """Check docstrings and messages for words that hide what is meant."""
+    for module in modules:
         for node in ast.walk(module.tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 for word in sorted(set(re.findall(r"\b[a-z]+\b(?!:)", node.value.lower())) & PROSE_WORDS):
@@ -302,12 +307,18 @@ def main(checkout: Path) -> int:
     """Run every check and print what is wrong."""
     package = checkout / "src" / "codetaste"
     modules = [Module(package, path) for path in sorted(package.rglob("*.py"))]
+    around = [
+        Module(checkout, path)
+        for folder in ("tests", "perf", ".ci")
+        for path in sorted((checkout / folder).rglob("*.py"))
+    ]
     faults = [
         *folder_faults(package),
         *length_faults(modules),
         *circle_faults(modules),
         *class_faults(modules),
-        *word_faults(modules),
+        *name_faults([*modules, *around]),
+        *prose_faults(modules),
         *literal_faults(modules),
         *import_faults(modules),
         *parameter_faults(modules),

@@ -114,6 +114,14 @@ FAULTS = {
         {"src/codetaste/llm/held.py": ""},
         "llm/held.py: the file name has the word 'held'",
     ),
+    "a word in a test": (
+        {"tests/llm/test_a.py": "def test_a(tmp_path):\n    said = 1\n"},
+        "tests/llm/test_a.py:2: the identifier said has the word 'said'",
+    ),
+    "a word in a measurement": (
+        {"perf/a.py": "import os as kept_os\n"},
+        "perf/a.py:1: the identifier kept_os has the word 'kept'",
+    ),
     "a word in a text": (
         {"src/codetaste/llm/a.py": 'def f(x):\n    raise E(f"{x}: nobody knows")\n'},
         "llm/a.py:2: a text has the word 'nobody'",
