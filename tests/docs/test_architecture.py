@@ -7,11 +7,14 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from support.docs.module_table import page
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PACKAGE = CHECKOUT / "src" / "codetaste"
 PAGE = (CHECKOUT / "docs" / "architecture.md").read_text("utf-8")
+WALKS = (CHECKOUT / "docs" / "walks.md").read_text("utf-8")
 
 
 def rooms_in(folder: Path) -> set[str]:
@@ -83,17 +86,29 @@ def functions_in(path: Path) -> set[str]:
     return found
 
 
+def stations(walk: str) -> list[tuple[str, str]]:
+    """Return file and function of every station of one walk, or of the whole page, in order."""
+    rows = re.findall(r"^1\. `([\w/]+\.py)`: (.+)$", walk.replace("\n   ", " "), re.MULTILINE)
+    return [(file, name) for file, names in rows for name in re.findall(r"`([^`]+)`", names)]
+
+
 def test_every_function_of_the_walks_exists() -> None:
-    text = " ".join((CHECKOUT / "docs" / "walks.md").read_text("utf-8").split("\n   "))
-    stations = re.findall(r"^1\. `([\w/]+\.py)`: (.+)$", text, re.MULTILINE)
-    assert len(stations) > 100
-    gone = [
+    listed = stations(WALKS)
+    assert len(listed) > 100
+    missing = [
         f"{file}: {name}"
-        for file, names in stations
-        for name in re.findall(r"`([^`]+)`", names)
+        for file, name in listed
         if not (PACKAGE / file).exists() or name not in functions_in(PACKAGE / file)
     ]
-    assert gone == []
+    assert missing == []
+
+
+@pytest.mark.parametrize(("title", "row"), [("One trial", "one trial"), ("One rule", "one rule")])
+def test_the_numbers_of_a_walk_are_those_of_its_list(title: str, row: str) -> None:
+    (walk,) = [part for part in WALKS.split("\n## ") if part.startswith(title)]
+    files = {file for file, _ in stations(walk)}
+    rooms = {file.partition("/")[0] for file in files}
+    assert f"| {row} | {len(stations(walk))} | {len(files)} | {len(rooms)} |" in WALKS
 
 
 def test_the_page_and_the_import_contract_have_the_same_floors() -> None:
