@@ -15,7 +15,13 @@ sys.path.append(str(Path(__file__).parents[2]))  # loaded by path, as a user's f
 
 from codetaste.llm.messages import Request, Usage
 from codetaste.llm.providers.scripted import ScriptedReply
-from support.harness.coding_models import DEAR, Step, following, shell, side
+from support.harness.coding_models import (
+    EXPENSIVE_USAGE,
+    Step,
+    follow_plan,
+    reply_to_side_request,
+    shell_step,
+)
 from support.harness.coding_models import USAGE as USUAL
 
 GREAT = "class Store(object):"
@@ -67,7 +73,7 @@ def write_step(tools: set[str], path: str, text: str) -> Step:
     if "apply_patch" in tools:
         added = "".join(f"+{line}\n" for line in text.splitlines())
         return "apply_patch", {"input": f"*** Begin Patch\n*** Add File: {path}\n{added}*** End Patch\n"}
-    return shell(tools, f"mkdir -p $(dirname {path}); cat >{path} <<'EOF'\n{text}EOF")
+    return shell_step(tools, f"mkdir -p $(dirname {path}); cat >{path} <<'EOF'\n{text}EOF")
 
 
 def edit_steps(tools: set[str], mark: str) -> list[Step]:
@@ -80,11 +86,11 @@ def edit_steps(tools: set[str], mark: str) -> list[Step]:
     if "edit" in tools:
         changed = {"file_path": FIRST, "old_string": GREAT, "new_string": new}
         return [("read_file", {"absolute_path": FIRST}), ("edit", changed), added]
-    look = shell(tools, "cat pack/store.py")
+    look = shell_step(tools, "cat pack/store.py")
     if "apply_patch" in tools:
         patch = f"*** Begin Patch\n*** Update File: pack/store.py\n@@\n-{GREAT}\n+{new}\n*** End Patch\n"
         return [look, ("apply_patch", {"input": patch}), added]
-    return [look, shell(tools, f"sed -i 's/class Store(object):/{new}/' pack/store.py"), added]
+    return [look, shell_step(tools, f"sed -i 's/class Store(object):/{new}/' pack/store.py"), added]
 
 
 def steps_of(request: Request, tools: set[str], *then: Step) -> list[Step]:
@@ -92,7 +98,7 @@ def steps_of(request: Request, tools: set[str], *then: Step) -> list[Step]:
     match requested_plans(request):
         case "plan":
             return [
-                shell(tools, "cat pack/*.py"),
+                shell_step(tools, "cat pack/*.py"),
                 write_step(tools, "/output/refactoring_plan.md", plan_text(7)),
             ]
         case "multiplan":
@@ -105,12 +111,12 @@ def steps_of(request: Request, tools: set[str], *then: Step) -> list[Step]:
 def do_task(request: Request, *commands: str, usage: Usage = USUAL) -> ScriptedReply:
     """Do the task of ``request``, and then ``commands``."""
     if not request.tools:
-        return side(request)
+        return reply_to_side_request(request)
 
     def steps(tools: set[str]) -> list[Step]:
-        return steps_of(request, tools, *(shell(tools, command) for command in commands))
+        return steps_of(request, tools, *(shell_step(tools, command) for command in commands))
 
-    return following(steps, DONE, usage)(request)
+    return follow_plan(steps, DONE, usage)(request)
 
 
 def coder(request: Request) -> ScriptedReply:
@@ -119,8 +125,8 @@ def coder(request: Request) -> ScriptedReply:
 
 
 def restless(request: Request) -> ScriptedReply:
-    """Goes on for ever after its edits, and is dear."""
-    return do_task(request, *["git log --oneline"] * 1000, usage=DEAR)
+    """Continues for ever after its edits, and is expensive."""
+    return do_task(request, *["git log --oneline"] * 1000, usage=EXPENSIVE_USAGE)
 
 
 def stuck(request: Request) -> ScriptedReply:
