@@ -52,8 +52,8 @@ def test_scripted_calls_are_settled_from_ledger_after_kill(
     tmp_path: Path,
 ) -> None:
     settled, unknown = run_with_kills(tmp_path, 3, random.Random(1))
-    calls = [line["call"] for line in lines_of(tmp_path / "dear.ledger.jsonl")]
-    billed = sum(Decimal(line["cost_usd"]) for line in lines_of(tmp_path / "dear.ledger.jsonl"))
+    calls = [line["call"] for line in lines_of(tmp_path / "expensive.ledger.jsonl")]
+    billed = sum(Decimal(line["cost_usd"]) for line in lines_of(tmp_path / "expensive.ledger.jsonl"))
     assert settled == billed <= killed_run.BUDGET
     assert unknown == 0
     assert len(calls) == len(set(calls)) >= killed_run.JOBS * killed_run.TURNS

@@ -103,7 +103,7 @@ def protocol(request: pytest.FixtureRequest) -> Protocol:
 
 @pytest.fixture
 def model(url: str, protocol: Protocol, tmp_path: Path) -> Model:
-    return model_of("dear", protocol, url, tmp_path).model
+    return model_of("expensive", protocol, url, tmp_path).model
 
 
 def asking(words: str, cap: int = 64, *tools: ToolSpec) -> Request:
@@ -205,7 +205,7 @@ async def test_a_cancelled_call_stops_the_servers_work(url: str, model: Model) -
 async def test_the_books_of_calls_at_once_are_what_the_server_counted(
     url: str, protocol: Protocol, tmp_path: Path
 ) -> None:
-    model, before = model_of("dear", protocol, url, tmp_path, slots=3), counted(url)
+    model, before = model_of("expensive", protocol, url, tmp_path, slots=3), counted(url)
 
     async def talk(ctx: JobContext) -> Json:
         for turn in range(2):
@@ -223,7 +223,7 @@ async def test_the_books_of_calls_at_once_are_what_the_server_counted(
     total = {kind: sum(usage[kind] for usage in usages) for kind in usages[0]}
     after = counted(url)
     assert (total["input"], total["output"]) == (after[0] - before[0], after[1] - before[1])
-    price = sum((total[kind] * Decimal(usd) for kind, usd in RATES["dear"].items()), Decimal(0))
+    price = sum((total[kind] * Decimal(usd) for kind, usd in RATES["expensive"].items()), Decimal(0))
     assert (spent.settled.usd, spent.unknown.usd) == (price / 1_000_000, 0)
 
 

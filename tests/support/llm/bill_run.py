@@ -42,7 +42,7 @@ QUICK = {
 }
 RATES = {
     "cheap": {"input": "0.25", "output": "1.25", "cache_read": "0.025", "cache_write": "0.3125"},
-    "dear": {"input": "3", "output": "15", "cache_read": "0.3", "cache_write": "3.75"},
+    "expensive": {"input": "3", "output": "15", "cache_read": "0.3", "cache_write": "3.75"},
 }
 
 
@@ -96,7 +96,7 @@ def model_of(name: str, protocol: str, url: str, folder: Path, **more: Any) -> M
     slots, rng = more.pop("slots", 16), more.pop("rng", None) or Random()
     retries, patience_s = more.pop("retries", QUICK), more.pop("patience_s", 60.0)
     base = url if protocol == "anthropic" else f"{url}/v1"
-    fields: dict[str, Any] = {"price": RATES.get(name, RATES["dear"]), "max_concurrency": slots, **more}
+    fields: dict[str, Any] = {"price": RATES.get(name, RATES["expensive"]), "max_concurrency": slots, **more}
     config = ModelConfig(id=name, provider=protocol, model=name, base_url=base, api_key_env=KEY_ENV, **fields)
     with key_in_environment():
         model = build_model(config, base_dir=folder, record_dir=folder)
