@@ -123,7 +123,7 @@ async def played(exchange: provider.Exchange) -> None:
         for block in said.content
     ]
     # Billed first and answered later: a kill in between leaves a bill for a reply that nobody has read.
-    usage = provider.counted(body, blocks)
+    usage = provider.count_usage(body, blocks)
     exchange.charge(usage)
     await anyio.sleep(0.15)
     await exchange.stream(provider.events_of(body, blocks, "tool_use", usage))
