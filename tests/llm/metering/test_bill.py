@@ -138,7 +138,7 @@ async def test_bill_includes_calls_ended_by_deadline_or_refused(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
     plan = Plan(SEED, 0.5, (STALLS, FINAL))
-    workload = Workload(protocol, [server.url], jobs=6, turns=4, timeout_s=0.7, permits=6)
+    workload = Workload(protocol, [server.url], jobs=6, turns=4, timeout_s=1.5, permits=6)
     _, audit = await run_and_audit(server, plan, workload, tmp_path)
     assert every_fault_was_used(plan)
     assert audit.states["unknown"] >= plan.done["stall"] + plan.done["silent"]
