@@ -208,7 +208,7 @@ def test_reply_from_model_with_other_price_warns_once() -> None:
         assert price_mismatch_checker(model_config("gpt-5", "openai", **chosen))("gpt-77") == ""
 
 
-def test_openai_request_asks_for_standard_service_tier() -> None:
+def test_openai_request_selects_standard_service_tier() -> None:
     openai = PROTOCOLS["openai"]
     assert openai.options_at("https://api.openai.com/v1/") == {"service_tier": "default"}
     assert openai.options_at("http://127.0.0.1:8000/v1") == {}

