@@ -281,9 +281,9 @@ class Provider:
 
 
 async def run_jobs(
-    outcomes: list[str], permits: int, usd: Decimal, shares: list[int], jobs: int, calls: int
+    provider_outcomes: list[str], permits: int, usd: Decimal, shares: list[int], jobs: int, calls: int
 ) -> None:
-    provider = Provider(outcomes)
+    provider = Provider(provider_outcomes)
     limiter = RateLimiter("m", maximum=permits, patience_s=0.05, step_s=0.002)
     table = {cause: RetryRule(tries=3, first_s=0.001) for cause in (Cause.RATE_LIMIT, Cause.UNAVAILABLE)}
     model = MeteredModel(provider, Price(input=Decimal(1), output=Decimal(5)), limiter, retries=table)
