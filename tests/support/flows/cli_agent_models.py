@@ -46,7 +46,7 @@ def task_of(request: Request) -> str:
     return "\n".join(message.text for message in request.messages if message.role == "user")
 
 
-def planning(request: Request) -> str:
+def requested_plans(request: Request) -> str:
     """Which plans are asked for, "" when the code is to be changed."""
     task = task_of(request)
     if "/output/refactoring_plans/" in task:
@@ -54,7 +54,7 @@ def planning(request: Request) -> str:
     return "plan" if "/output/refactoring_plan.md" in task else ""
 
 
-def marker(request: Request) -> str:
+def plan_marker(request: Request) -> str:
     """What the plan that is carried out asks for."""
     task = task_of(request)
     return next((f"marker-{number}" for number in range(10) if f"marker-{number}" in task), "direct")
@@ -64,7 +64,7 @@ def plan_text(number: int) -> str:
     return f"# Plan {number}\nUse marker-{number}.\n## Changes\nStore.\n## Why\nIt is old.\n"
 
 
-def written(tools: set[str], path: str, text: str) -> Step:
+def write_step(tools: set[str], path: str, text: str) -> Step:
     """A new file, by the program's own tool where it has one."""
     if "Write" in tools:
         return "Write", {"file_path": path, "content": text}
@@ -76,10 +76,10 @@ def written(tools: set[str], path: str, text: str) -> Step:
     return shell_step(tools, f"mkdir -p $(dirname {path}); cat >{path} <<'EOF'\n{text}EOF")
 
 
-def editing(tools: set[str], mark: str) -> list[Step]:
+def edit_steps(tools: set[str], mark: str) -> list[Step]:
     """A look at a file, an edit of it, and a new file."""
     new = f"class Store:  # {mark}"
-    added = written(tools, SECOND, LOOK)
+    added = write_step(tools, SECOND, LOOK)
     if "Edit" in tools:
         changed = {"file_path": FIRST, "old_string": GREAT, "new_string": new}
         return [("Read", {"file_path": FIRST}), ("Edit", changed), added]
@@ -95,20 +95,20 @@ def editing(tools: set[str], mark: str) -> list[Step]:
 
 def steps_of(request: Request, tools: set[str], *then: Step) -> list[Step]:
     """What is done for the task of ``request``; ``then``, when it is the code that is changed."""
-    match planning(request):
+    match requested_plans(request):
         case "plan":
             return [
                 shell_step(tools, "cat pack/*.py"),
-                written(tools, "/output/refactoring_plan.md", plan_text(7)),
+                write_step(tools, "/output/refactoring_plan.md", plan_text(7)),
             ]
         case "multiplan":
             path = "/output/refactoring_plans/refactoring_plan{}.md"
-            return [written(tools, path.format(number), plan_text(number)) for number in range(5)]
+            return [write_step(tools, path.format(number), plan_text(number)) for number in range(5)]
         case _:
-            return [*editing(tools, marker(request)), *then]
+            return [*edit_steps(tools, plan_marker(request)), *then]
 
 
-def playing(request: Request, *commands: str, usage: Usage = USUAL) -> ScriptedReply:
+def do_task(request: Request, *commands: str, usage: Usage = USUAL) -> ScriptedReply:
     """Do the task of ``request``, and then ``commands``."""
     if not request.tools:
         return reply_to_side_request(request)
@@ -121,25 +121,25 @@ def playing(request: Request, *commands: str, usage: Usage = USUAL) -> ScriptedR
 
 def coder(request: Request) -> ScriptedReply:
     """Plans, or changes the code and looks for all that it should not see."""
-    return playing(request, "sh look.sh", "git status --short")
+    return do_task(request, "sh look.sh", "git status --short")
 
 
 def restless(request: Request) -> ScriptedReply:
     """Continues for ever after its edits, and is expensive."""
-    return playing(request, *["git log --oneline"] * 1000, usage=EXPENSIVE_USAGE)
+    return do_task(request, *["git log --oneline"] * 1000, usage=EXPENSIVE_USAGE)
 
 
 def stuck(request: Request) -> ScriptedReply:
     """Does not come back from a command after its edits; a program that leaves it alone is given it again."""
-    return playing(request, *[STUCK] * 1000)
+    return do_task(request, *[STUCK] * 1000)
 
 
 def stuck_while(request: Request) -> ScriptedReply:
     """The same, as long as a file is there."""
-    return stuck(request) if Path("stuck").exists() else playing(request)
+    return stuck(request) if Path("stuck").exists() else do_task(request)
 
 
-def dear_words(_request: Request) -> ScriptedReply:
+def expensive_reply(_request: Request) -> ScriptedReply:
     """An answer that costs a tenth of a small budget, after a while."""
     return ScriptedReply("word", usage=Usage(input=1000, output=900), latency_s=0.2)
 
