@@ -176,7 +176,7 @@ def test_stopped_run_leaves_complete_logs(tmp_path: Path, alpha: TinyBenchmark, 
 def test_retries_are_counted_by_cause_and_model_and_logged(tmp_path: Path, alpha: TinyBenchmark) -> None:
     with provider.serving() as flaky:
         refusals = [provider.status(529), provider.status(500), provider.reset]
-        flaky.acts.extend([*refusals, provider.status(429, retry_after="0"), provider.status(500)])
+        flaky.handlers.extend([*refusals, provider.status(429, retry_after="0"), provider.status(500)])
         flaky.default = provider.status(401)
         table = (
             f'provider = "anthropic"\nmodel = "some-model"\nbase_url = "{flaky.url}"\n'

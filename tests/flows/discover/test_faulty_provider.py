@@ -16,7 +16,7 @@ from support.flows import tiny_benchmark
 from support.flows.tiny_benchmark import CommandResult, TinyBenchmark, Workspace
 from support.llm.provider import faults
 from support.llm.provider import server as provider
-from support.llm.provider.protocols import said_before
+from support.llm.provider.protocols import system_and_reply_count
 
 pytestmark = pytest.mark.heavy
 
@@ -38,7 +38,7 @@ async def scripted_reply(exchange: provider.Exchange) -> None:
     from codetaste.llm.messages import Message, Request, TextBlock, ToolCall
     from support.flows import discovery_models
 
-    system, replies = said_before(exchange.protocol, exchange.body)
+    system, replies = system_and_reply_count(exchange.protocol, exchange.body)
     before = tuple(Message("assistant", (TextBlock("x"),)) for _ in range(replies))
     blocks: list[dict[str, Any]] = []
     for block in discovery_models.reply(Request(system=system, messages=before)).content:
@@ -47,10 +47,10 @@ async def scripted_reply(exchange: provider.Exchange) -> None:
             blocks.append({"type": "tool_use", **call})
         else:
             blocks.append(provider.text(getattr(block, "text", "")))
-    await provider.say(exchange, *blocks, stop="tool_use", chunked=True)
+    await provider.send_reply(exchange, *blocks, stop="tool_use", chunked=True)
 
 
-def cut_every(every: int) -> provider.Act:
+def cut_every(every: int) -> provider.Handler:
     """Cut every ``every``-th stream, and reply to the other requests."""
     number, rng = itertools.count(1), Random(1)
 

@@ -133,7 +133,7 @@ async def scripted_reply(exchange: provider.Exchange) -> None:
         for block in reply.content
     ]
     # The bill precedes the reply: a kill in between leaves a billed call without a reply.
-    usage = provider.counted(body, blocks)
+    usage = provider.count_usage(body, blocks)
     exchange.charge(usage)
     await anyio.sleep(0.15)
     await exchange.stream(provider.events_of(body, blocks, "tool_use", usage))

@@ -41,7 +41,7 @@ async def scripted_reply(exchange: provider.Exchange) -> None:
                 blocks.append(provider.text(text))
             case ToolCall(_, name, arguments):
                 blocks.append({"type": "tool_use", "id": "call_0", "name": name, "input": dict(arguments)})
-    await provider.say(exchange, *blocks, stop="tool_use", usage=COUNTS, chunked=True)
+    await provider.send_reply(exchange, *blocks, stop="tool_use", usage=COUNTS, chunked=True)
 
 
 def table(protocol: str, url: str) -> str:
