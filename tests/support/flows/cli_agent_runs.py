@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from support.flows import tiny_benchmark
-from support.flows.tiny_benchmark import Bench, Place, Row
+from support.flows.tiny_benchmark import Bench, Row, Workspace
 from support.flows.trial_runs import agent_table, track_table
 
 MODELS = Path(__file__).parent / "cli_agent_models.py"
@@ -17,11 +17,11 @@ PROGRAMS = {"claude-code": "claude-sonnet-4-5", "codex": "gpt-5.1-codex", "qwen-
 TRACKS = ("instructed/direct", "open/direct", "open/plan", "open/multiplan")
 SECRET, AREA = "secret-description", "the-area-alone"
 KEYS = {"ANTHROPIC_API_KEY": "sk-secret-one", "OPENAI_API_KEY": "sk-secret-two"}
-DEAR = "{ input = 1.0, output = 30.0 }"
+EXPENSIVE_PRICE = "{ input = 1.0, output = 30.0 }"
 """Of a model that costs a third of a small budget with each of its long answers."""
 
 
-def bench_of(folder: Path, repo: str) -> Bench:
+def make_bench(folder: Path, repo: str) -> Bench:
     """One instance, whose whole description says what the area does not."""
     bench = Bench(folder)
     row = bench.add(repo)
@@ -69,7 +69,7 @@ class Config:
         chosen = f"agents = [{listed}]\n" if agents else ""
         self.tables.append(track_table(name, chosen + more))
 
-    def place(self, folder: Path, cache: Path) -> Place:
+    def make_workspace(self, folder: Path, cache: Path) -> Workspace:
         """Write it; ``cache`` has the installed programs."""
         head = [
             f'[run]\nname = "r"\n{self.run}',
@@ -79,16 +79,16 @@ class Config:
         folder.mkdir(parents=True, exist_ok=True)
         config = folder / "config.toml"
         config.write_text("\n".join([*head, *self.tables]))
-        return Place(folder, cache, config, env=dict(KEYS))
+        return Workspace(folder, cache, config, env=dict(KEYS))
 
 
-def folder_of(where: Place, row: Row, track: str, agent: str) -> Path:
-    return where.out / "outputs" / track / row.path / agent
+def trial_folder(workspace: Workspace, row: Row, track: str, agent: str) -> Path:
+    return workspace.out / "outputs" / track / row.path / agent
 
 
-def bills(where: Place, prefix: str) -> list[dict[str, Any]]:
+def ledger_lines(workspace: Workspace, prefix: str) -> list[dict[str, Any]]:
     """The lines of all models' ledgers for the jobs whose keys begin with ``prefix``."""
     names = [
-        path.name.removesuffix(".ledger.jsonl") for path in (where.out / "models").glob("*.ledger.jsonl")
+        path.name.removesuffix(".ledger.jsonl") for path in (workspace.out / "models").glob("*.ledger.jsonl")
     ]
-    return [line for name in names for line in where.ledger(name) if line["call"].startswith(prefix)]
+    return [line for name in names for line in workspace.ledger(name) if line["call"].startswith(prefix)]

@@ -63,7 +63,7 @@ def steps_of(request: Request) -> list[Step]:
     ]
 
 
-def say(request: Request, steps: list[Step]) -> Message:
+def next_step(request: Request, steps: list[Step]) -> Message:
     number = min(turn(request), len(steps) - 1)
     name, arguments = steps[number]
     return Message(
@@ -72,7 +72,7 @@ def say(request: Request, steps: list[Step]) -> Message:
 
 
 def reply(request: Request) -> Message:
-    return say(request, steps_of(request))
+    return next_step(request, steps_of(request))
 
 
 def slowly(request: Request) -> ScriptedReply:
@@ -84,18 +84,18 @@ def endless(request: Request) -> ScriptedReply:
     """Registers what it knows, then looks around for ever."""
     steps = steps_of(request)[:2]
     look: Step = ("bash_explore", {"command": f"echo look {turn(request)}; cat pack/*.py"})
-    return ScriptedReply(say(request, [*steps, look]).content, latency_s=0.02)
+    return ScriptedReply(next_step(request, [*steps, look]).content, latency_s=0.02)
 
 
 def quick(request: Request) -> Message:
     """One rule, and done."""
     good = NEW if direction(request) == "additive" else OLD
-    return say(request, [("register", {"rules": yaml(good[0])}), ("finish", {})])
+    return next_step(request, [("register", {"rules": yaml(good[0])}), ("finish", {})])
 
 
 def both(request: Request) -> Message:
     """Tries all rules in either direction."""
-    return say(request, [("register", {"rules": yaml(*NEW, *OLD)}), ("finish", {})])
+    return next_step(request, [("register", {"rules": yaml(*NEW, *OLD)}), ("finish", {})])
 
 
 def down(_request: Request) -> Message:
@@ -116,14 +116,14 @@ def _shell(command: str, timeout_s: float = 300) -> Step:
 
 def sleeper(request: Request) -> Message:
     """Is busy with a long shell command, in the background too."""
-    return say(request, [_shell("(sleep 4321.5 &) ; sleep 1234.5"), ("finish", {})])
+    return next_step(request, [_shell("(sleep 4321.5 &) ; sleep 1234.5"), ("finish", {})])
 
 
 def hostile(request: Request) -> ScriptedReply:
     """Says what a terminal must never see as it stands, and lets it stand long enough to be drawn."""
     nasty = "echo '\x1b[31mRED\x1b]0;owned\x07 [bold]not markup[/bold] [/] [red'\necho second\r\x9b2J"
-    said = say(request, [("bash_explore", {"command": nasty}), *quick_steps(request)])
-    return ScriptedReply(said.content, latency_s=2.0 if turn(request) == 1 else 0.0)
+    step = next_step(request, [("bash_explore", {"command": nasty}), *quick_steps(request)])
+    return ScriptedReply(step.content, latency_s=2.0 if turn(request) == 1 else 0.0)
 
 
 def quick_steps(request: Request) -> list[Step]:
@@ -154,7 +154,7 @@ def bad_yaml(request: Request) -> Message:
     """Registers every kind of bad text, then one good rule."""
     texts: list[Step] = [("register", {"rules": text}) for text in BAD_TEXTS]
     good = quick_steps(request)[0][1]
-    return say(request, [*texts, ("register", good), ("finish", {})])
+    return next_step(request, [*texts, ("register", good), ("finish", {})])
 
 
 HANG = rule("hangs", "\n...\n".join(f"$F{number}($X{number})" for number in range(6)))
@@ -165,13 +165,13 @@ SLOW_FILE = "def run():\n" + "".join(f"    call{number}({number})\n" for number 
 def hanging(request: Request) -> Message:
     """Registers a rule that the engine never ends with on SLOW_FILE, beside a good one."""
     good = NEW[0] if direction(request) == "additive" else OLD[0]
-    return say(request, [("register", {"rules": yaml(HANG, good)}), ("finish", {})])
+    return next_step(request, [("register", {"rules": yaml(HANG, good)}), ("finish", {})])
 
 
 def attacker(request: Request) -> Message:
     """Runs the commands of the file that TINY_ATTACKS names, one a turn."""
     commands = json.loads(Path(os.environ["TINY_ATTACKS"]).read_text())
-    return say(request, [*(_shell(command, 20) for command in commands), ("finish", {})])
+    return next_step(request, [*(_shell(command, 20) for command in commands), ("finish", {})])
 
 
 def lingering(request: Request) -> ScriptedReply:

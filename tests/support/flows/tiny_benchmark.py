@@ -146,7 +146,7 @@ class Bench:
         (self.root / "instances.csv").write_text(header + "".join(lines))
 
 
-def config_text(
+def render_config(
     bench: Bench,
     models: dict[str, str],
     *,
@@ -173,7 +173,7 @@ def config_text(
 
 
 @dataclass
-class Place:
+class Workspace:
     """Where a command is given: its working directory, and a cache that others may share."""
 
     folder: Path
@@ -192,13 +192,13 @@ class Place:
             [*before, sys.executable, "-W", "error", "-m", "codetaste.run", str(self.config), *args]
         )
 
-    def run(self, *args: str, timeout_s: float = 250, before: Sequence[str] = ()) -> Ended:
-        return finished(self.start(*args, before=before), timeout_s)
+    def run(self, *args: str, timeout_s: float = 250, before: Sequence[str] = ()) -> CommandResult:
+        return wait_for_result(self.start(*args, before=before), timeout_s)
 
-    def cli(self, *args: str, timeout_s: float = 250) -> Ended:
+    def cli(self, *args: str, timeout_s: float = 250) -> CommandResult:
         """Give a command of ``codetaste`` itself."""
         program = "from codetaste.cli.app import main; main()"
-        return finished(self._popen([sys.executable, "-W", "error", "-c", program, *args]), timeout_s)
+        return wait_for_result(self._popen([sys.executable, "-W", "error", "-c", program, *args]), timeout_s)
 
     def _popen(self, command: Sequence[str]) -> subprocess.Popen[str]:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -212,7 +212,7 @@ class Place:
         )
 
     def journal(self) -> list[dict[str, Any]]:
-        return journal_of(self.out)
+        return read_journal(self.out)
 
     def ledger(self, model: str) -> list[dict[str, Any]]:
         path = self.out / "models" / f"{model}.ledger.jsonl"
@@ -225,7 +225,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Tiny:
+class TinyBenchmark:
     """The shared benchmark of one instance, and places to run on it."""
 
     bench: Bench
@@ -238,19 +238,19 @@ class Tiny:
     def key(self, model: str, direction: str) -> str:
         return f"discover/{model}/{self.row.id}/{direction}"
 
-    def place(self, folder: Path, models: dict[str, str], **more: str) -> Place:
-        return place(folder, self.bench, self.cache, models, **more)
+    def make_workspace(self, folder: Path, models: dict[str, str], **more: str) -> Workspace:
+        return make_workspace(folder, self.bench, self.cache, models, **more)
 
 
-def place(folder: Path, bench: Bench, cache: Path, models: dict[str, str], **more: str) -> Place:
+def make_workspace(folder: Path, bench: Bench, cache: Path, models: dict[str, str], **more: str) -> Workspace:
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "config.toml"
-    config.write_text(config_text(bench, models, **more))
-    return Place(folder, cache, config)
+    config.write_text(render_config(bench, models, **more))
+    return Workspace(folder, cache, config)
 
 
 @dataclass(frozen=True)
-class Ended:
+class CommandResult:
     code: int
     out: str
     err: str
@@ -264,7 +264,7 @@ class Ended:
         return {job["key"]: job for job in self.json["jobs"]}
 
 
-def finished(process: subprocess.Popen[str], timeout_s: float) -> Ended:
+def wait_for_result(process: subprocess.Popen[str], timeout_s: float) -> CommandResult:
     """Wait for the end of a command."""
     try:
         out, err = process.communicate(timeout=timeout_s)
@@ -272,36 +272,36 @@ def finished(process: subprocess.Popen[str], timeout_s: float) -> Ended:
         process.kill()
         out, err = process.communicate()
         raise AssertionError(f"not finished after {timeout_s} s:\n{out}\n{err}") from None
-    return ended(process.returncode, out, err)
+    return check_output(process.returncode, out, err)
 
 
-def ended(code: int, out: str, err: str) -> Ended:
+def check_output(code: int, out: str, err: str) -> CommandResult:
     """What a command came to. No command may ever say any of this."""
     for text in (out, err):
         for never in ("Traceback", "Exception ignored", "ResourceWarning", "ExceptionGroup", "never awaited"):
             assert never not in text, text
-    return Ended(code, out, err)
+    return CommandResult(code, out, err)
 
 
-def journal_of(out: Path) -> list[dict[str, Any]]:
+def read_journal(out: Path) -> list[dict[str, Any]]:
     """The whole lines of a journal that may be written at this moment."""
     path = out / "journal.jsonl"
     raw = path.read_bytes() if path.exists() else b""
     return [json.loads(line) for line in raw.split(b"\n")[: raw.count(b"\n")]]
 
 
-PROGRESS = {"reserved", "settled", "effect", "ended"}
+STEP_EVENTS = {"reserved", "settled", "effect", "ended"}
 
 
-def progress(lines: list[dict[str, Any]]) -> int:
+def count_steps(lines: list[dict[str, Any]]) -> int:
     """How many steps of the work a journal records; a resume adds none."""
-    return sum(line["event"] in PROGRESS for line in lines)
+    return sum(line["event"] in STEP_EVENTS for line in lines)
 
 
 def wait_for_progress(process: subprocess.Popen[str], out: Path, steps: float) -> None:
     """Return when the journal has ``steps`` steps, or the process has ended."""
     deadline = time.monotonic() + 250
-    while process.poll() is None and progress(journal_of(out)) < steps:
+    while process.poll() is None and count_steps(read_journal(out)) < steps:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -314,7 +314,7 @@ def kill(process: subprocess.Popen[str]) -> str:
 
 
 @dataclass
-class Books:
+class Accounts:
     """The money of a journal, folded without anything of codetaste's."""
 
     limits: dict[tuple[str, ...], Decimal]
@@ -347,12 +347,12 @@ class Books:
         return sum((usd for _, usd, state in self.calls.values() if state in states), Decimal(0))
 
 
-def folded(lines: list[dict[str, Any]], limits: dict[tuple[str, ...], Decimal]) -> Books:
+def fold_journal(lines: list[dict[str, Any]], limits: dict[tuple[str, ...], Decimal]) -> Accounts:
     """Fold a journal; fails where more is charged than a limit allows, at any line."""
-    books = Books(limits)
+    accounts = Accounts(limits)
     for line in lines:
-        books.take(line)
-    return books
+        accounts.take(line)
+    return accounts
 
 
 def assert_no_finished_job_ran_twice(lines: list[dict[str, Any]]) -> None:
@@ -365,7 +365,7 @@ def assert_no_finished_job_ran_twice(lines: list[dict[str, Any]]) -> None:
             done.add(line["key"])
 
 
-def assert_nothing_bought_twice(ledger: list[dict[str, Any]]) -> None:
+def assert_no_call_billed_twice(ledger: list[dict[str, Any]]) -> None:
     bought = [line["call"].rpartition("#")[0] for line in ledger]
     assert len(bought) == len(set(bought)), sorted(call for call in bought if bought.count(call) > 1)
 
@@ -385,14 +385,14 @@ def descendants(pid: int) -> set[int]:
     return found - {pid}
 
 
-def left_over(marker: str) -> Iterator[str]:
+def leftover_processes(marker: str) -> Iterator[str]:
     """Command lines of processes that have ``marker`` (a path of the test's own) in them or in their cwd."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
                 said = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                where = str((entry / "cwd").readlink())
+                workspace = str((entry / "cwd").readlink())
             except OSError:
                 continue
-            if marker in said or marker in where:
+            if marker in said or marker in workspace:
                 yield said

@@ -19,7 +19,7 @@ def turn(request: Request) -> int:
     return sum(message.role == "assistant" for message in request.messages)
 
 
-def say(request: Request, steps: list[Step]) -> Message:
+def next_step(request: Request, steps: list[Step]) -> Message:
     number = min(turn(request), len(steps) - 1)
     name, arguments = steps[number]
     return Message(
@@ -87,7 +87,7 @@ def steps_of(request: Request) -> list[Step]:
 
 def coder(request: Request) -> Message:
     """Plans or changes the code, as it is asked."""
-    return say(request, steps_of(request))
+    return next_step(request, steps_of(request))
 
 
 def slowly(request: Request) -> ScriptedReply:
@@ -97,19 +97,25 @@ def slowly(request: Request) -> ScriptedReply:
 
 def in_words(request: Request) -> Message:
     """The same, and says that it is done without a tool."""
-    said = coder(request)
-    return Message("assistant", (TextBlock("All is done."),)) if said.tool_calls[0].name == "finish" else said
+    reply = coder(request)
+    return (
+        Message("assistant", (TextBlock("All is done."),)) if reply.tool_calls[0].name == "finish" else reply
+    )
 
 
 def endless(request: Request) -> Message:
     """Changes one file after the other for ever."""
     number = turn(request)
-    return say(request, [edit(f"pack/more{each}.py", "", f"more = {each}\n") for each in range(number + 1)])
+    return next_step(
+        request, [edit(f"pack/more{each}.py", "", f"more = {each}\n") for each in range(number + 1)]
+    )
 
 
 def sleeper(request: Request) -> Message:
     """Changes a file, and then is busy with a long command."""
-    return say(request, [edit("pack/slept.py", "", "slept = True\n"), shell("sleep 4321.5 & sleep 1234.5")])
+    return next_step(
+        request, [edit("pack/slept.py", "", "slept = True\n"), shell("sleep 4321.5 & sleep 1234.5")]
+    )
 
 
 def sleepy_planner(request: Request) -> Message:
@@ -119,36 +125,36 @@ def sleepy_planner(request: Request) -> Message:
 
 def endless_planner(request: Request) -> Message:
     """Spends all there is on looking around before it writes a plan."""
-    return say(request, [shell("cat pack/*.py")]) if planning(request) else coder(request)
+    return next_step(request, [shell("cat pack/*.py")]) if planning(request) else coder(request)
 
 
 def no_plan(request: Request) -> Message:
-    return say(request, [shell("ls"), FINISH]) if planning(request) else coder(request)
+    return next_step(request, [shell("ls"), FINISH]) if planning(request) else coder(request)
 
 
 def empty_plan(request: Request) -> Message:
     steps = [shell("printf ' \\n' >/output/refactoring_plan.md"), FINISH]
-    return say(request, steps) if planning(request) else coder(request)
+    return next_step(request, steps) if planning(request) else coder(request)
 
 
 def linked_plan(request: Request) -> Message:
     steps = [shell("ln -s /task_description/description.md /output/refactoring_plan.md"), FINISH]
-    return say(request, steps) if planning(request) else coder(request)
+    return next_step(request, steps) if planning(request) else coder(request)
 
 
 def huge_plan(request: Request) -> Message:
     steps = [shell("head -c 300000 /dev/zero | tr '\\0' x >/output/refactoring_plan.md"), FINISH]
-    return say(request, steps) if planning(request) else coder(request)
+    return next_step(request, steps) if planning(request) else coder(request)
 
 
 def odd_bytes(request: Request) -> Message:
     steps = [shell("printf '# Plan\\nmarker-3 \\377\\376 \\n' >/output/refactoring_plan.md"), FINISH]
-    return say(request, steps) if planning(request) else coder(request)
+    return next_step(request, steps) if planning(request) else coder(request)
 
 
 def from_one(request: Request) -> Message:
     """Numbers its five plans from 1."""
-    return say(request, [*plans(1, 2, 3, 4, 5), FINISH]) if planning(request) else coder(request)
+    return next_step(request, [*plans(1, 2, 3, 4, 5), FINISH]) if planning(request) else coder(request)
 
 
 def flooding(request: Request) -> Message:
@@ -158,7 +164,7 @@ def flooding(request: Request) -> Message:
         edit("/output/refactoring_plan.md", "", plan_text(7)),
         FINISH,
     ]
-    return say(request, steps) if planning(request) else coder(request)
+    return next_step(request, steps) if planning(request) else coder(request)
 
 
 def snooping(request: Request) -> Message:
@@ -172,7 +178,7 @@ def snooping(request: Request) -> Message:
         f"find / -xdev -type f \\( {names} \\) -not -path '/usr/*' -not -path '/proc/*'; "
         "find /run/codetaste -type f -exec cat {} +; } >pack/seen.txt 2>&1; true"
     )
-    return say(request, [shell(look), FINISH]) if not planning(request) else coder(request)
+    return next_step(request, [shell(look), FINISH]) if not planning(request) else coder(request)
 
 
 def judge(_request: Request) -> ScriptedReply:
@@ -197,7 +203,7 @@ def far_judge(_request: Request) -> str:
 def fails_later(request: Request) -> Message:
     """Changes a file, and is then refused for good."""
     if turn(request) < 2:
-        return say(request, [edit("pack/before.py", "", "before = 1\n"), shell("ls")])
+        return next_step(request, [edit("pack/before.py", "", "before = 1\n"), shell("ls")])
     raise ModelRefused("the scripted provider is gone")
 
 
@@ -213,18 +219,22 @@ def by_shell(request: Request) -> Message:
         steps = [shell(f"mkdir -p /output/refactoring_plans; {texts}")]
     else:
         steps = [shell("cat /task_description/* >pack/seen.txt"), _more(0)]
-    return say(request, steps) if turn(request) < len(steps) else Message("assistant", (TextBlock("Done."),))
+    return (
+        next_step(request, steps)
+        if turn(request) < len(steps)
+        else Message("assistant", (TextBlock("Done."),))
+    )
 
 
 def by_shell_for_ever(request: Request) -> Message:
-    return say(request, [_more(number) for number in range(turn(request) + 1)])
+    return next_step(request, [_more(number) for number in range(turn(request) + 1)])
 
 
 def by_shell_slowly(request: Request) -> ScriptedReply:
     """Four changes, with time between them."""
     done = turn(request) == 4
-    said = Message("assistant", (TextBlock("Done."),)) if done else by_shell_for_ever(request)
-    return ScriptedReply(said.content, latency_s=0.3)
+    reply = Message("assistant", (TextBlock("Done."),)) if done else by_shell_for_ever(request)
+    return ScriptedReply(reply.content, latency_s=0.3)
 
 
 def fails_later_by_shell(request: Request) -> Message:

@@ -21,7 +21,7 @@ ADDED = "a file that was not there\n"
 DONE = "The greeting is new, and a file was added."
 USAGE = Usage(input=1000, output=100)
 """Of each answer of the main conversation: small, for a prompt that seems to fill the window is compacted."""
-DEAR = Usage(input=1000, output=3000)
+EXPENSIVE_USAGE = Usage(input=1000, output=3000)
 """Of each answer of a model that costs a third of a small budget."""
 SIDE = Usage(input=10, output=1)
 PATCH = f"*** Begin Patch\n*** Update File: hello.py\n@@\n-{OLD}\n+{NEW}\n*** End Patch\n"
@@ -30,7 +30,7 @@ PATCH_ADDING = f"*** Begin Patch\n*** Add File: added.txt\n+{ADDED}*** End Patch
 Step = tuple[str, dict[str, Any]]
 
 
-def shell(tools: set[str], command: str) -> Step:
+def shell_step(tools: set[str], command: str) -> Step:
     """A command line in whatever shell tool the program has."""
     for name, arguments in {
         "Bash": {"command": command},
@@ -54,11 +54,11 @@ def editing(tools: set[str]) -> list[Step]:
         read = ("read_file", {"file_path": FIRST, "absolute_path": FIRST})
         edit = ("edit", {"file_path": FIRST, "old_string": OLD, "new_string": NEW})
         return [read, edit, ("write_file", {"file_path": SECOND, "content": ADDED})]
-    look = shell(tools, "cat hello.py")
+    look = shell_step(tools, "cat hello.py")
     if "apply_patch" in tools:
         return [look, ("apply_patch", {"input": PATCH}), ("apply_patch", {"input": PATCH_ADDING})]
     replace = f'sed -i "s/.*/{OLD}/; s/old/new/" hello.py'
-    return [look, shell(tools, replace), shell(tools, f"printf '{ADDED.strip()}\\n' > added.txt")]
+    return [look, shell_step(tools, replace), shell_step(tools, f"printf '{ADDED.strip()}\\n' > added.txt")]
 
 
 def called(request: Request) -> int:
@@ -66,19 +66,19 @@ def called(request: Request) -> int:
     return sum(len(message.tool_calls) for message in request.messages)
 
 
-def side(request: Request) -> ScriptedReply:
+def reply_to_side_request(request: Request) -> ScriptedReply:
     """What any request without tools is answered."""
     return ScriptedReply("none", usage=SIDE)
 
 
-def following(
+def follow_plan(
     plan: Callable[[set[str]], list[Step]], end: str = DONE, usage: Usage = USAGE
 ) -> Callable[[Request], ScriptedReply]:
     """A model that calls the tools of ``plan`` one after the other, and then says ``end``."""
 
     def reply(request: Request) -> ScriptedReply:
         if not request.tools:
-            return side(request)
+            return reply_to_side_request(request)
         steps, at = plan({tool.name for tool in request.tools}), called(request)
         if at >= len(steps):
             return ScriptedReply(end, usage=usage)
@@ -88,15 +88,15 @@ def following(
     return reply
 
 
-coder = following(lambda tools: [*editing(tools), shell(tools, "git status --short")])
+coder = follow_plan(lambda tools: [*editing(tools), shell_step(tools, "git status --short")])
 """Reads, edits, adds, looks, and is done: five answers."""
 
-restless = following(
-    lambda tools: [*editing(tools), *([shell(tools, "git log --oneline")] * 1000)], usage=DEAR
+restless = follow_plan(
+    lambda tools: [*editing(tools), *([shell_step(tools, "git log --oneline")] * 1000)], usage=EXPENSIVE_USAGE
 )
-"""Goes on for ever after its edits, and is dear."""
+"""Continues for ever after its edits, and is expensive."""
 
-stuck = following(lambda tools: [*editing(tools), *([shell(tools, "tail -f /dev/null")] * 1000)])
+stuck = follow_plan(lambda tools: [*editing(tools), *([shell_step(tools, "tail -f /dev/null")] * 1000)])
 """Does not come back from its last command; where a program leaves it alone after a while, from the next."""
 
 
