@@ -131,6 +131,14 @@ async def test_full_disk_is_reported_and_written_files_remain(provider: SandboxP
         assert (await get_members(sandbox, "/testbed/first"))["first"][1] == b"first\n"
 
 
+async def test_stopped_sandbox_has_no_end_although_its_disk_fills(provider: SandboxProvider) -> None:
+    async with provider.open(SandboxSpec("test", disk_bytes=20 * MIB)) as sandbox:
+        await sandbox.stop()
+        await sandbox.put(make_archive(("testbed/large", bytes(30 * MIB))))
+        await anyio.sleep(1.5)  # longer than the interval of disk checks
+        assert sandbox.end is None
+
+
 async def test_mounts_are_visible_and_read_only(provider: SandboxProvider, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     (tree / "bin").mkdir(parents=True)
