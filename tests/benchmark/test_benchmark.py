@@ -1,4 +1,4 @@
-"""A benchmark folder: opened, selected from, and read with clear errors; a run's product drops in as one."""
+"""Opening, selecting from and reading a benchmark folder, with clear errors; a run's product is one too."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_instances_are_selected_by_globs_in_the_tables_order(benchmark_folder: P
     assert benchmark.get("koajs__koa-aaaaaaaa") == KOA
 
 
-def test_a_glob_that_matches_nothing_names_the_nearest(benchmark_folder: Path) -> None:
+def test_glob_without_match_names_the_nearest_instance(benchmark_folder: Path) -> None:
     benchmark = open_benchmark(benchmark_folder)
     with pytest.raises(ConfigError) as caught:
         benchmark.select(["koajs_koa-*", "*", "zzz"])
@@ -56,7 +56,7 @@ def test_a_glob_that_matches_nothing_names_the_nearest(benchmark_folder: Path) -
         benchmark.get("koajs__koa-aaaaaaab")
 
 
-def test_descriptions_are_read_by_track_and_must_say_something(benchmark_folder: Path) -> None:
+def test_descriptions_are_read_by_track_and_must_not_be_empty(benchmark_folder: Path) -> None:
     benchmark = open_benchmark(benchmark_folder)
     assert benchmark.description(KOA) == "all about koa ∘\n"
     assert benchmark.description(KOA, Track.OPEN) == "vague\n"
@@ -74,7 +74,7 @@ def test_descriptions_are_read_by_track_and_must_say_something(benchmark_folder:
         benchmark.description(KOA, Track.OPEN)
 
 
-def test_metadata_is_an_object_or_nothing(benchmark_folder: Path) -> None:
+def test_metadata_is_an_object_or_none(benchmark_folder: Path) -> None:
     benchmark = open_benchmark(benchmark_folder)
     assert benchmark.metadata(KOA) is None
     path = benchmark_folder / "instance_images" / KOA.path / "instance_metadata.json"
@@ -87,7 +87,7 @@ def test_metadata_is_an_object_or_nothing(benchmark_folder: Path) -> None:
             benchmark.metadata(KOA)
 
 
-def test_catalog_folder_without_benchmark_is_rejected(tmp_path: Path) -> None:
+def test_folder_without_benchmark_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such benchmark folder"):
         open_benchmark(tmp_path / "nothing")
     with pytest.raises(ConfigError, match=r"instances\.csv: No such file"):
@@ -101,7 +101,7 @@ def test_a_relative_origin_is_relative_to_the_benchmark(benchmark_folder: Path, 
     assert benchmark.origin(KOA) == GitOrigin(f"{tmp_path}/repos/koajs/koa", A, B)
 
 
-def test_a_product_drops_in_as_a_benchmark(benchmark_folder: Path, tmp_path: Path) -> None:
+def test_run_product_opens_as_a_benchmark(benchmark_folder: Path, tmp_path: Path) -> None:
     benchmark = open_benchmark(benchmark_folder)
     root = tmp_path / "run/discover/model"
 
@@ -131,13 +131,13 @@ def test_a_product_drops_in_as_a_benchmark(benchmark_folder: Path, tmp_path: Pat
     }
 
 
-def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
+def test_unwritable_folder_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "assets").write_text("in the way")
     with pytest.raises(JournalError, match="cannot be written"):
         anyio.run(write_rules, tmp_path, KOA, Direction.ADDITIVE, "rules: []\n")
 
 
-def test_the_published_benchmark_opens_and_is_written_back_unchanged(published_data: Path) -> None:
+def test_published_benchmark_opens_and_its_table_is_written_unchanged(published_data: Path) -> None:
     benchmark = open_benchmark(published_data)
     assert len(benchmark.instances) == 100
     assert format_table(benchmark.instances).rstrip("\n") == (published_data / "instances.csv").read_text()
@@ -147,14 +147,14 @@ def test_the_published_benchmark_opens_and_is_written_back_unchanged(published_d
         assert benchmark.metadata(instance) is not None
 
 
-def quickstart() -> tuple[Benchmark, Instance]:
+def open_quickstart() -> tuple[Benchmark, Instance]:
     benchmark = open_benchmark(quickstart_folder())
     (instance,) = benchmark.instances
     return benchmark, instance
 
 
 def test_the_quickstart_is_complete() -> None:
-    benchmark, instance = quickstart()
+    benchmark, instance = open_quickstart()
     assert isinstance(benchmark.origin(instance), SdistOrigin)
     assert len(benchmark.description(instance)) >= 1500
     (line,) = benchmark.description(instance, Track.OPEN).splitlines()
@@ -166,8 +166,8 @@ def test_the_quickstart_is_complete() -> None:
 
 
 @pytest.mark.slow
-def test_the_quickstarts_sources_come_from_the_package_index(tmp_path: Path) -> None:
-    benchmark, instance = quickstart()
+def test_quickstart_sources_are_fetched_from_the_package_index(tmp_path: Path) -> None:
+    benchmark, instance = open_quickstart()
     trees = anyio.run(checkout_trees, benchmark.origin(instance), tmp_path)
     old, new = (
         {path.name for path in (tree / "src/pluggy").iterdir()} for tree in (trees.base, trees.golden)
@@ -180,17 +180,19 @@ def test_the_quickstarts_sources_come_from_the_package_index(tmp_path: Path) -> 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_published_commits_come_from_clones(published_data: Path, clones: Path, tmp_path: Path) -> None:
+def test_published_commits_are_checked_out_from_clones(
+    published_data: Path, clones: Path, tmp_path: Path
+) -> None:
     benchmark = open_benchmark(published_data, repos=clones)
-    there = [each for each in benchmark.instances if (clones / each.owner / each.repo).is_dir()]
-    assert there, "no clone of any published instance"
-    for instance in there:
+    cloned = [each for each in benchmark.instances if (clones / each.owner / each.repo).is_dir()]
+    assert cloned, "no clone of any published instance"
+    for instance in cloned:
         trees = anyio.run(checkout_trees, benchmark.origin(instance), tmp_path / "cache")
         assert trees.base_digest != trees.golden_digest
 
 
-def test_an_instance_with_a_path_of_its_own_cannot_be_written_elsewhere(tmp_path: Path) -> None:
-    """The reader refuses such names; the layout's own paths stay below the folder for all it accepts."""
+def test_instance_with_odd_names_is_written_below_the_folder(tmp_path: Path) -> None:
+    """The reader refuses such names; the writer's paths stay below the folder all the same."""
     odd = replace(KOA, owner="a..b", repo="...x")
     try:
         path = anyio.run(write_rules, tmp_path, odd, Direction.ADDITIVE, "rules: []\n")

@@ -1,4 +1,4 @@
-"""instances.csv: read strictly, all problems at once, and written as it was read."""
+"""instances.csv is read strictly, with all problems at once, and written as it was read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def problems(text: str | bytes) -> list[str]:
     return list(caught.value.problems)
 
 
-def test_a_good_table_is_read_in_its_order() -> None:
+def test_valid_table_is_read_in_its_order() -> None:
     text = f"{HEADER},origin\r\n\r\nKoaJS,koa,{A},{B},0.5,api,javascript,\n99designs,gqlgen,{B},{A},,,go,/x\n"
     koa, gqlgen = read_table(b"\xef\xbb\xbf" + text.encode(), "t.csv")
     assert (koa.id, koa.path, koa.combined_score) == ("koajs__koa-aaaaaaaa", "KoaJS/koa/aaaaaaaa", 0.5)
@@ -71,7 +71,7 @@ def test_every_problem_is_reported_with_file_and_line() -> None:
     ]
 
 
-def test_missing_and_doubled_columns_are_named() -> None:
+def test_missing_and_duplicate_columns_are_named() -> None:
     text = f"owner,repo,comit_hash,golden_commit_hash,combined_score,category,category\n{ROW}"
     assert problems(text) == [
         "t.csv:1: the column 'category' is there twice",
@@ -80,12 +80,12 @@ def test_missing_and_doubled_columns_are_named() -> None:
     ]
 
 
-def test_an_empty_table_is_no_table() -> None:
+def test_empty_table_is_refused() -> None:
     assert "the file is empty" in problems("")[0]
     assert "no instance" in problems(f"{HEADER}\n")[0]
 
 
-def test_what_is_no_utf8_or_no_csv_says_where() -> None:
+def test_invalid_utf8_or_csv_error_names_the_line() -> None:
     assert problems(f"{HEADER}\n{ROW}\ncaf".encode() + b"\xe9") == [
         "t.csv:3: byte 0xe9 is not UTF-8; save the file as UTF-8"
     ]
@@ -93,7 +93,7 @@ def test_what_is_no_utf8_or_no_csv_says_where() -> None:
     assert quoted.startswith("t.csv:3: ")
 
 
-def test_a_malformed_origin_is_a_problem_of_its_line() -> None:
+def test_malformed_origin_is_reported_with_its_line() -> None:
     (problem,) = problems(f"{HEADER},origin\n{ROW},sdist:x")
     assert problem.startswith("t.csv:2: origin 'sdist:x'")
 
@@ -118,10 +118,10 @@ instances = st.builds(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(instances, min_size=1, max_size=5, unique_by=lambda instance: instance.id))
-def test_what_is_written_is_read_back(rows: list[Instance]) -> None:
-    again = read_table(format_table(rows).encode(), "t.csv")
-    assert list(again) == rows
-    assert [row.extra for row in again] == [row.extra for row in rows]
+def test_written_table_is_read_back(rows: list[Instance]) -> None:
+    reread = read_table(format_table(rows).encode(), "t.csv")
+    assert list(reread) == rows
+    assert [row.extra for row in reread] == [row.extra for row in rows]
 
 
 cells = st.sampled_from(
@@ -131,22 +131,22 @@ cells = st.sampled_from(
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(cells, max_size=30), st.booleans())
-def test_any_text_is_a_table_or_a_list_of_problems(found: list[str], headed: bool) -> None:
-    text = (HEADER + "\n" if headed else "") + ",".join(found)
+def test_any_text_is_read_as_a_table_or_reported(parts: list[str], with_header: bool) -> None:
+    text = (HEADER + "\n" if with_header else "") + ",".join(parts)
     try:
         rows = read_table(text.encode(), "t.csv")
     except ConfigError as error:
-        found = list(error.problems)
+        messages = list(error.problems)
         rows = ()
     else:
-        found = []
-    assert bool(found) != bool(rows)
-    assert all(problem.startswith("t.csv:") and "\n" not in problem for problem in found)
-    if found:
+        messages = []
+    assert bool(messages) != bool(rows)
+    assert all(problem.startswith("t.csv:") and "\n" not in problem for problem in messages)
+    if messages:
         return
-    # What is accepted is what a plain reader sees, and every id leads to a path of three plain parts.
-    seen = [row for row in csv.reader(io.StringIO(text, newline="")) if row][1:]
-    assert [[row.owner, row.repo] for row in rows] == [row[:2] for row in seen]
+    # Accepted rows are those of a plain CSV reader, and every path has three plain parts.
+    expected = [row for row in csv.reader(io.StringIO(text, newline="")) if row][1:]
+    assert [[row.owner, row.repo] for row in rows] == [row[:2] for row in expected]
     assert all(
         len([part for part in row.path.split("/") if part not in {"", ".", ".."}]) == 3 for row in rows
     )

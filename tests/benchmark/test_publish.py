@@ -1,4 +1,4 @@
-"""The folders that rule discovery leaves say what the latest run came to, whatever was there before."""
+"""The benchmark folders that rule discovery writes have the latest run's rules, whatever was there before."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 HEADER = "owner,repo,commit_hash,golden_commit_hash,combined_score,category,language\n"
 
 
-def benchmark(root: Path, repos: str = "abc") -> Benchmark:
-    """A benchmark with an instance for each letter, without open descriptions."""
+def make_benchmark(root: Path, repos: str = "abc") -> Benchmark:
+    """Create a benchmark with an instance for each letter, without open descriptions."""
     root.mkdir()
     rows = [f"o,{repo},{index:040x},{'f' * 40},,,python\n" for index, repo in enumerate(repos, 1)]
     (root / "instances.csv").write_text(HEADER + "".join(rows), "utf-8")
@@ -38,80 +38,88 @@ def benchmark(root: Path, repos: str = "abc") -> Benchmark:
     return opened
 
 
-def passes(opened: Benchmark, *repos: str) -> list[DiscoveryPass]:
-    found = [
+def select_passes(opened: Benchmark, *repos: str) -> list[DiscoveryPass]:
+    selected = [
         DiscoveryPass(each, "m", Direction.ADDITIVE, "m") for each in opened.instances if each.repo in repos
     ]
-    assert len(found) == len(repos)
-    return found
+    assert len(selected) == len(repos)
+    return selected
 
 
-def found(digest: str) -> Any:
-    """The value of a finished pass whose rules have the digest."""
+def finished_value(digest: str) -> Any:
+    """Return the job value of a finished pass whose rules have the digest."""
     return DiscoveryResult("finished", 1, 1, 0, "opengrep", digest).to_json()
 
 
-async def written(around: Any, some: list[DiscoveryPass], text: str) -> None:
-    blobs = Blobs(around.out / "blobs")
-    value: Any = found(await blobs.store(text))
+async def write_rules(context: Any, passes: list[DiscoveryPass], text: str) -> None:
+    blobs = Blobs(context.out / "blobs")
+    value: Any = finished_value(await blobs.store(text))
     await write_discovered_benchmarks(
-        some, {each.key: Outcome(each.key, Status.DONE, value, resumed=True) for each in some}, around, blobs
+        passes,
+        {each.key: Outcome(each.key, Status.DONE, value, resumed=True) for each in passes},
+        context,
+        blobs,
     )
 
 
 @pytest.mark.anyio
-async def test_rules_of_another_config_with_the_same_run_name_do_not_stay(tmp_path: Path) -> None:
-    around: Any = SimpleNamespace(out=tmp_path / "run", benchmark=benchmark(tmp_path / "in"))
-    some = passes(around.benchmark, "a")
+async def test_rules_of_another_config_with_the_same_run_name_are_replaced(tmp_path: Path) -> None:
+    context: Any = SimpleNamespace(out=tmp_path / "run", benchmark=make_benchmark(tmp_path / "in"))
+    passes = select_passes(context.benchmark, "a")
     for text in ("rules: []\n", "rules: [] # others\n", "rules: []\n"):
-        await written(around, some, text)
-        assert rules_file(some[0], around).read_text("utf-8") == text
+        await write_rules(context, passes, text)
+        assert rules_file(passes[0], context).read_text("utf-8") == text
 
 
 @pytest.mark.anyio
-async def test_rules_that_are_there_need_no_stored_text(tmp_path: Path) -> None:
-    around: Any = SimpleNamespace(out=tmp_path / "run", benchmark=benchmark(tmp_path / "in"))
-    some = passes(around.benchmark, "a")
-    await written(around, some, "rules: []\n")
+async def test_existing_rules_need_no_stored_text(tmp_path: Path) -> None:
+    context: Any = SimpleNamespace(out=tmp_path / "run", benchmark=make_benchmark(tmp_path / "in"))
+    passes = select_passes(context.benchmark, "a")
+    await write_rules(context, passes, "rules: []\n")
     Blobs(tmp_path / "run/blobs").path(sha256(b"rules: []\n").hexdigest()).unlink()
     await write_discovered_benchmarks(
-        some,
+        passes,
         {
-            each.key: Outcome(each.key, Status.DONE, found(sha256(b"rules: []\n").hexdigest()), resumed=True)
-            for each in some
+            each.key: Outcome(
+                each.key, Status.DONE, finished_value(sha256(b"rules: []\n").hexdigest()), resumed=True
+            )
+            for each in passes
         },
-        around,
+        context,
         Blobs(tmp_path / "run/blobs"),
     )
-    assert all(rules_file(each, around).read_text("utf-8") == "rules: []\n" for each in some)
+    assert all(rules_file(each, context).read_text("utf-8") == "rules: []\n" for each in passes)
 
 
 @pytest.mark.anyio
 async def test_missing_stored_text_does_not_block_other_rules(tmp_path: Path) -> None:
-    around: Any = SimpleNamespace(out=tmp_path / "run", benchmark=benchmark(tmp_path / "in"))
-    lost, kept = passes(around.benchmark, "a", "b")
+    context: Any = SimpleNamespace(out=tmp_path / "run", benchmark=make_benchmark(tmp_path / "in"))
+    missing, stored = select_passes(context.benchmark, "a", "b")
     blobs = Blobs(tmp_path / "run/blobs")
-    values: Any = {lost.key: found("0" * 64), kept.key: found(await blobs.store("rules: []\n"))}
+    values: Any = {
+        missing.key: finished_value("0" * 64),
+        stored.key: finished_value(await blobs.store("rules: []\n")),
+    }
     outcomes = {key: Outcome(key, Status.DONE, value, resumed=True) for key, value in values.items()}
     with pytest.raises(ExceptionGroup) as caught:
-        await write_discovered_benchmarks([lost, kept], outcomes, around, blobs)
+        await write_discovered_benchmarks([missing, stored], outcomes, context, blobs)
     assert "is missing; restore it, or rerun the job" in str(caught.value.exceptions[0])
-    assert rules_file(kept, around).is_file()
+    assert rules_file(stored, context).is_file()
 
 
 @pytest.mark.anyio
-async def test_a_run_of_some_jobs_keeps_the_other_instances_in_the_table(tmp_path: Path) -> None:
-    around: Any = SimpleNamespace(out=tmp_path / "run", benchmark=benchmark(tmp_path / "in"))
-    await written(around, passes(around.benchmark, "b", "c"), "rules: []\n")
-    await written(around, passes(around.benchmark, "a", "b"), "rules: []\n")
+async def test_partial_run_preserves_other_instances_in_the_table(tmp_path: Path) -> None:
+    context: Any = SimpleNamespace(out=tmp_path / "run", benchmark=make_benchmark(tmp_path / "in"))
+    await write_rules(context, select_passes(context.benchmark, "b", "c"), "rules: []\n")
+    await write_rules(context, select_passes(context.benchmark, "a", "b"), "rules: []\n")
     product = open_benchmark(tmp_path / "run/discover/m")
     assert [each.repo for each in product.instances] == ["a", "b", "c"]
 
 
-def test_all_missing_descriptions_are_found_before_anything_is_started(tmp_path: Path) -> None:
-    opened = benchmark(tmp_path / "in")
+def test_all_missing_descriptions_are_reported_at_once(tmp_path: Path) -> None:
+    opened = make_benchmark(tmp_path / "in")
     for repo in ("a", "c"):
-        (each,) = passes(opened, repo)
+        (each,) = select_passes(opened, repo)
         (tmp_path / "in/assets/descriptions" / each.instance.path / "description.md").unlink()
     with pytest.raises(ConfigError) as caught:
         opened.check_descriptions(opened.instances)

@@ -47,7 +47,7 @@ def structure() -> ModuleType:
     return module
 
 
-def faults_of(structure: ModuleType, checkout: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+def find_faults(structure: ModuleType, checkout: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
     code = structure.main(checkout)
     *faults, total = capsys.readouterr().out.splitlines()
     assert code == (1 if faults else 0)
@@ -56,14 +56,14 @@ def faults_of(structure: ModuleType, checkout: Path, capsys: pytest.CaptureFixtu
 
 
 def test_this_checkout_has_no_fault(structure: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    assert faults_of(structure, CHECKOUT, capsys) == []
+    assert find_faults(structure, CHECKOUT, capsys) == []
 
 
 def test_a_clean_tree_has_no_fault(
     structure: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tmp_path, CLEAN)
-    assert faults_of(structure, tmp_path, capsys) == []
+    assert find_faults(structure, tmp_path, capsys) == []
 
 
 FAULTS = {
@@ -115,8 +115,8 @@ FAULTS = {
         "llm/held.py: the file name has the word 'held'",
     ),
     "a word in a text": (
-        {"src/codetaste/llm/a.py": 'def f(x):\n    raise E(f"{x}: nobody knows")\n'},
-        "llm/a.py:2: a text has the word 'nobody'",
+        {"src/codetaste/llm/a.py": 'def f(x):\n    raise E(f"{x}: no' + 'body knows")\n'},
+        "llm/a.py:2: a text has the word 'no" + "body'",
     ),
     "a name of the layout": (
         {"src/codetaste/llm/a.py": 'def f(x):\n    return f"{x}/prediction.diff"\n'},
@@ -160,5 +160,5 @@ def test_a_fault_is_found(
 ) -> None:
     files, expected = FAULTS[name]
     write(tmp_path, CLEAN | files)
-    faults = faults_of(structure, tmp_path, capsys)
+    faults = find_faults(structure, tmp_path, capsys)
     assert expected in faults[0]

@@ -1,4 +1,4 @@
-"""``codetaste agents`` as people and programs type it."""
+"""``codetaste agents``: its list as text and as JSON, and its errors."""
 
 from __future__ import annotations
 
@@ -23,32 +23,34 @@ def codetaste(cache: Path, *arguments: str) -> tuple[int, str, str]:
 
 
 def test_the_agents_are_listed_with_their_releases_and_options(tmp_path: Path) -> None:
-    code, said, _ = codetaste(tmp_path)
+    code, stdout, _ = codetaste(tmp_path)
     assert code == 0
     assert (
         "claude-code: Anthropic's Claude Code, headless (anthropic)\n  2.0.76: default, not installed\n"
-        in said
+        in stdout
     )
-    assert '  option reasoning_effort = "medium" (minimal, low, medium, high, xhigh)\n' in said
+    assert '  option reasoning_effort = "medium" (minimal, low, medium, high, xhigh)\n' in stdout
 
 
-def test_a_program_reads_the_same_as_json(tmp_path: Path) -> None:
-    code, said, _ = codetaste(tmp_path, "--json")
-    told: list[dict[str, Any]] = json.loads(said)
+def test_json_lists_the_same_agents(tmp_path: Path) -> None:
+    code, stdout, _ = codetaste(tmp_path, "--json")
+    document: list[dict[str, Any]] = json.loads(stdout)
     assert code == 0
-    assert {each["name"]: (each["protocol"], each["default"]) for each in told} == {
+    assert {each["name"]: (each["protocol"], each["default"]) for each in document} == {
         "claude-code": ("anthropic", "2.0.76"),
         "codex": ("openai", "0.77.0"),
         "qwen-code": ("openai-chat", "0.7.1"),
     }
-    assert {len(each["versions"]) for each in told} == {2}
-    assert not any(version["installed"] for each in told for version in each["versions"])
+    assert {len(each["versions"]) for each in document} == {2}
+    assert not any(version["installed"] for each in document for version in each["versions"])
 
 
 def test_agents_invalid_names_and_releases_are_all_reported(tmp_path: Path) -> None:
-    code, said, told = codetaste(tmp_path, "install", "codecks", "codex@../x", "claude-code@;rm", "--json")
-    messages = json.loads(said)["error"]["messages"]
-    assert code == json.loads(said)["exit_code"] == 2
-    assert len(messages) == len(told.splitlines()) == 3
+    code, stdout, stderr = codetaste(
+        tmp_path, "install", "codecks", "codex@../x", "claude-code@;rm", "--json"
+    )
+    messages = json.loads(stdout)["error"]["messages"]
+    assert code == json.loads(stdout)["exit_code"] == 2
+    assert len(messages) == len(stderr.splitlines()) == 3
     assert "did you mean 'codex'?" in messages[0]
     assert "has no such release" in messages[2]

@@ -1,4 +1,4 @@
-"""``codetaste benchmark fetch | list | show`` as they are typed, and the example for the published one."""
+"""``codetaste benchmark fetch | list | show``, and the example config for the published benchmark."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ COMMITS = [f"{number:040x}" for number in range(1, 202)]
 
 
 @pytest.fixture(scope="module")
-def hundred(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A hundred made-up instances, whole but for their environments; koa is the first."""
+def hundred_instances(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A hundred made-up instances, complete except for their environments; koa is the first."""
     root = tmp_path_factory.mktemp("release") / "codetaste100"
     lines = ["owner,repo,commit_hash,golden_commit_hash,combined_score,category,language"]
     names = [("koajs", "koa"), *(("made", f"up{number}") for number in range(99))]
@@ -44,44 +44,48 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-Typed = Callable[..., str]
+Command = Callable[..., str]
 
 
 @pytest.fixture
-def codetaste(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Typed:
+def codetaste(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     monkeypatch.chdir(tmp_path)
     return partial(invoke.codetaste, capsys)
 
 
 @pytest.fixture
-def as_json(codetaste: Typed) -> Callable[..., Any]:
+def as_json(codetaste: Command) -> Callable[..., Any]:
     return lambda *args: json.loads(codetaste(*args, "--json"))
 
 
 def test_fetch_local_benchmark_is_installed_and_keys_documented(
-    hundred: Path, tmp_path: Path, as_json: Callable[..., Any], codetaste: Typed
+    hundred_instances: Path, tmp_path: Path, as_json: Callable[..., Any], codetaste: Command
 ) -> None:
-    told = as_json("benchmark", "fetch", "--from", hundred)
-    assert (told["folder"], told["created"], told["instances"]) == (str(tmp_path / "codetaste100"), True, 100)
-    assert (told["missing"], len(told["missing_for_tests"]), told["verified"]) == ([], 100, False)
+    document = as_json("benchmark", "fetch", "--from", hundred_instances)
+    assert (document["folder"], document["created"], document["instances"]) == (
+        str(tmp_path / "codetaste100"),
+        True,
+        100,
+    )
+    assert (document["missing"], len(document["missing_for_tests"]), document["verified"]) == ([], 100, False)
     page = set(re.findall(r"`([a-z_0-9]+)`", (CHECKOUT / "docs/programs.md").read_text("utf-8")))
-    assert set(told) <= page
+    assert set(document) <= page
     again = codetaste("benchmark", "fetch", "codetaste100")
     assert "exists already; 100 instances, every task with its descriptions and rules" in again
     assert "no published digest is known to compare it with" in again
 
 
-def test_fetch_unknown_benchmark_downloads_nothing(tmp_path: Path, codetaste: Typed) -> None:
-    said = codetaste("benchmark", "fetch", "codetaste10", code=2)
-    assert said.startswith(
+def test_fetch_unknown_benchmark_downloads_nothing(tmp_path: Path, codetaste: Command) -> None:
+    stderr = codetaste("benchmark", "fetch", "codetaste10", code=2)
+    assert stderr.startswith(
         "codetaste: 'codetaste10' is not a published benchmark; did you mean codetaste100?"
     )
 
 
 def test_instances_are_listed_by_language_and_category(
-    hundred: Path, as_json: Callable[..., Any], codetaste: Typed
+    hundred_instances: Path, as_json: Callable[..., Any], codetaste: Command
 ) -> None:
-    bench = ("benchmark", "list", "--benchmark", hundred)
+    bench = ("benchmark", "list", "--benchmark", hundred_instances)
     assert len(as_json(*bench)) == 100
     assert [row["instance"] for row in as_json(*bench, "--language", "Go")] == ["made__up1-00000000"]
     assert [row["repository"] for row in as_json(*bench, "--category", "AP*")] == ["koajs/koa"]
@@ -101,13 +105,13 @@ def test_instances_are_listed_by_language_and_category(
 
 
 def test_show_instance_prints_all_facts_escaped(
-    hundred: Path, as_json: Callable[..., Any], codetaste: Typed
+    hundred_instances: Path, as_json: Callable[..., Any], codetaste: Command
 ) -> None:
-    bench = ("--benchmark", hundred)
-    told = as_json("benchmark", "show", "koajs__*", *bench)
-    assert (told["rules"], told["golden_patch"]) == ({"additive": 1, "reductive": 1}, None)
-    assert told["descriptions"]["open"] == "tidy koa\x1b[31m up"
-    assert (told["licence"], told["clone"]) == ("unknown", None)
+    bench = ("--benchmark", hundred_instances)
+    document = as_json("benchmark", "show", "koajs__*", *bench)
+    assert (document["rules"], document["golden_patch"]) == ({"additive": 1, "reductive": 1}, None)
+    assert document["descriptions"]["open"] == "tidy koa\x1b[31m up"
+    assert (document["licence"], document["clone"]) == ("unknown", None)
     text = codetaste("benchmark", "show", "koajs__*", *bench)
     assert "rules         1 additive, 1 reductive" in text
     assert "\x1b" not in text
@@ -115,27 +119,27 @@ def test_show_instance_prints_all_facts_escaped(
 
 
 def test_published_example_config_is_one_model_on_one_instance(
-    hundred: Path, tmp_path: Path, as_json: Callable[..., Any]
+    hundred_instances: Path, tmp_path: Path, as_json: Callable[..., Any]
 ) -> None:
     (tmp_path / "examples").mkdir()
     example = tmp_path / "examples" / "codetaste100.toml"
     shutil.copy(CHECKOUT / "examples/codetaste100.toml", example)
-    (tmp_path / "codetaste100").symlink_to(hundred)
+    (tmp_path / "codetaste100").symlink_to(hundred_instances)
     (trial,) = as_json("run", example, "--dry-run")["trials"]
     assert trial["key"] == "infer/claude-code-sonnet/instructed/direct/koajs__koa-00000000"
 
 
-def test_the_examples_comments_make_it_all_instances_and_all_modes(
-    hundred: Path, tmp_path: Path, as_json: Callable[..., Any]
+def test_uncommented_example_runs_all_instances_in_all_modes(
+    hundred_instances: Path, tmp_path: Path, as_json: Callable[..., Any]
 ) -> None:
     (tmp_path / "examples").mkdir()
-    (tmp_path / "codetaste100").symlink_to(hundred)
+    (tmp_path / "codetaste100").symlink_to(hundred_instances)
     text = (CHECKOUT / "examples/codetaste100.toml").read_text("utf-8")
     text = re.sub(r"^instances = .*\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"^# (\[\[tracks|track =|mode =|judge =)", r"\1", text, flags=re.MULTILINE)
     text = text.replace("budget_usd = 11.0  ", "budget_usd = 9e3  ", 1)
     write(tmp_path / "examples/all.toml", text)
-    told = as_json("run", tmp_path / "examples/all.toml", "--dry-run")
-    assert len(told["trials"]) == 400
-    modes = {trial["key"].split("/")[2] + "/" + trial["key"].split("/")[3] for trial in told["trials"]}
+    document = as_json("run", tmp_path / "examples/all.toml", "--dry-run")
+    assert len(document["trials"]) == 400
+    modes = {trial["key"].split("/")[2] + "/" + trial["key"].split("/")[3] for trial in document["trials"]}
     assert modes == {"instructed/direct", "open/direct", "open/plan", "open/multiplan"}

@@ -1,4 +1,4 @@
-"""The ``codetaste`` command by itself: what it lists and says, and what mistakes on the command line get."""
+"""The ``codetaste`` command: help, listings, and the errors for mistakes on the command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-def command(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+def codetaste(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     program = "from codetaste.cli.app import main; main()"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program, *args],
@@ -22,7 +22,7 @@ def command(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=200,
     )
     assert "Traceback" not in done.stderr + done.stdout
     return done
@@ -72,46 +72,46 @@ def command(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
 )
 def test_cli_mistake_exits_2_and_suggests_correction(tmp_path: Path, args: list[str], expected: str) -> None:
-    done = command(tmp_path, *args)
+    done = codetaste(tmp_path, *args)
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
     assert expected in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_help_and_version_are_there(tmp_path: Path) -> None:
-    helped = command(tmp_path, "--help")
-    assert helped.returncode == 0
+def test_help_and_version_are_printed(tmp_path: Path) -> None:
+    shown = codetaste(tmp_path, "--help")
+    assert shown.returncode == 0
     for name in ("run", "status", "doctor", "rules", "tool"):
-        assert f" {name} " in helped.stdout
-    assert command(tmp_path, "--version").stdout.strip().count(".") == 2
+        assert f" {name} " in shown.stdout
+    assert codetaste(tmp_path, "--version").stdout.strip().count(".") == 2
     for option in ("--set", "--only", "--dry-run", "--rerun", "--json"):
-        assert option in command(tmp_path, "run", "--help").stdout
+        assert option in codetaste(tmp_path, "run", "--help").stdout
 
 
 def test_tools_are_listed_and_described_as_a_model_sees_them(tmp_path: Path) -> None:
-    lines = command(tmp_path, "tool", "list").stdout.splitlines()
+    lines = codetaste(tmp_path, "tool", "list").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["bash_explore", "register", "finish"]
-    listed = json.loads(command(tmp_path, "tool", "list", "--json").stdout)
+    listed = json.loads(codetaste(tmp_path, "tool", "list", "--json").stdout)
     assert [tool["name"] for tool in listed] == ["bash_explore", "register", "finish"]
-    schema = json.loads(command(tmp_path, "tool", "schema", "bash_explore").stdout)
+    schema = json.loads(codetaste(tmp_path, "tool", "schema", "bash_explore").stdout)
     assert schema == listed[0]
     assert schema["parameters"]["required"] == ["command"]
     assert "context" not in schema["parameters"]["properties"]
 
 
-def test_a_tool_in_a_file_of_one_s_own_is_described(tmp_path: Path) -> None:
+def test_tool_in_a_users_file_is_described(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "from codetaste.agent.tool import tool\n\n@tool\nasync def look(context, where: str) -> str:\n"
         '    """Look there."""\n    return where\n'
     )
-    schema = json.loads(command(tmp_path, "tool", "schema", "mine.py:look").stdout)
+    schema = json.loads(codetaste(tmp_path, "tool", "schema", "mine.py:look").stdout)
     assert (schema["name"], schema["description"]) == ("look", "Look there.")
 
 
-def test_both_commands_that_run_a_config_are_the_same(tmp_path: Path) -> None:
+def test_both_run_commands_print_the_same_plan(tmp_path: Path) -> None:
     config = str(CHECKOUT / "examples" / "quickstart.toml")
-    one = command(tmp_path, "run", config, "--dry-run", "--json")
+    one = codetaste(tmp_path, "run", config, "--dry-run", "--json")
     other = subprocess.run(
         [sys.executable, "-W", "error", "-m", "codetaste.run", config, "--dry-run", "--json"],
         cwd=tmp_path,

@@ -1,4 +1,4 @@
-"""codetaste doctor: what works here, really tried; what does not, and how to get it; keys never shown."""
+"""``codetaste doctor`` tries what works here, explains how to get the rest, and never shows keys."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ TESTS = Path(__file__).resolve().parents[1]
 PROGRAM = str(Path(sys.executable).with_name("codetaste"))
 
 
-def found(report: DoctorReport, name: str) -> Finding:
+def finding_of(report: DoctorReport, name: str) -> Finding:
     everything = (*report.tools, *report.sandbox, *report.containers, *report.keys)
     return next(finding for finding in everything if finding.name == name)
 
 
 @contextmanager
-def answering(place: Path, answer: bytes) -> Iterator[None]:
-    """A server on a Unix socket that says ``answer`` to whoever connects."""
+def serve_answer(path: Path, answer: bytes) -> Iterator[None]:
+    """Run a server on a Unix socket that sends ``answer`` to every client."""
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
             self.rfile.readline()
             self.wfile.write(answer)
 
-    with socketserver.ThreadingUnixStreamServer(str(place), Handler) as server:
+    with socketserver.ThreadingUnixStreamServer(str(path), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
@@ -56,11 +56,11 @@ def answering(place: Path, answer: bytes) -> Iterator[None]:
             thread.join()
 
 
-def test_where_everything_is_there_the_machine_is_usable(bubblewrap: Path) -> None:
+def test_machine_with_all_tools_is_usable(bubblewrap: Path) -> None:
     report = anyio.run(examine_machine)
     assert report.usable
-    assert found(report, "python").detail.startswith(sys.version.split()[0])
-    assert "1.30.0, pinned" in found(report, "opengrep").detail
+    assert finding_of(report, "python").detail.startswith(sys.version.split()[0])
+    assert "1.30.0, pinned" in finding_of(report, "opengrep").detail
     assert report.containment in {"bubblewrap", "landlock"}
     text = render_doctor_report(report)
     assert text.endswith("ready: the main job can run here")
@@ -69,25 +69,23 @@ def test_where_everything_is_there_the_machine_is_usable(bubblewrap: Path) -> No
 
 
 def test_doctor_reports_key_as_set_without_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-value-that-nobody-may-see")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-secret-value")
     report = anyio.run(examine_machine)
-    assert found(report, "ANTHROPIC_API_KEY").ready
-    assert "a-value-that-nobody-may-see" not in render_doctor_report(report) + doctor_to_json(report)
+    assert finding_of(report, "ANTHROPIC_API_KEY").ready
+    assert "a-secret-value" not in render_doctor_report(report) + doctor_to_json(report)
     monkeypatch.delenv("ANTHROPIC_API_KEY")
-    missing = found(anyio.run(examine_machine), "ANTHROPIC_API_KEY")
+    missing = finding_of(anyio.run(examine_machine), "ANTHROPIC_API_KEY")
     assert not missing.ready
     assert not missing.needed
     assert "quickstart-live.toml" in missing.detail
     assert missing.remedy.startswith("export ANTHROPIC_API_KEY=")
 
 
-def test_an_opengrep_that_is_no_program_makes_the_machine_unusable(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_missing_opengrep_makes_the_machine_unusable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("OPENGREP_BIN", str(tmp_path / "nothing"))
     report = anyio.run(examine_machine)
     assert not report.usable
-    finding = found(report, "opengrep")
+    finding = finding_of(report, "opengrep")
     assert (finding.ready, finding.needed) == (False, True)
     assert str(tmp_path / "nothing") in finding.detail
     assert "OPENGREP_BIN" in finding.remedy
@@ -105,13 +103,13 @@ def test_an_opengrep_that_is_no_program_makes_the_machine_unusable(
         (b"", "did not answer like a container engine"),
     ],
 )
-def test_a_container_engine_that_does_not_answer_as_one_does_not_count(
+def test_socket_with_an_invalid_answer_is_not_an_engine(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: bytes, detail: str
 ) -> None:
-    place = tmp_path / "sock"
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{place}")
-    with answering(place, answer):
-        finding = found(anyio.run(examine_machine), "DOCKER_HOST")
+    path = tmp_path / "sock"
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+    with serve_answer(path, answer):
+        finding = finding_of(anyio.run(examine_machine), "DOCKER_HOST")
     assert not finding.ready
     assert detail in finding.detail
     assert not finding.needed
@@ -124,7 +122,7 @@ def test_doctor_socket_without_listener_is_not_an_engine(
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(stale))
     monkeypatch.setenv("DOCKER_HOST", f"unix://{stale}")
-    finding = found(anyio.run(examine_machine), "DOCKER_HOST")
+    finding = finding_of(anyio.run(examine_machine), "DOCKER_HOST")
     assert not finding.ready
     assert str(stale) in finding.detail
 
@@ -135,7 +133,7 @@ def test_doctor_reports_engine_version_storage_and_lean_image(
     monkeypatch.setenv("DOCKER_HOST", docker_engine.host)
     version = docker_engine.call("GET", "/version").json()["Version"]
     driver = docker_engine.call("GET", "/info").json()["Driver"]
-    finding = found(anyio.run(examine_machine), "DOCKER_HOST")
+    finding = finding_of(anyio.run(examine_machine), "DOCKER_HOST")
     assert finding.ready
     assert f"docker {version} at {docker_engine.socket}, {driver}" in finding.detail
     assert "quotas" in finding.detail
@@ -143,8 +141,8 @@ def test_doctor_reports_engine_version_storage_and_lean_image(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the filter is Linux's")
-def test_doctor_without_containment_explains_what_to_do(tmp_path: Path) -> None:
-    def in_such_a_place(*command: str) -> subprocess.CompletedProcess[str]:
+def test_doctor_and_run_explain_how_to_get_containment(tmp_path: Path) -> None:
+    def without_namespaces(*command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, TESTS / "support" / "sandbox" / "forbid_namespaces.py", "everything", *command],
             stdin=subprocess.DEVNULL,
@@ -154,19 +152,22 @@ def test_doctor_without_containment_explains_what_to_do(tmp_path: Path) -> None:
             cwd=tmp_path,
         )
 
-    doctor = in_such_a_place(PROGRAM, "doctor", "--json")
+    doctor = without_namespaces(PROGRAM, "doctor", "--json")
     assert doctor.returncode == 1, doctor.stderr
     report = json.loads(doctor.stdout)
     assert report["usable"] is False
     assert report["containment"] == ""
-    ways = {way["name"]: way for way in report["sandbox"]}
-    assert set(ways) == {"bubblewrap", "landlock"}
-    assert all(way["needed"] and not way["ready"] and way["remedy"] for way in ways.values())
+    containments = {containment["name"]: containment for containment in report["sandbox"]}
+    assert set(containments) == {"bubblewrap", "landlock"}
+    assert all(
+        containment["needed"] and not containment["ready"] and containment["remedy"]
+        for containment in containments.values()
+    )
 
-    run = in_such_a_place(PROGRAM, "run", str(TESTS.parent / "examples" / "quickstart.toml"))
+    run = without_namespaces(PROGRAM, "run", str(TESTS.parent / "examples" / "quickstart.toml"))
     assert run.returncode == 2, run.stderr
     assert "Traceback" not in run.stderr
     assert "commands cannot be contained on this machine" in run.stderr
-    for way in ways.values():
-        assert way["remedy"] in run.stderr, "the run names the same fix as the doctor"
+    for containment in containments.values():
+        assert containment["remedy"] in run.stderr, "the run names the same fix as the doctor"
     assert not (tmp_path / "runs").exists(), "nothing was started"

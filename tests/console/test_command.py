@@ -1,4 +1,4 @@
-"""What every command has in common: streams closed, full or narrow, errors in one line, exit codes."""
+"""What all commands share: closed, full and narrow streams, one-line errors, exit codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-def started(
+def run_body(
     body: str, *, shell: str = "", env: dict[str, str] | None = None, as_json: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """Run ``body`` as a command under ``run_command``, with the shell's redirections ``shell``."""
@@ -26,7 +26,7 @@ def started(
         ["sh", "-c", f'exec "$@" {shell}', "sh", sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         check=False,
         env={**os.environ, **(env or {})},
     )
@@ -41,50 +41,50 @@ PRINTING = """
 
 
 def test_foreign_output_is_excluded_from_result() -> None:
-    done = started(PRINTING)
+    done = run_body(PRINTING)
     assert json.loads(done.stdout) == {"result": 1}
     assert "a user's tool" in done.stderr
 
 
 def test_a_closed_standard_error_does_not_put_messages_into_the_result() -> None:
-    done = started(PRINTING, shell="2>&-")
+    done = run_body(PRINTING, shell="2>&-")
     assert (done.returncode, json.loads(done.stdout)) == (0, {"result": 1})
 
 
-def test_the_files_of_a_command_do_not_take_the_place_of_a_closed_stream() -> None:
+def test_opened_files_do_not_replace_a_closed_stream() -> None:
     body = """
         import os
         def command():
             print_result(str(os.open("/dev/null", os.O_RDONLY)))
             return 0
     """
-    assert int(started(body, shell="2>&- <&-").stdout) > 2
+    assert int(run_body(body, shell="2>&- <&-").stdout) > 2
 
 
-def test_a_full_standard_error_stops_nothing() -> None:
+def test_full_standard_error_does_not_stop_a_command() -> None:
     body = """
         def command():
             notify("for the person")
             print_result("done")
             return 0
     """
-    done = started(body, shell="2>/dev/full")
+    done = run_body(body, shell="2>/dev/full")
     assert (done.stdout, done.returncode) == ("done\n", 0)
 
 
-def test_a_path_that_may_not_be_entered_is_one_line_about_it() -> None:
+def test_forbidden_path_is_a_one_line_error() -> None:
     body = """
         import errno, os
         def command():
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "locked/outputs")
     """
-    done = started(body, as_json=True)
+    done = run_body(body, as_json=True)
     assert (done.returncode, done.stderr) == (2, "codetaste: locked/outputs: Permission denied\n")
     assert json.loads(done.stdout)["error"]["messages"] == ["locked/outputs: Permission denied"]
 
 
-def test_a_result_that_cannot_be_written_is_one_line() -> None:
-    done = started(PRINTING, shell=">/dev/full")
+def test_unwritable_result_is_a_one_line_error() -> None:
+    done = run_body(PRINTING, shell=">/dev/full")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("codetaste: standard output cannot be written: ")
     assert "Traceback" not in done.stderr
@@ -96,21 +96,21 @@ def test_a_narrow_encoding_loses_no_result() -> None:
             print_result("R∘X*")
             return 0
     """
-    done = started(body, env={"PYTHONIOENCODING": "ascii"})
+    done = run_body(body, env={"PYTHONIOENCODING": "ascii"})
     assert (done.stdout, done.returncode) == ("R\\u2218X*\n", 0)
 
 
 @pytest.mark.parametrize(("fault", "code"), [("BrokenPipeError()", 141), ("KeyboardInterrupt()", 130)])
-def test_what_ends_one_task_of_several_ends_the_command_quietly(fault: str, code: int) -> None:
+def test_interrupt_in_a_group_of_tasks_ends_the_command_quietly(fault: str, code: int) -> None:
     body = f"""
         def command():
             raise BaseExceptionGroup("tasks", [BaseExceptionGroup("inner", [{fault}])])
     """
-    done = started(body)
+    done = run_body(body)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 
 
-def config_whose_tool_signals(name: str, folder: Path) -> Path:
+def write_config_with_signalling_tool(name: str, folder: Path) -> Path:
     """Write a config with a tool that sends ``name`` to this process when it is imported."""
     (folder / "signals.py").write_text(
         "import os, signal\nfrom codetaste.agent.tool import tool\n"
@@ -123,28 +123,30 @@ def config_whose_tool_signals(name: str, folder: Path) -> Path:
     return folder / "config.toml"
 
 
-def ran(config: Path, *options: str, before: str = "exec") -> subprocess.CompletedProcess[str]:
+def run_config(config: Path, *options: str, before: str = "exec") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["sh", "-c", f'{before} "$@"', "sh", sys.executable, "-m", "codetaste.run", str(config), *options],
         cwd=config.parent,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=200,
         check=False,
-        # Whoever runs the tests may have been told to ignore it.
+        # The process that runs the tests may ignore it.
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_before_the_first_job_ends_a_run_without_a_traceback(name: str, tmp_path: Path) -> None:
-    done = ran(config_whose_tool_signals(name, tmp_path))
+    done = run_config(write_config_with_signalling_tool(name, tmp_path))
     assert (done.returncode, done.stdout) == (130, "")
     assert "Traceback" not in done.stderr
 
 
-def test_a_run_that_is_to_survive_its_terminal_does(tmp_path: Path) -> None:
-    done = ran(config_whose_tool_signals("SIGHUP", tmp_path), "--dry-run", before="trap '' HUP; exec")
+def test_run_that_ignores_sighup_survives_it(tmp_path: Path) -> None:
+    done = run_config(
+        write_config_with_signalling_tool("SIGHUP", tmp_path), "--dry-run", before="trap '' HUP; exec"
+    )
     assert done.returncode == 0
     assert "at most" in done.stdout
 
@@ -169,7 +171,7 @@ def test_ctrl_c_while_python_still_imports_is_quiet(tmp_path: Path, program: str
         [sys.executable, "-m", *program.split(), "nofile.toml"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         check=False,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )
@@ -182,12 +184,12 @@ def test_importing_codetaste_leaves_the_signals_of_a_process_alone() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_fault_of_the_program_is_json_too_and_keeps_its_traceback() -> None:
+def test_program_fault_is_json_and_prints_its_traceback() -> None:
     body = """
         def command():
             raise KeyError("gone")
     """
-    done = started(body, as_json=True)
+    done = run_body(body, as_json=True)
     assert json.loads(done.stdout)["error"] == {"cause": "fault", "messages": ["KeyError: 'gone'"]}
     assert done.returncode == 1
     assert "Traceback" in done.stderr
@@ -201,13 +203,13 @@ def test_a_fault_of_the_program_is_json_too_and_keeps_its_traceback() -> None:
         ("KeyboardInterrupt()", "cancelled", 130),
     ],
 )
-def test_under_json_what_is_wrong_is_the_result(fault: str, cause: str, code: int) -> None:
+def test_error_is_the_result_under_json(fault: str, cause: str, code: int) -> None:
     body = f"""
         from codetaste.errors import ConfigError, SourceError
         def command():
             raise {fault}
     """
-    done = started(body, as_json=True)
+    done = run_body(body, as_json=True)
     messages = ["stopped"] if cause == "cancelled" else ["a", "b"]
     assert json.loads(done.stdout) == {"error": {"cause": cause, "messages": messages}, "exit_code": code}
     assert done.returncode == code
@@ -219,6 +221,6 @@ def test_json_output_after_result_is_suppressed() -> None:
             print_result('{"result": 1}')
             raise KeyboardInterrupt
     """
-    done = started(body, as_json=True)
+    done = run_body(body, as_json=True)
     assert json.loads(done.stdout) == {"result": 1}
     assert done.returncode == 130

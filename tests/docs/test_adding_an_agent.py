@@ -1,4 +1,4 @@
-"""The agent that the page about agents shows is copied out of it, and works on a real instance."""
+"""The agent of docs/guide/adding-an-agent.md, copied from the page, works on a real instance."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ PAGE = (CHECKOUT / "docs" / "guide" / "adding-an-agent.md").read_text("utf-8")
 
 MODEL = r"""
 def reply(request):
-    said = request.messages[-1].text
+    text = request.messages[-1].text
     steps = ["git mv src/pluggy/hooks.py src/pluggy/_hooks.py", "cat no-such-file", "git status --short"]
-    done = said.count("\n$ ")
-    assert done < 2 or "R  src/pluggy/hooks.py" in said or "No such file" in said
+    done = text.count("\n$ ")
+    assert done < 2 or "R  src/pluggy/hooks.py" in text or "No such file" in text
     return steps[done] if done < len(steps) else "DONE"
 """
 CONFIG = """
@@ -52,11 +52,11 @@ def fences(language: str) -> list[str]:
 def folder(tmp_path: Path) -> Path:
     """The page's agent, and a config that uses it."""
     manifest, agents = fences("toml")
-    [run], [ask] = fences("bash"), fences("js")
+    [script], [client] = fences("bash"), fences("js")
     (tmp_path / "shell-agent").mkdir()
     (tmp_path / "shell-agent" / "agent.toml").write_text(manifest)
-    (tmp_path / "shell-agent" / "run.sh").write_text(run)
-    (tmp_path / "shell-agent" / "ask.mjs").write_text(ask)
+    (tmp_path / "shell-agent" / "run.sh").write_text(script)
+    (tmp_path / "shell-agent" / "ask.mjs").write_text(client)
     (tmp_path / "model.py").write_text(MODEL)
     (tmp_path / "run.toml").write_text(CONFIG + agents)
     return tmp_path
@@ -76,8 +76,8 @@ def codetaste(folder: Path, *arguments: str) -> tuple[int, Any]:
 
 @pytest.mark.timeout(180)
 def test_the_agent_of_the_page_works_on_a_real_instance(folder: Path, bubblewrap: Path) -> None:
-    code, told = codetaste(folder, "run", "run.toml")
-    assert code == 0, told
+    code, document = codetaste(folder, "run", "run.toml")
+    assert code == 0, document
     [metadata] = (folder / "runs/mine/outputs").rglob("inference_metadata.json")
     assert json.loads(metadata.read_text())["finish_reason"] == "success"
     patch = metadata.with_name("prediction.diff").read_text()
@@ -86,9 +86,9 @@ def test_the_agent_of_the_page_works_on_a_real_instance(folder: Path, bubblewrap
 
 
 def test_the_agent_of_the_page_is_installed_by_its_path(folder: Path, bubblewrap: Path) -> None:
-    code, told = codetaste(folder, "agents", "install", "./shell-agent")
-    assert (code, told[0]["name"], told[0]["version"]) == (0, "shell-agent", "1.0")
-    assert (Path(told[0]["tree"]) / "adapter" / "ask.mjs").is_file()
+    code, document = codetaste(folder, "agents", "install", "./shell-agent")
+    assert (code, document[0]["name"], document[0]["version"]) == (0, "shell-agent", "1.0")
+    assert (Path(document[0]["tree"]) / "adapter" / "ask.mjs").is_file()
 
 
 def test_agent_manifest_fault_names_key(folder: Path) -> None:
@@ -96,24 +96,24 @@ def test_agent_manifest_fault_names_key(folder: Path) -> None:
     path.write_text(
         path.read_text().replace('outcome = "error"', 'outcome = "bad"').replace("about", "abuot")
     )
-    code, told = codetaste(folder, "run", "run.toml", "--dry-run")
+    code, document = codetaste(folder, "run", "run.toml", "--dry-run")
     assert code == 2
-    said = told["error"]["messages"]
-    assert any("abuot: unknown key (did you mean 'about'?)" in each for each in said)
-    assert any("end_events[1].outcome: " in each for each in said)
+    messages = document["error"]["messages"]
+    assert any("abuot: unknown key (did you mean 'about'?)" in each for each in messages)
+    assert any("end_events[1].outcome: " in each for each in messages)
 
 
-def test_the_page_names_what_there_is() -> None:
+def test_page_names_existing_keys_and_variables() -> None:
     shown = set(re.findall(r"^\[+([a-z_]+)", fences("toml")[0], re.MULTILINE))
     shown |= set(re.findall(r"^([a-z_]+) =", fences("toml")[0].split("[", 1)[0], re.MULTILINE))
     assert shown - {"options"} <= set(AgentManifest.model_fields)
     from codetaste.harness.run import run_environment
 
-    written = set(
+    in_code = set(
         re.findall(
             r'"(CODETASTE_[A-Z_]+)', Path(sys.modules[run_environment.__module__].__file__ or "").read_text()
         )
     )
-    assert written - {"CODETASTE_OPTION_", "CODETASTE_PROMPT"} <= set(
+    assert in_code - {"CODETASTE_OPTION_", "CODETASTE_PROMPT"} <= set(
         re.findall(r"CODETASTE_[A-Z]+(?:_[A-Z]+)*", PAGE)
     )

@@ -1,4 +1,4 @@
-"""docs/architecture.md shows the rooms and their floors; CONTRIBUTING.md names files and definitions."""
+"""docs/architecture.md shows the rooms and floors; files named in CONTRIBUTING.md and docs/walks.md exist."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from support.docs.module_table import page
+from support.docs.module_table import render_page
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PACKAGE = CHECKOUT / "src" / "codetaste"
@@ -15,13 +15,13 @@ PAGE = (CHECKOUT / "docs" / "architecture.md").read_text("utf-8")
 
 
 def rooms_in(folder: Path) -> set[str]:
-    """Names of the modules and packages directly in the package."""
+    """Return the names of the modules and packages directly in the package."""
     modules = {path.stem for path in folder.glob("*.py") if path.stem != "__init__"}
     return modules | {path.parent.name for path in folder.glob("*/__init__.py")}
 
 
 def floors_on_the_page() -> dict[str, int]:
-    """Room to floor, as the page's table says: ``| 2 | `sandbox/` | … |``."""
+    """Return the floor of each room in the page's table: ``| 2 | `sandbox/` | … |``."""
     rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", PAGE, re.MULTILINE)
     return {
         name.removesuffix("/").removesuffix(".py"): int(floor)
@@ -31,7 +31,7 @@ def floors_on_the_page() -> dict[str, int]:
 
 
 def layers_of_the_contract() -> list[set[str]]:
-    """The layers of the import contract that are built, bottom first."""
+    """Return the layers of the import contract that exist, bottom first."""
     settings = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))
     contract = settings["tool"]["importlinter"]["contracts"][0]
     layers = [
@@ -42,7 +42,7 @@ def layers_of_the_contract() -> list[set[str]]:
 
 
 def imports_between_rooms() -> set[tuple[str, str]]:
-    """(importing room, imported room) anywhere in the source, in functions and for types too."""
+    """Return each (importing room, imported room) of the source, also in functions and for types."""
     found = set()
     for path in PACKAGE.rglob("*.py"):
         room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
@@ -60,40 +60,40 @@ def imports_between_rooms() -> set[tuple[str, str]]:
     return {(importer, imported) for importer, imported in found if importer not in {imported, "__init__"}}
 
 
-def test_the_page_shows_the_rooms_that_there_are() -> None:
+def test_page_shows_all_rooms() -> None:
     assert set(floors_on_the_page()) == rooms_in(PACKAGE)
 
 
-def test_the_page_names_every_folder_and_module() -> None:
-    assert page(PAGE) == PAGE, "renew it: .venv/bin/python tests/support/docs/module_table.py"
+def test_page_names_every_folder_and_module() -> None:
+    assert render_page(PAGE) == PAGE, "renew it: .venv/bin/python tests/support/docs/module_table.py"
 
 
 def functions_in(path: Path) -> set[str]:
-    """Qualified names of all functions in a file; a nested one is written ``outer.inner``."""
+    """Return the qualified names of all functions in a file; a nested one is ``outer.inner``."""
     found = set()
-    waiting: list[tuple[str, ast.AST]] = [("", ast.parse(path.read_text("utf-8")))]
-    while waiting:
-        prefix, node = waiting.pop()
+    remaining: list[tuple[str, ast.AST]] = [("", ast.parse(path.read_text("utf-8")))]
+    while remaining:
+        prefix, node = remaining.pop()
         for child in ast.iter_child_nodes(node):
             name = prefix
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 name = f"{prefix}.{child.name}".lstrip(".")
                 found.add(name)
-            waiting.append((name, child))
+            remaining.append((name, child))
     return found
 
 
 def test_every_function_of_the_walks_exists() -> None:
     text = " ".join((CHECKOUT / "docs" / "walks.md").read_text("utf-8").split("\n   "))
-    stations = re.findall(r"^1\. `([\w/]+\.py)`: (.+)$", text, re.MULTILINE)
-    assert len(stations) > 100
-    gone = [
+    steps = re.findall(r"^1\. `([\w/]+\.py)`: (.+)$", text, re.MULTILINE)
+    assert len(steps) > 100
+    missing = [
         f"{file}: {name}"
-        for file, names in stations
+        for file, names in steps
         for name in re.findall(r"`([^`]+)`", names)
         if not (PACKAGE / file).exists() or name not in functions_in(PACKAGE / file)
     ]
-    assert gone == []
+    assert missing == []
 
 
 def test_the_page_and_the_import_contract_have_the_same_floors() -> None:
@@ -106,7 +106,7 @@ def test_the_page_and_the_import_contract_have_the_same_floors() -> None:
     assert heights == sorted(set(heights))
 
 
-def test_every_room_imports_only_from_the_floors_below_it() -> None:
+def test_every_room_imports_only_from_floors_below_it() -> None:
     floors = floors_on_the_page()
     imports = imports_between_rooms()
     assert ("rules", "errors") in imports
@@ -114,7 +114,7 @@ def test_every_room_imports_only_from_the_floors_below_it() -> None:
     assert wrong == []
 
 
-def test_every_file_that_the_page_names_is_there() -> None:
+def test_every_file_on_the_page_exists() -> None:
     named = re.findall(r"`((?:src|tests|docs|\.ci|examples|prompts|agents|runs|perf)/[\w./-]*)`", PAGE)
     assert named
     assert [name for name in named if not (CHECKOUT / name).exists()] == []
@@ -124,7 +124,7 @@ def test_every_file_that_the_page_names_is_there() -> None:
     assert [name for name in inside if name.split("/")[0] in floors and not (PACKAGE / name).is_file()] == []
 
 
-def test_every_file_and_definition_that_the_recipes_name_is_there() -> None:
+def test_every_file_and_definition_in_the_recipes_exists() -> None:
     page = re.sub(r"```.*?```", "", (CHECKOUT / "CONTRIBUTING.md").read_text("utf-8"), flags=re.DOTALL)
     recipes = page.partition("## Where to add what")[2]
     assert len(re.findall(r"^\*\*An? [a-z]+\.\*\*", recipes, re.MULTILINE)) == 6

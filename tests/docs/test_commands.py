@@ -1,4 +1,4 @@
-"""Every command in our pages works as it stands there, typed in the page's order in a fresh checkout."""
+"""Every command of the pages works unchanged, in the page's order, in a fresh checkout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cli.documented_commands import Command, commands, pieces
+from support.cli.documented_commands import Command, read_commands, split_command
 from support.system.dockerd import DockerEngine
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -20,14 +20,14 @@ PAGES = (
     "CONTRIBUTING.md",
     *sorted(path.relative_to(CHECKOUT).as_posix() for path in (CHECKOUT / "docs").rglob("*.md")),
 )
-FIRST, SECOND = commands(CHECKOUT / "README.md")[:2]
+FIRST, SECOND = read_commands(CHECKOUT / "README.md")[:2]
 
-STAND_INS = {
-    # test_packaging_first_five_minutes.py types all of it; here its last piece, which runs the main job
-    FIRST.text: pieces(FIRST.text)[-1],
-    # .ci/run types it; a test cannot run all tests
+SUBSTITUTES = {
+    # tests/packaging/ runs all of it; here only its last part, which runs the main job
+    FIRST.text: split_command(FIRST.text)[-1],
+    # .ci/run runs it; a test cannot run all tests
     SECOND.text: ".venv/bin/pytest --collect-only -q tests/console/test_command.py",
-    # what it really does costs money
+    # it costs money
     ".venv/bin/codetaste run examples/quickstart-live.toml": (
         ".venv/bin/codetaste run examples/quickstart-live.toml --dry-run"
     ),
@@ -39,7 +39,7 @@ STAND_INS = {
     ".ci/run": "bash -n .ci/run",
     ".ci/full": "bash -n .ci/full",
 }
-"""What is typed in a command's place, where a test cannot type the command itself; the comment says why."""
+"""What runs in place of a command that a test cannot run; the comment says why."""
 
 ENVIRONMENT = {"ANTHROPIC_API_KEY": "not-a-key"}
 
@@ -56,7 +56,7 @@ def checkout(tmp_path: Path, require: Callable[..., None]) -> Path:
     return clone
 
 
-def type_in(checkout: Path, command: str, **more: str) -> subprocess.CompletedProcess[str]:
+def run_in(checkout: Path, command: str, **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-c", command],
         cwd=checkout,
@@ -73,13 +73,13 @@ def type_in(checkout: Path, command: str, **more: str) -> subprocess.CompletedPr
 @pytest.mark.parametrize(
     "page", [PAGES[0], *(pytest.param(page, marks=pytest.mark.heavy) for page in PAGES[1:])]
 )
-def test_every_command_of_a_page_works_in_the_order_of_the_page(page: str, checkout: Path) -> None:
-    typed = commands(CHECKOUT / page)
-    if page != "README.md" and any("runs/quickstart" in command.text for command in typed):
-        # A page of docs/ may go on from what the README's first command made.
-        assert type_in(checkout, pieces(FIRST.text)[-1]).returncode == 0
-    for command in typed:
-        done = type_in(checkout, STAND_INS.get(command.text, command.text))
+def test_commands_of_a_page_work_in_its_order(page: str, checkout: Path) -> None:
+    commands = read_commands(CHECKOUT / page)
+    if page != "README.md" and any("runs/quickstart" in command.text for command in commands):
+        # A page of docs/ may continue with the run of the README's first command.
+        assert run_in(checkout, split_command(FIRST.text)[-1]).returncode == 0
+    for command in commands:
+        done = run_in(checkout, SUBSTITUTES.get(command.text, command.text))
         assert done.returncode == 0, f"{page}:{command.line}: {command.text}\n{done.stdout[-3000:]}"
         printed = [without_seconds(line) for line in done.stdout.splitlines()]
         assert [line for line in command.shown if without_seconds(line) not in printed] == []
@@ -96,42 +96,40 @@ def without_seconds(line: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_commands_about_containers_work_where_there_is_an_engine(
-    checkout: Path, docker_engine: DockerEngine
-) -> None:
-    typed = [command for page in PAGES for command in commands(CHECKOUT / page, "sh docker")]
-    assert typed
-    for command in typed:
-        done = type_in(checkout, command.text, DOCKER_HOST=docker_engine.host)
+def test_container_commands_work_with_an_engine(checkout: Path, docker_engine: DockerEngine) -> None:
+    commands = [command for page in PAGES for command in read_commands(CHECKOUT / page, "sh docker")]
+    assert commands
+    for command in commands:
+        done = run_in(checkout, command.text, DOCKER_HOST=docker_engine.host)
         assert done.returncode == 0, f"{command.page}:{command.line}: {command.text}\n{done.stdout[-3000:]}"
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_papers_numbers_are_reproduced_where_the_published_data_are(
+def test_papers_numbers_are_reproduced_from_the_published_data(
     checkout: Path, published_data: Path, clones: Path
 ) -> None:
     (checkout / "codetaste100").symlink_to(published_data)
     (checkout / "clones").symlink_to(clones)
     page = "docs/reproduction.md"
-    told, said = (CHECKOUT / page).read_text("utf-8"), ""
-    for command in commands(CHECKOUT / page, "sh data"):
-        done = type_in(checkout, command.text)
+    page_text, output = (CHECKOUT / page).read_text("utf-8"), ""
+    for command in read_commands(CHECKOUT / page, "sh data"):
+        done = run_in(checkout, command.text)
         assert done.returncode == 0, f"{page}:{command.line}: {command.text}\n{done.stdout[-3000:]}"
-        said += done.stdout
+        output += done.stdout
     for number in ("385 of 385", "323 of 474", "282 of 466", "73 of 661", "675 of 878", "1415.02", "2605.35"):
-        assert number in told
-        assert number in said
+        assert number in page_text
+        assert number in output
 
 
-def test_every_stand_in_stands_for_a_command_that_a_page_has() -> None:
-    everything: list[Command] = [command for page in PAGES for command in commands(CHECKOUT / page)]
-    assert set(STAND_INS) <= {command.text for command in everything}
+def test_every_substitute_replaces_a_command_of_a_page() -> None:
+    everything: list[Command] = [command for page in PAGES for command in read_commands(CHECKOUT / page)]
+    assert set(SUBSTITUTES) <= {command.text for command in everything}
 
 
-def test_docs_slow_commands_match_full_check() -> None:
-    slow = {page: [each.text for each in commands(CHECKOUT / page, "sh slow")] for page in PAGES}
-    assert {page for page, typed in slow.items() if typed} == {"docs/performance.md"}
+def test_slow_commands_are_in_the_full_check() -> None:
+    slow = {page: [each.text for each in read_commands(CHECKOUT / page, "sh slow")] for page in PAGES}
+    assert {page for page, commands in slow.items() if commands} == {"docs/performance.md"}
     assert "docs/performance.md slow" in (CHECKOUT / ".ci" / "run").read_text("utf-8")
     for command in slow["docs/performance.md"]:
         words = command.split()

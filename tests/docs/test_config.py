@@ -15,7 +15,7 @@ import tomli
 from pydantic import BaseModel
 
 from codetaste.run.config import Config
-from support.docs.config_reference import PAGE, model_in, page, sections
+from support.docs.config_reference import PAGE, model_in, render_page, sections
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
@@ -23,7 +23,7 @@ MODELS: dict[str, type[BaseModel]] = {name: model for name, _, model in sections
 
 
 def unknown_keys(data: Any, model: type[BaseModel], where: str) -> Iterator[str]:
-    """Keys in ``data``, a table or a list of tables, that ``model`` does not have."""
+    """Yield the keys in ``data``, a table or a list of tables, that ``model`` does not have."""
     if isinstance(data, list):
         for each in data:
             yield from unknown_keys(each, model, where)
@@ -36,16 +36,16 @@ def unknown_keys(data: Any, model: type[BaseModel], where: str) -> Iterator[str]
 
 
 def config_fences(text: str) -> Iterator[dict[str, Any]]:
-    """The TOML examples that are (parts of) a config, not an agent.toml."""
+    """Yield the TOML examples that are (parts of) a config, not an agent.toml."""
     for fence in re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         data = tomli.loads(fence)
         if "protocol" not in data:
             yield data
 
 
-def test_the_page_has_every_key_with_today_s_type_default_and_meaning() -> None:
+def test_page_has_every_key_with_its_type_default_and_meaning() -> None:
     text = PAGE.read_text("utf-8")
-    assert text == page(text), "renew it: .venv/bin/python tests/support/docs/config_reference.py"
+    assert text == render_page(text), "renew it: .venv/bin/python tests/support/docs/config_reference.py"
     assert set(MODELS) >= set(Config.model_fields)
 
 
@@ -64,7 +64,7 @@ def test_a_page_names_only_keys_that_exist(path: Path) -> None:
     assert unknown == []
 
 
-def test_the_config_of_the_readme_plans_a_run(tmp_path: Path) -> None:
+def test_config_of_the_readme_plans_a_run(tmp_path: Path) -> None:
     [text] = re.findall(
         r"^```toml\n(.*?)^```", (CHECKOUT / "README.md").read_text(), re.MULTILINE | re.DOTALL
     )

@@ -1,4 +1,4 @@
-"""Our pages can be reviewed line by line, and nothing on them leads nowhere."""
+"""The pages have short lines, and their links and the files that they name exist."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ each_page = pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relativ
 
 
 def prose(text: str) -> str:
-    """The page with empty lines in place of fenced code."""
+    """Return the page with empty lines in place of fenced code."""
     return re.sub(r"^```.*?^```$", lambda m: "\n" * m[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL)
 
 
 def anchors(text: str) -> set[str]:
-    """Names of a page's headings, as links write them."""
+    """Return the anchors of a page's headings."""
     headings = re.findall(r"^#+ (.+)$", prose(text), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -43,7 +43,7 @@ def test_every_link_resolves(path: Path) -> None:
 
 
 @each_page
-def test_every_file_of_the_checkout_that_is_named_exists(path: Path) -> None:
+def test_every_named_file_of_the_checkout_exists(path: Path) -> None:
     if path.name == "CHANGELOG.md":
         return  # it also names what was removed
     pattern = r"`((?:src|tests|docs|\.ci|examples|prompts|agents|perf)/[\w./-]+)(?::\w+)?`"

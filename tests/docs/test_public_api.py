@@ -1,4 +1,4 @@
-"""docs/api.md names what users import; importing any module of codetaste brings no heavy library."""
+"""docs/api.md names what users import; importing any module of codetaste loads no heavy library."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ USERS = {
     ),
     "rich": ("codetaste.report.live.terminal",),
 }
-"""The modules, and folders of modules, that alone may bring a library; they are imported last."""
+"""The only modules, and folders of modules, that may load a library; they are imported last."""
 
 IMPORT_ONE_BY_ONE = """
 import importlib, sys
@@ -45,12 +45,12 @@ heavy = set(sys.argv[1].split(","))
 for name in sys.argv[2].split(","):
     importlib.import_module(name)
     for library in sorted(heavy & set(sys.modules)):
-        print(f"importing {name} brings {library}")
+        print(f"importing {name} loads {library}")
     heavy -= set(sys.modules)
 """
 
 
-def test_importing_any_module_brings_no_heavy_library() -> None:
+def test_importing_any_module_loads_no_heavy_library() -> None:
     modules = sorted(module.name for module in pkgutil.walk_packages(codetaste.__path__, "codetaste."))
     assert "codetaste.errors" in modules
     modules.sort(key=lambda name: name.startswith(tuple(user for users in USERS.values() for user in users)))
@@ -60,12 +60,12 @@ def test_importing_any_module_brings_no_heavy_library() -> None:
         text=True,
         check=False,
     )
-    expected = [f"importing {users[0]} brings {library}" for library, users in USERS.items()]
+    expected = [f"importing {users[0]} loads {library}" for library, users in USERS.items()]
     assert (done.stdout.splitlines(), done.stderr, done.returncode) == (expected, "", 0)
 
 
 def names_on_the_page() -> list[tuple[str, str]]:
-    """(module, name) of every name in docs/api.md."""
+    """Return (module, name) of every name in docs/api.md."""
     names = []
     for section in re.split(r"^## ", (CHECKOUT / "docs" / "api.md").read_text("utf-8"), flags=re.MULTILINE)[
         1:
@@ -76,7 +76,7 @@ def names_on_the_page() -> list[tuple[str, str]]:
     return names
 
 
-def test_the_page_lists_names_of_many_modules() -> None:
+def test_page_lists_names_of_many_modules() -> None:
     listed = names_on_the_page()
     assert len(set(listed)) == len(listed) > 25
     assert ("codetaste.agent.tool", "ToolAnswer") in listed
@@ -90,5 +90,5 @@ def test_a_listed_name_is_defined_in_its_module_and_documented(module: str, name
     assert inspect.getdoc(defined)
 
 
-def test_the_package_says_that_it_is_typed() -> None:
+def test_package_is_marked_as_typed() -> None:
     assert (Path(codetaste.__file__).parent / "py.typed").is_file()

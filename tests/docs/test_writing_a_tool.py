@@ -1,4 +1,4 @@
-"""The page about tools shows the example as it is, and an agent can use it as the page says."""
+"""docs/guide/writing-a-tool.md shows the example tool unchanged, and an agent can use it."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def fence(language: str) -> str:
     return str(found)
 
 
-def test_the_page_shows_the_example_as_it_stands() -> None:
+def test_page_shows_the_example_unchanged() -> None:
     assert fence("python") == (CHECKOUT / "examples" / "importers_tool.py").read_text("utf-8")
 
 
 @pytest.mark.timeout(180)
-def test_an_agent_uses_the_tool_that_the_pages_config_names(tmp_path: Path) -> None:
+def test_agent_uses_the_tool_with_the_pages_config(tmp_path: Path) -> None:
     shutil.copy(CHECKOUT / "examples" / "importers_tool.py", tmp_path)
     (tmp_path / "model.py").write_text(MODEL)
     (tmp_path / "mine.toml").write_text(CONFIG + fence("toml"))

@@ -1,4 +1,4 @@
-"""Runs of the real command that many tests look at."""
+"""Fixtures shared by the tests of flows: a tiny benchmark, and finished runs of the real command."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from support.flows import tiny_benchmark
-from support.flows.tiny_benchmark import QUICKSTART, Bench, Place, Tiny
+from support.flows.tiny_benchmark import QUICKSTART, Bench, TinyBenchmark, Workspace
 
 
 @pytest.fixture(scope="session")
 def tools(require: Callable[..., None]) -> None:
-    """What the main job needs on this machine."""
+    """Skip where git or containment is missing."""
     from codetaste.errors import SandboxError
     from codetaste.sandbox.containment.engine import choose_engine
 
@@ -25,30 +25,33 @@ def tools(require: Callable[..., None]) -> None:
 
 
 @pytest.fixture(scope="session")
-def alpha(tmp_path_factory: pytest.TempPathFactory, tools: None) -> Iterator[Tiny]:
+def alpha(tmp_path_factory: pytest.TempPathFactory, tools: None) -> Iterator[TinyBenchmark]:
+    """The tiny benchmark that tests share; its repository is named alpha."""
     folder = tmp_path_factory.mktemp("tiny")
     bench = Bench(folder)
     bench.add()
-    yield Tiny(bench, folder / "cache")
+    yield TinyBenchmark(bench, folder / "cache")
     shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, alpha: Tiny) -> tuple[Place, tiny_benchmark.Ended]:
-    """A run on the tiny benchmark that nothing happened to."""
-    where = alpha.place(tmp_path_factory.mktemp("undisturbed"), {"m": "slowly"})
-    return where, where.run("--json")
+def uninterrupted_run(
+    tmp_path_factory: pytest.TempPathFactory, alpha: TinyBenchmark
+) -> tuple[Workspace, tiny_benchmark.CommandResult]:
+    """A run on the tiny benchmark from start to end, without interruption."""
+    workspace = alpha.make_workspace(tmp_path_factory.mktemp("uninterrupted"), {"m": "slowly"})
+    return workspace, workspace.run("--json")
 
 
 @pytest.fixture(scope="session")
 def quickstart(
     tmp_path_factory: pytest.TempPathFactory, tools: None, require: Callable[..., None]
-) -> tuple[Place, tiny_benchmark.Ended]:
-    """The undisturbed quickstart, its sources from the package index."""
+) -> tuple[Workspace, tiny_benchmark.CommandResult]:
+    """An uninterrupted run of the quickstart, with sources from the package index."""
     folder = tmp_path_factory.mktemp("quickstart")
-    where = Place(folder, folder / "cache", QUICKSTART, name="quickstart")
-    done = where.run("--json")
-    fetched = "sources of" not in str([job["key"] for job in done.json["jobs"] if job["cause"] == "source"])
-    unreachable = any(job["cause"] == "need" for job in done.json["jobs"])
-    require("package index", ok=fetched and not unreachable, reason=f"no package index: {done.err[-500:]}")
-    return where, done
+    workspace = Workspace(folder, folder / "cache", QUICKSTART, name="quickstart")
+    result = workspace.run("--json")
+    fetched = "sources of" not in str([job["key"] for job in result.json["jobs"] if job["cause"] == "source"])
+    unreachable = any(job["cause"] == "need" for job in result.json["jobs"])
+    require("package index", ok=fetched and not unreachable, reason=f"no package index: {result.err[-500:]}")
+    return workspace, result

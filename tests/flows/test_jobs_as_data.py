@@ -1,4 +1,4 @@
-"""Jobs as data: every kind of job can be written as JSON, read again, and run with the same result."""
+"""Jobs as data: every kind of job can be written as JSON and read again, and gives the same result."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from codetaste.run.plan import plan_run
 from codetaste.run.signals import StopRequest
 from flows.infer.test_gateway import MANIFEST, PROGRAM
 from support.flows import discovery_models
-from support.flows.tiny_benchmark import PRICE, Place, Tiny
-from support.flows.trial_runs import ALL, agent_table, model_table, products, trial_place
+from support.flows.tiny_benchmark import PRICE, TinyBenchmark, Workspace
+from support.flows.trial_runs import ALL, agent_table, make_trial_workspace, model_table, read_products
 
 PARAMETERS: Mapping[str, type] = {
     "sources": Instance,
@@ -53,14 +53,14 @@ def adapter(kind: type) -> TypeAdapter[Any]:
 ADAPTERS = {each: adapter(each) for each in (Job, *PARAMETERS.values())}
 
 
-def copied(job: Job) -> Job:
-    """Write a job as JSON text, and read it again."""
+def copy_job(job: Job) -> Job:
+    """Write a job as JSON and read it again."""
     read = ADAPTERS[Job].validate_json(ADAPTERS[Job].dump_json(job))
     parameters = ADAPTERS[PARAMETERS[job.kind]].validate_json(json.dumps(read.parameters))
     return replace(read, parameters=parameters)
 
 
-def full_place(folder: Path, alpha: Tiny) -> Place:
+def make_full_workspace(folder: Path, alpha: TinyBenchmark) -> Workspace:
     """A config with all flows, tracks and modes, and both kinds of agents."""
     program = folder / "prog"
     program.mkdir(parents=True)
@@ -77,48 +77,48 @@ def full_place(folder: Path, alpha: Tiny) -> Place:
         '[discover]\nmodels = ["finder"]\n',
         '[evaluate]\nrules = "discover/finder"\n',
     )
-    return trial_place(folder, alpha, ALL, more="\n".join(tables))
+    return make_trial_workspace(folder, alpha, ALL, more="\n".join(tables))
 
 
 @pytest.mark.heavy
 def test_jobs_read_from_json_are_equal_and_have_equal_results(
-    tmp_path: Path, alpha: Tiny, require: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, alpha: TinyBenchmark, require: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     require("bwrap")
-    require("python3", ok=Path("/usr/bin/python3").exists(), reason="no python3 for programs in boxes")
+    require("python3", ok=Path("/usr/bin/python3").exists(), reason="no python3 for agents in sandboxes")
     kinds: set[str] = set()
     add = Session.add
 
     def add_copies(session: Session, *jobs: Job) -> None:
-        copies = [copied(job) for job in jobs]
+        copies = [copy_job(job) for job in jobs]
         assert copies == list(jobs)
         kinds.update(job.kind for job in jobs)
         add(session, *copies)
 
-    where = full_place(tmp_path / "copies", alpha)
+    workspace = make_full_workspace(tmp_path / "copies", alpha)
     with monkeypatch.context() as patched:
         patched.setattr(Session, "add", add_copies)
-        patched.setenv("XDG_CACHE_HOME", str(where.cache))
-        patched.chdir(where.folder)
+        patched.setenv("XDG_CACHE_HOME", str(workspace.cache))
+        patched.chdir(workspace.folder)
 
         async def run() -> Any:
-            return await execute_run(plan_run(where.config), rerun=False, stop=StopRequest())
+            return await execute_run(plan_run(workspace.config), rerun=False, stop=StopRequest())
 
         summary = anyio.run(run)
     assert kinds == set(PARAMETERS)
     assert [line.outcome.status for line in summary.lines if not line.outcome.usable] == []
 
-    plain = full_place(tmp_path / "plain", alpha)
-    done = plain.run("--json")
-    assert done.code == 0, done.err
-    assert products(where) == products(plain)
-    again = where.run("--json")
+    plain = make_full_workspace(tmp_path / "plain", alpha)
+    result = plain.run("--json")
+    assert result.code == 0, result.err
+    assert read_products(workspace) == read_products(plain)
+    again = workspace.run("--json")
     assert {job["resumed"] for job in again.json["jobs"]} == {True}
-    assert again.json["money"]["settled_usd"] == done.json["money"]["settled_usd"]
+    assert again.json["money"]["settled_usd"] == result.json["money"]["settled_usd"]
 
 
 @pytest.mark.anyio
-async def test_a_kind_without_a_handler_is_refused_when_the_job_is_added(tmp_path: Path) -> None:
+async def test_job_kind_without_handler_is_refused_when_added(tmp_path: Path) -> None:
     async def nothing(_job: Job, _context: JobContext) -> None:
         return None
 

@@ -168,7 +168,7 @@ async def test_request_is_sent_only_after_reservation_is_durable(
         server.default = act
 
         async def body(ctx: JobContext, gateway: Gateway) -> Json:
-            async with admitted(ctx, gateway, "openai-chat", ["dear"]) as (_, client):
+            async with admitted(ctx, gateway, "openai-chat", ["expensive"]) as (_, client):
                 for _ in range(5):
                     answer = await client.post(PATHS["openai-chat"], json=asked("openai-chat", stream=True))
                     assert answer.status_code == 200
@@ -184,7 +184,7 @@ async def test_a_request_that_its_budget_refuses_makes_no_connection(tmp_path: P
     async with serving(Served(HELLO)) as server:
 
         async def body(ctx: JobContext, gateway: Gateway) -> Json:
-            async with admitted(ctx, gateway, "openai-chat", ["dear"]) as (_, client):
+            async with admitted(ctx, gateway, "openai-chat", ["expensive"]) as (_, client):
                 return (await client.post(PATHS["openai-chat"], json=asked("openai-chat"))).status_code
 
         there = f"http://127.0.0.1:{server.port}"

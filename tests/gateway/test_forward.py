@@ -54,7 +54,7 @@ async def until(true: Callable[[], bool]) -> None:
 def spoken(exchange: Exchange, words: str) -> tuple[bytes, dict[str, int]]:
     """A whole stream with what real ones have in it beside events."""
     blocks = [provider.text(words)]
-    usage = provider.counted(exchange.body, blocks)
+    usage = provider.count_usage(exchange.body, blocks)
     events = events_of(exchange.body, blocks, "end_turn", usage, protocol=exchange.protocol)
     pieces = [sse(exchange.protocol, event) for event in events]
     ping = (
@@ -83,7 +83,7 @@ async def test_a_stream_is_passed_on_byte_for_byte_with_its_comments_and_pings(
     server.default = act
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
-        async with admitted(ctx, gateway, protocol, ["dear"]) as (_, client):
+        async with admitted(ctx, gateway, protocol, ["expensive"]) as (_, client):
             answer = await client.post(PATHS[protocol], json=asked(protocol, stream=True))
             assert answer.content == sent[0]
             assert "req_1" in answer.headers.values()
@@ -115,7 +115,7 @@ async def test_what_comes_is_passed_on_at_once(
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
         async with (
-            admitted(ctx, gateway, protocol, ["dear"]) as (_, client),
+            admitted(ctx, gateway, protocol, ["expensive"]) as (_, client),
             client.stream("POST", PATHS[protocol], json=asked(protocol, stream=True)) as answer,
         ):
             with anyio.fail_after(200):
@@ -136,7 +136,7 @@ async def test_forwarded_request_has_provider_key_and_original_body(
     more = {"odd": {"nested": ["ü", 1.0, None]}, "metadata": {"user_id": "u"}, "stream": stream}
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
-        async with admitted(ctx, gateway, protocol, ["dear"]) as (access, client):
+        async with admitted(ctx, gateway, protocol, ["expensive"]) as (access, client):
             tokens.append(access.token)
             headers = {"anthropic-beta": "a-beta,another", "x-secret": access.token, "cookie": "c=1"}
             body_ = asked(protocol, "hellö", model="claude-sonnet", **more)
@@ -151,7 +151,7 @@ async def test_forwarded_request_has_provider_key_and_original_body(
     asked_ = asked(protocol, "hellö", **more)
     caps = {"max_tokens", "max_output_tokens", "max_completion_tokens", "stream_options"}
     assert {**seen, "model": "m"} == {**asked_, **{name: seen[name] for name in caps & seen.keys()}}
-    assert seen["model"] == "dear"
+    assert seen["model"] == "expensive"
     assert [name for name in seen if name not in caps] == [name for name in asked_ if name not in caps]
     assert tokens[0] not in json.dumps([seen, headers, *server.raw_bodies], default=str)
     assert "cookie" not in headers
@@ -165,7 +165,7 @@ async def test_forwarded_request_has_provider_key_and_original_body(
 @pytest.mark.anyio
 async def test_missing_or_costly_cap_is_lowered_and_recorded(server: provider.Server, tmp_path: Path) -> None:
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
-        async with admitted(ctx, gateway, "anthropic", ["dear"]) as (_, client):
+        async with admitted(ctx, gateway, "anthropic", ["expensive"]) as (_, client):
             thinking = {"type": "enabled", "budget_tokens": 20_000}
             body_ = asked("anthropic", max_tokens=30_000, thinking=thinking)
             assert (await client.post(PATHS["anthropic"], json=body_)).status_code == 200
@@ -189,7 +189,7 @@ async def test_a_program_without_a_cap_gets_one(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
-        async with admitted(ctx, gateway, protocol, ["dear"]) as (_, client):
+        async with admitted(ctx, gateway, protocol, ["expensive"]) as (_, client):
             body_ = {name: value for name, value in asked(protocol).items() if name != "max_tokens"}
             assert (await client.post(PATHS[protocol], json=body_)).status_code == 200
         return None
@@ -204,10 +204,10 @@ async def test_a_program_without_a_cap_gets_one(
 async def test_failure_before_first_byte_is_retried_unseen_by_client(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
-    server.acts.extend([provider.status(500), provider.reset, provider.status(429, retry_after="0.01")])
+    server.handlers.extend([provider.status(500), provider.reset, provider.status(429, retry_after="0.01")])
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
-        async with admitted(ctx, gateway, protocol, ["dear"]) as (access, client):
+        async with admitted(ctx, gateway, protocol, ["expensive"]) as (access, client):
             answer = await client.post(PATHS[protocol], json=asked(protocol, stream=True))
             assert ENDS[protocol] in answer.content
         assert access.usage.unknown_usd > 0
@@ -227,10 +227,10 @@ async def test_failure_before_first_byte_is_retried_unseen_by_client(
 async def test_a_stream_that_breaks_off_ends_with_the_protocols_own_error(
     server: provider.Server, tmp_path: Path, protocol: str, reset: bool
 ) -> None:
-    server.acts.append(provider.cut(provider.text("hello"), after=2, reset=reset))
+    server.handlers.append(provider.cut(provider.text("hello"), after=2, reset=reset))
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
-        async with admitted(ctx, gateway, protocol, ["dear"]) as (access, client):
+        async with admitted(ctx, gateway, protocol, ["expensive"]) as (access, client):
             answer = await client.post(PATHS[protocol], json=asked(protocol, stream=True))
             assert answer.status_code == 200
             error = b"response.failed" if protocol == "openai" else b'"error"'
@@ -253,10 +253,10 @@ async def test_request_refusal_is_forwarded_and_key_refusal_ends_agent(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
     said = {"type": "error", "error": {"type": "invalid_request_error", "message": f"no beta {KEY}"}}
-    server.acts.extend([provider.status(400, said), provider.status(401)])
+    server.handlers.extend([provider.status(400, said), provider.status(401)])
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
-        async with admitted(ctx, gateway, protocol, ["dear"]) as (access, client):
+        async with admitted(ctx, gateway, protocol, ["expensive"]) as (access, client):
             first = await client.post(PATHS[protocol], json=asked(protocol, stream=True))
             assert (first.status_code, access.usage.provider_failure) == (400, "")
             assert first.json()["error"]["message"] == "no beta …"
@@ -282,8 +282,8 @@ async def test_a_program_that_leaves_before_its_request_was_sent_costs_nothing(
         await provider.reply(provider.text("late"))(exchange)
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
-        async with admitted(ctx, gateway, "anthropic", ["dear"]) as (access, client):
-            server.acts.append(late)
+        async with admitted(ctx, gateway, "anthropic", ["expensive"]) as (access, client):
+            server.handlers.append(late)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(lambda: client.post(PATHS["anthropic"], json=asked("anthropic")))
                 await until(lambda: len(server.bodies) == 1)
@@ -308,11 +308,11 @@ async def test_a_program_that_leaves_before_its_request_was_sent_costs_nothing(
 async def test_what_is_in_flight_when_a_job_ends_is_read_to_its_end(
     server: provider.Server, tmp_path: Path
 ) -> None:
-    server.default = provider.slowly(provider.reply(provider.text("late")), 0.3)
+    server.default = provider.delayed(provider.reply(provider.text("late")), 0.3)
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
         async with client_of(gateway, "") as client:
-            async with admitted(ctx, gateway, "anthropic", ["dear"]) as (access, _):
+            async with admitted(ctx, gateway, "anthropic", ["expensive"]) as (access, _):
                 headers = {"x-api-key": access.token}
                 request = partial(client.post, PATHS["anthropic"], json=asked("anthropic"), headers=headers)
                 async with anyio.create_task_group() as leaving:
@@ -330,7 +330,7 @@ async def test_what_is_in_flight_when_a_job_ends_is_read_to_its_end(
 async def test_model_with_other_protocol_is_refused(server: provider.Server, tmp_path: Path) -> None:
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
         with pytest.raises(ConfigError, match="uses the protocol openai, the agent anthropic"):
-            async with admitted(ctx, gateway, "anthropic", ["dear"]):
+            async with admitted(ctx, gateway, "anthropic", ["expensive"]):
                 pass
         return None
 

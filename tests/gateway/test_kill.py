@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from support.gateway import killed_run
-from support.llm.bill_audit import audited
+from support.llm.bill_audit import audit_run
 from support.llm.provider import server as provider
 from support.llm.provider.faults import billed_and_late
 
@@ -52,8 +52,8 @@ def test_scripted_calls_are_settled_from_ledger_after_kill(
     tmp_path: Path,
 ) -> None:
     settled, unknown = run_with_kills(tmp_path, 3, random.Random(1))
-    calls = [line["call"] for line in lines_of(tmp_path / "dear.ledger.jsonl")]
-    billed = sum(Decimal(line["cost_usd"]) for line in lines_of(tmp_path / "dear.ledger.jsonl"))
+    calls = [line["call"] for line in lines_of(tmp_path / "expensive.ledger.jsonl")]
+    billed = sum(Decimal(line["cost_usd"]) for line in lines_of(tmp_path / "expensive.ledger.jsonl"))
     assert settled == billed <= killed_run.BUDGET
     assert unknown == 0
     assert len(calls) == len(set(calls)) >= killed_run.JOBS * killed_run.TURNS
@@ -70,7 +70,7 @@ def test_provider_calls_stay_charged_after_kill_and_are_repeated(tmp_path: Path)
 
         server.default = act
         spent = run_with_kills(tmp_path, 1, random.Random(1), server.url)
-        audit = audited(tmp_path / "run", server.bill, {(): killed_run.BUDGET})
+        audit = audit_run(tmp_path / "run", server.bill, {(): killed_run.BUDGET})
     assert spent == (audit.settled, audit.unknown)
     assert audit.states["unknown"] + audit.states["reserved"] > 0
     assert audit.states["settled"] >= killed_run.JOBS * killed_run.TURNS

@@ -266,7 +266,7 @@ async def test_unsendable_request_costs_nothing_and_job_continues(
         server.default = provider.reply(provider.text("hello"))
 
         async def body(ctx: JobContext, gateway: Gateway) -> Json:
-            async with admitted(ctx, gateway, "openai-chat", ["dear"]) as (access, client):
+            async with admitted(ctx, gateway, "openai-chat", ["expensive"]) as (access, client):
                 path, statuses = PATHS["openai-chat"], []
                 odd = asked("openai-chat", stream=True, stream_options=5)
                 statuses.append((await client.post(path, json=odd)).status_code)

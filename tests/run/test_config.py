@@ -1,4 +1,4 @@
-"""Every mistake in a config is one line with file, key and the nearest valid name, all of them at once."""
+"""Each mistake in a config is one line with file, key and nearest valid name; all are reported at once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ VALID: dict[str, Any] = {
 
 
 def toml(value: Any) -> str:
-    """A value as TOML writes it, tables inline."""
+    """Return a value as TOML, with inline tables."""
     match value:
         case bool():
             return str(value).lower()
@@ -59,14 +59,14 @@ def toml(value: Any) -> str:
     raise TypeError(value)
 
 
-def written(folder: Path, raw: dict[str, Any]) -> Path:
+def write_config(folder: Path, raw: dict[str, Any]) -> Path:
     path = folder / "c.toml"
     path.write_text("".join(f"{json.dumps(key)} = {toml(value)}\n" for key, value in raw.items()), "utf-8")
     return path
 
 
-def changed(where: str, value: Any) -> dict[str, Any]:
-    """VALID with one key set, or removed where ``value`` is ``...``."""
+def with_change(where: str, value: Any) -> dict[str, Any]:
+    """Return VALID with one key set, or removed if ``value`` is ``...``."""
     raw: Any = copy.deepcopy(VALID)
     *parents, last = where.split(".")
     node = raw
@@ -87,8 +87,8 @@ def problems(path: Path, *given_settings: str) -> tuple[str, ...]:
     return caught.value.problems
 
 
-def test_the_valid_config_is_valid_and_money_is_exact(tmp_path: Path) -> None:
-    config = read_config(written(tmp_path, changed("run.budget_usd", Decimal("0.1"))))
+def test_valid_config_is_read_and_money_is_exact(tmp_path: Path) -> None:
+    config = read_config(write_config(tmp_path, with_change("run.budget_usd", Decimal("0.1"))))
     assert config.run.budget_usd == Decimal("0.1")
     assert config.run.time_limit == 1800
     assert config.sandbox.memory == 2 * 1024**3
@@ -137,38 +137,38 @@ FAULTS: list[tuple[str, Any, list[str]]] = [
 
 
 @pytest.mark.parametrize(("where", "value", "expected"), FAULTS, ids=lambda value: str(value)[:40])
-def test_a_mistake_is_named_with_file_key_and_what_would_be_right(
+def test_mistake_is_named_with_file_key_and_correction(
     tmp_path: Path, where: str, value: Any, expected: list[str]
 ) -> None:
-    path = written(tmp_path, changed(where, value))
-    said = problems(path)
-    (line,) = [line for line in said if expected[0] in line]
+    path = write_config(tmp_path, with_change(where, value))
+    messages = problems(path)
+    (line,) = [line for line in messages if expected[0] in line]
     assert line.startswith(f"{path}: {expected[0]}")
     for part in expected[1:]:
         assert part in line
 
 
-def test_config_faults_are_all_reported(tmp_path: Path) -> None:
-    raw = changed("run.nam", "x")
-    raw["models"][0]["price"]["output"] = "dear"
+def test_all_faults_are_reported_at_once(tmp_path: Path) -> None:
+    raw = with_change("run.nam", "x")
+    raw["models"][0]["price"]["output"] = "expensive"
     raw["discover"]["max_turns"] = 0
     raw["sandbox"]["max"] = "many"
     del raw["benchmark"]
-    said = problems(written(tmp_path, raw))
+    messages = problems(write_config(tmp_path, raw))
     keys = ("run.nam", "models[one].price.output", "discover.max_turns", "sandbox.max", "benchmark")
-    assert len(said) == len(keys)
+    assert len(messages) == len(keys)
     for key in keys:
-        assert any(f": {key}: " in line for line in said), key
+        assert any(f": {key}: " in line for line in messages), key
 
 
-def test_a_key_that_was_written_into_the_config_is_not_repeated(tmp_path: Path) -> None:
-    said = problems(written(tmp_path, changed("models.1.api_key_env", "sk-ant-not-a-real-key")))
-    assert "environment variable" in said[0]
-    assert "sk-ant" not in "".join(said)
+def test_api_key_in_the_config_is_not_printed(tmp_path: Path) -> None:
+    messages = problems(write_config(tmp_path, with_change("models.1.api_key_env", "sk-ant-not-a-real-key")))
+    assert "environment variable" in messages[0]
+    assert "sk-ant" not in "".join(messages)
 
 
-def test_a_file_that_is_not_there_suggests_the_nearest_one(tmp_path: Path) -> None:
-    written(tmp_path, VALID).rename(tmp_path / "quickstart.toml")
+def test_missing_file_error_suggests_the_nearest_name(tmp_path: Path) -> None:
+    write_config(tmp_path, VALID).rename(tmp_path / "quickstart.toml")
     (line,) = problems(tmp_path / "quickstrat.toml")
     assert "no such file (did you mean 'quickstart.toml'?)" in line
     assert "cannot be read" in problems(tmp_path)[0]
@@ -195,12 +195,12 @@ def test_a_file_that_is_not_there_suggests_the_nearest_one(tmp_path: Path) -> No
         (" sandbox.max =3", lambda c: c.sandbox.max == 3),
     ],
 )
-def test_settings_lie_over_the_file(tmp_path: Path, setting: str, read: Any) -> None:
-    assert read(read_config(written(tmp_path, VALID), [setting]))
+def test_settings_override_the_file(tmp_path: Path, setting: str, read: Any) -> None:
+    assert read(read_config(write_config(tmp_path, VALID), [setting]))
 
 
-def test_a_setting_may_make_a_section_and_later_ones_win(tmp_path: Path) -> None:
-    path = written(tmp_path, changed("sandbox", ...))
+def test_setting_may_create_a_section_and_the_last_one_wins(tmp_path: Path) -> None:
+    path = write_config(tmp_path, with_change("sandbox", ...))
     config = read_config(path, ["sandbox.max=3", "sandbox.max=5"])
     assert config.sandbox.max == 5
 
@@ -222,21 +222,21 @@ def test_a_setting_may_make_a_section_and_later_ones_win(tmp_path: Path) -> None
         ("run.budget_usd=lots", "'lots'"),
     ],
 )
-def test_config_bad_set_option_is_one_line_error(tmp_path: Path, setting: str, expected: str) -> None:
-    said = problems(written(tmp_path, VALID), setting)
-    assert any(expected in line for line in said), said
+def test_invalid_setting_is_a_one_line_error(tmp_path: Path, setting: str, expected: str) -> None:
+    messages = problems(write_config(tmp_path, VALID), setting)
+    assert any(expected in line for line in messages), messages
 
 
-def test_config_missing_references_are_all_reported(tmp_path: Path) -> None:
-    raw = changed("benchmark.path", "nowhere")
+def test_all_missing_references_are_reported(tmp_path: Path) -> None:
+    raw = with_change("benchmark.path", "nowhere")
     raw["discover"]["tools"] = ["codetaste.agent.rule_tools:finsh", "no_such_module:x", "mine.py:x"]
     raw["models"][1].pop("price")
-    path = written(tmp_path, raw)
+    path = write_config(tmp_path, raw)
     with pytest.raises(ConfigError) as caught:
         resolve_config(read_config(path), tmp_path)
-    said = "\n".join(caught.value.problems)
+    messages = "\n".join(caught.value.problems)
     for part in ("nowhere", "finsh", "no_such_module", "mine.py", "models[two]"):
-        assert part in said, part
+        assert part in messages, part
     assert len(caught.value.problems) == 5
 
 
@@ -271,8 +271,8 @@ values = st.recursive(
 
 
 @st.composite
-def mutated(draw: st.DrawFn) -> dict[str, Any]:
-    """VALID with some random places replaced, removed or added to."""
+def mutated_configs(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw VALID with some random values replaced, removed or added."""
     raw = copy.deepcopy(VALID)
     for _ in range(draw(st.integers(1, 4))):
         node: Any = raw
@@ -297,24 +297,24 @@ def mutated(draw: st.DrawFn) -> dict[str, Any]:
     return raw
 
 
-def outcome(path: Path, *given_settings: str) -> Config | tuple[str, ...]:
+def read_or_problems(path: Path, *given_settings: str) -> Config | tuple[str, ...]:
     try:
         return read_config(path, given_settings)
     except ConfigError as error:
-        said = error.problems
-    assert said
-    for problem in said:
+        messages = error.problems
+    assert messages
+    for problem in messages:
         assert "\n" not in problem
         assert problem.startswith((f"{path}: ", "--set "))
-    return said
+    return messages
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(raw=mutated())
-def test_no_mutation_of_a_valid_config_gives_anything_but_lines(tmp_path: Path, raw: dict[str, Any]) -> None:
-    found = outcome(written(tmp_path, raw))
-    if isinstance(found, Config):
-        found.model_dump_json()
+@given(raw=mutated_configs())
+def test_mutated_config_is_read_or_reported_in_lines(tmp_path: Path, raw: dict[str, Any]) -> None:
+    result = read_or_problems(write_config(tmp_path, raw))
+    if isinstance(result, Config):
+        result.model_dump_json()
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -325,12 +325,12 @@ def test_no_mutation_of_a_valid_config_gives_anything_but_lines(tmp_path: Path, 
     | st.text(max_size=12),
     value=values.map(toml) | st.text(max_size=12),
 )
-def test_no_setting_gives_anything_but_lines(tmp_path: Path, key: str, value: str) -> None:
-    outcome(written(tmp_path, VALID), f"{key}={value}")
+def test_any_setting_is_read_or_reported_in_lines(tmp_path: Path, key: str, value: str) -> None:
+    read_or_problems(write_config(tmp_path, VALID), f"{key}={value}")
 
 
 @pytest.mark.slow
 @settings(max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(raw=mutated())
-def test_no_mutation_gives_anything_but_lines_tried_longer(tmp_path: Path, raw: dict[str, Any]) -> None:
-    outcome(written(tmp_path, raw))
+@given(raw=mutated_configs())
+def test_many_mutated_configs_are_read_or_reported_in_lines(tmp_path: Path, raw: dict[str, Any]) -> None:
+    read_or_problems(write_config(tmp_path, raw))

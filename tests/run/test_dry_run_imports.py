@@ -1,4 +1,4 @@
-"""A dry run loads what it needs to read a config and to plan; what does the work stays on disk."""
+"""A dry run imports what reads and plans a config, and nothing that executes the plan."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PLANS = {"quickstart": "discover/scripted/", "compare": "infer/thorough/open/multiplan/"}
-"""Examples, and a key that their plan has."""
+"""Examples, and a part of a key in their plan."""
 NOT_FOR_PLANNING = (
     "aiodocker",
     "anthropic",
@@ -69,7 +69,7 @@ print(*sys.modules, sep="\\n", file=sys.stderr)
 @pytest.mark.parametrize(
     ("module", "words"), [("codetaste.cli.app", ["run"]), ("codetaste.run.__main__", [])]
 )
-def test_a_dry_run_loads_nothing_of_what_works(
+def test_dry_run_imports_nothing_that_executes(
     module: str, words: list[str], example: str, tmp_path: Path
 ) -> None:
     config = EXAMPLES / f"{example}.toml"
@@ -87,8 +87,8 @@ def test_a_dry_run_loads_nothing_of_what_works(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_every_module_that_is_not_for_planning_can_be_named(tmp_path: Path) -> None:
-    """A name that is spelt wrong, or moved, would guard nothing."""
+def test_every_module_not_for_planning_exists(tmp_path: Path) -> None:
+    """A misspelt or moved name would guard nothing."""
     ours = [name for name in NOT_FOR_PLANNING if name.startswith("codetaste.")]
     program = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
     subprocess.run([sys.executable, "-c", program, *ours], cwd=tmp_path, check=True)

@@ -131,6 +131,14 @@ async def test_a_disk_that_is_full_is_named_and_what_was_written_is_there(boxes:
         assert (await fetched(box, "/testbed/first"))["first"][1] == b"first\n"
 
 
+async def test_stopped_sandbox_has_no_end_although_its_disk_fills(boxes: SandboxProvider) -> None:
+    async with boxes.open(SandboxSpec("test", disk_bytes=20 * MIB)) as box:
+        await box.stop()
+        await box.put(archive(("testbed/large", bytes(30 * MIB))))
+        await anyio.sleep(1.5)  # longer than between two looks at the disk
+        assert box.end is None
+
+
 async def test_mounts_are_seen_and_cannot_be_changed(boxes: SandboxProvider, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     (tree / "bin").mkdir(parents=True)

@@ -27,7 +27,7 @@ Member = tuple[str, bytes, str]
 FILE, LINK, HARD, FOLDER = tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE
 
 
-def tar(path: Path, members: list[Member], mode: str = "gz", permissions: int = 0o644) -> Path:
+def write_tar(path: Path, members: list[Member], mode: str = "gz", permissions: int = 0o644) -> Path:
     with tarfile.open(path, f"w:{mode}") as archive:  # type: ignore[call-overload]
         for name, kind, text in members:
             info = tarfile.TarInfo(name)
@@ -43,7 +43,7 @@ def tar(path: Path, members: list[Member], mode: str = "gz", permissions: int = 
     return path
 
 
-def zipped(path: Path, members: list[Member]) -> Path:
+def write_zip(path: Path, members: list[Member]) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, kind, text in members:
             info = zipfile.ZipInfo(name)
@@ -51,13 +51,13 @@ def zipped(path: Path, members: list[Member]) -> Path:
             info.compress_type = zipfile.ZIP_DEFLATED
             info.external_attr = ((stat.S_IFLNK if kind == LINK else stat.S_IFREG) | 0o755) << 16
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the same name twice is what some tests are about
+                warnings.simplefilter("ignore")  # some tests need the same name twice
                 archive.writestr(info, text)
     return path
 
 
 @pytest.mark.parametrize("mode", ["", "gz", "bz2", "xz"])
-def test_a_source_distribution_loses_its_top_folder(tmp_path: Path, mode: str) -> None:
+def test_single_top_folder_is_stripped(tmp_path: Path, mode: str) -> None:
     members = [
         ("pkg-1.0", FOLDER, ""),
         ("pkg-1.0/a.py", FILE, "a"),
@@ -68,7 +68,7 @@ def test_a_source_distribution_loses_its_top_folder(tmp_path: Path, mode: str) -
         ("pkg-1.0/same.py", HARD, "pkg-1.0/a.py"),
         ("pkg-1.0/A.py", FILE, "another on a case-sensitive system"),
     ]
-    unpack_archive(tar(tmp_path / "a", members, mode), tmp_path / "tree")
+    unpack_archive(write_tar(tmp_path / "a", members, mode), tmp_path / "tree")
     assert contents(tmp_path / "tree") == {
         b"a.py": ("file", b"a"),
         b"sub/caf\xe9.py": ("file", b"latin"),
@@ -81,19 +81,20 @@ def test_a_source_distribution_loses_its_top_folder(tmp_path: Path, mode: str) -
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "tree"]
 
 
-def test_an_archive_without_a_single_top_folder_keeps_its_names(tmp_path: Path) -> None:
-    unpack_archive(tar(tmp_path / "a", [("x", FILE, "1"), ("y/z", FILE, "2")]), tmp_path / "tree")
+def test_archive_without_a_single_top_folder_is_unpacked_unchanged(tmp_path: Path) -> None:
+    unpack_archive(write_tar(tmp_path / "a", [("x", FILE, "1"), ("y/z", FILE, "2")]), tmp_path / "tree")
     assert contents(tmp_path / "tree") == {b"x": ("file", b"1"), b"y/z": ("file", b"2")}
 
 
 def test_a_zip_is_unpacked_with_links_and_modes(tmp_path: Path) -> None:
-    unpack_archive(zipped(tmp_path / "a", [("p/x", FILE, "1"), ("p/l", LINK, "x")]), tmp_path / "tree")
+    unpack_archive(write_zip(tmp_path / "a", [("p/x", FILE, "1"), ("p/l", LINK, "x")]), tmp_path / "tree")
     assert contents(tmp_path / "tree") == {b"x": ("program", b"1"), b"l": ("link", b"x")}
 
 
-def test_setuid_and_other_odd_permissions_do_not_survive(tmp_path: Path) -> None:
+def test_setuid_and_other_odd_permissions_are_removed(tmp_path: Path) -> None:
     unpack_archive(
-        tar(tmp_path / "a", [("p/x", FILE, "1"), ("p/d", FOLDER, "")], permissions=0o7777), tmp_path / "tree"
+        write_tar(tmp_path / "a", [("p/x", FILE, "1"), ("p/d", FOLDER, "")], permissions=0o7777),
+        tmp_path / "tree",
     )
     assert stat.S_IMODE((tmp_path / "tree/x").stat().st_mode) == 0o755
     assert stat.S_IMODE((tmp_path / "tree/d").stat().st_mode) & 0o7000 == 0
@@ -131,10 +132,10 @@ HOSTILE: dict[str, tuple[list[Member], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", HOSTILE)
-def test_a_hostile_member_is_named_and_refused(tmp_path: Path, case: str) -> None:
-    members, message = HOSTILE[case]
-    archive = tar(tmp_path / "evil.tar.gz", [("p/ok", FILE, "fine"), *members])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_member_is_named_and_refused(tmp_path: Path, name: str) -> None:
+    members, message = HOSTILE[name]
+    archive = write_tar(tmp_path / "evil.tar.gz", [("p/ok", FILE, "fine"), *members])
     with pytest.raises(UnsafeArchive) as caught:
         unpack_archive(archive, tmp_path / "in/tree")
     assert message in str(caught.value)
@@ -150,7 +151,7 @@ def test_a_hostile_zip_is_refused_too(tmp_path: Path) -> None:
         ("/out", FILE, "x"),
         ("p/l", LINK, "../../x"),
     ]:
-        archive = zipped(tmp_path / "evil.zip", [("p/ok", FILE, ""), (name, kind, text)])
+        archive = write_zip(tmp_path / "evil.zip", [("p/ok", FILE, ""), (name, kind, text)])
         with pytest.raises(UnsafeArchive):
             unpack_archive(archive, tmp_path / "tree")
 
@@ -159,17 +160,17 @@ def test_bombs_are_stopped_by_ratio_size_and_count(tmp_path: Path) -> None:
     limits = ArchiveLimits(TreeLimits(members=50, total_bytes=1_000_000), ratio=20, ratio_floor_bytes=100_000)
     big = [("p/zeros", FILE, "\0" * 900_000)]
     with pytest.raises(UnsafeArchive, match="unpacks to more than"):
-        unpack_archive(tar(tmp_path / "ratio.tar.gz", big), tmp_path / "tree", limits=limits)
+        unpack_archive(write_tar(tmp_path / "ratio.tar.gz", big), tmp_path / "tree", limits=limits)
     with pytest.raises(UnsafeArchive, match="unpack to more than"):
-        unpack_archive(zipped(tmp_path / "ratio.zip", big), tmp_path / "tree", limits=limits)
+        unpack_archive(write_zip(tmp_path / "ratio.zip", big), tmp_path / "tree", limits=limits)
     with pytest.raises(UnsafeArchive, match="larger than 1,000,000 bytes"):
         unpack_archive(
-            tar(tmp_path / "size.tar", [*big, ("p/more", HARD, "p/zeros")], ""),
+            write_tar(tmp_path / "size.tar", [*big, ("p/more", HARD, "p/zeros")], ""),
             tmp_path / "tree",
             limits=limits,
         )
     many = [(f"p/{number}", FILE, "") for number in range(60)]
-    for archive in (tar(tmp_path / "many.tar", many, ""), zipped(tmp_path / "many.zip", many)):
+    for archive in (write_tar(tmp_path / "many.tar", many, ""), write_zip(tmp_path / "many.zip", many)):
         with pytest.raises(UnsafeArchive, match=r"50 members|61 members|60 members"):
             unpack_archive(archive, tmp_path / "tree", limits=limits)
 
@@ -184,8 +185,8 @@ def test_a_sparse_file_is_refused(tmp_path: Path) -> None:
         unpack_archive(tmp_path / "a.tar", tmp_path / "tree")
 
 
-def test_a_cut_off_archive_is_damaged(tmp_path: Path) -> None:
-    whole = tar(tmp_path / "a.tar.gz", [("p/x", FILE, os.urandom(3000).hex())])
+def test_truncated_archive_is_reported_as_damaged(tmp_path: Path) -> None:
+    whole = write_tar(tmp_path / "a.tar.gz", [("p/x", FILE, os.urandom(3000).hex())])
     whole.write_bytes(whole.read_bytes()[:1500])
     with pytest.raises(SourceError, match=r"a.tar.gz: .*(damaged|ends)"):
         unpack_archive(whole, tmp_path / "tree")
@@ -211,26 +212,28 @@ archives = given(st.lists(member, min_size=1, max_size=8), st.booleans(), st.boo
 
 @settings(max_examples=300, deadline=None)
 @archives
-def test_nothing_is_ever_written_outside(members: list[Member], below: bool, as_zip: bool) -> None:
-    unpack_and_look_around(members, below=below, as_zip=as_zip)
+def test_nothing_is_written_outside_the_tree(members: list[Member], below: bool, as_zip: bool) -> None:
+    check_unpacking(members, below=below, as_zip=as_zip)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @settings(max_examples=10_000, deadline=None)
 @archives
-def test_nothing_is_ever_written_outside_at_length(members: list[Member], below: bool, as_zip: bool) -> None:
-    unpack_and_look_around(members, below=below, as_zip=as_zip)
+def test_nothing_is_written_outside_the_tree_by_many_archives(
+    members: list[Member], below: bool, as_zip: bool
+) -> None:
+    check_unpacking(members, below=below, as_zip=as_zip)
 
 
-def unpack_and_look_around(members: list[Member], *, below: bool, as_zip: bool) -> None:
+def check_unpacking(members: list[Member], *, below: bool, as_zip: bool) -> None:
     if below:
         members = [(f"p/{name}", kind, target) for name, kind, target in members]
     with tempfile.TemporaryDirectory() as folder:
-        # Deep enough that no '..' of the test leaves the temporary folder.
+        # So deep that no '..' of the test leaves the temporary folder.
         home = Path(folder).resolve().joinpath(*"123456")
         home.mkdir(parents=True)
-        archive = zipped(home / "x", members) if as_zip else tar(home / "x", members, "")
+        archive = write_zip(home / "x", members) if as_zip else write_tar(home / "x", members, "")
         before = listing(Path(folder))
         try:
             unpack_archive(archive, home / "tree")
@@ -242,11 +245,11 @@ def unpack_and_look_around(members: list[Member], *, below: bool, as_zip: bool) 
         assert outside - {str(tree)} == before
         for below_tree in tree.rglob("*"):
             assert below_tree.is_symlink() or below_tree.is_dir() or below_tree.is_file()
-            assert leads_nowhere(below_tree) or Path(os.path.realpath(below_tree)).is_relative_to(tree)
+            assert is_in_a_link_loop(below_tree) or Path(os.path.realpath(below_tree)).is_relative_to(tree)
 
 
-def leads_nowhere(path: Path) -> bool:
-    """Whether the kernel refuses to follow it: a link in a circle, of which ``realpath`` makes odd things."""
+def is_in_a_link_loop(path: Path) -> bool:
+    """Return whether ``path`` is in a loop of links, which ``realpath`` does not resolve."""
     try:
         path.stat()
     except OSError as error:
@@ -260,14 +263,14 @@ def listing(root: Path) -> set[str]:
 
 @settings(max_examples=200, deadline=None)
 @given(st.data())
-def test_a_damaged_archive_is_unpacked_or_refused_never_worse(data: st.DataObject) -> None:
+def test_damaged_archive_is_unpacked_or_refused(data: st.DataObject) -> None:
     members: list[Member] = [("p/a", FILE, "content " * 40), ("p/l", LINK, "a"), ("p/d/b", FILE, "more")]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x"
         if data.draw(st.booleans()):
-            zipped(path, members)
+            write_zip(path, members)
         else:
-            tar(path, members, data.draw(st.sampled_from(["", "gz", "bz2", "xz"])))
+            write_tar(path, members, data.draw(st.sampled_from(["", "gz", "bz2", "xz"])))
         content = bytearray(path.read_bytes())
         for _ in range(data.draw(st.integers(1, 5))):
             place = data.draw(st.integers(0, min(len(content), 3000) - 1))

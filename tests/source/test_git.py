@@ -1,4 +1,4 @@
-"""Git as it is run: what a full disk is called, whatever git calls it."""
+"""Running git: a full disk is reported as such, whatever git prints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from codetaste.source.git import run_git
 async def main():
     with open(sys.argv[2], "rb") as stdin:
         try:
-            await run_git("fast-import", "--quiet", git_dir=Path(sys.argv[1]), timeout_s=60, stdin=stdin)
+            await run_git("fast-import", "--quiet", git_dir=Path(sys.argv[1]), timeout_s=200, stdin=stdin)
         except StorageFull as error:
             print(error)
 anyio.run(main)
@@ -33,8 +33,8 @@ def test_git_full_disk_is_reported_as_full_disk(
     size: str, tmp_path: Path, require: Callable[..., None]
 ) -> None:
     command = ["unshare", "--mount", "--map-root-user"]
-    able = subprocess.run([*command, "mount", "-t", "tmpfs", "t", "/mnt"], capture_output=True, check=False)
-    require("unshare", ok=able.returncode == 0, reason=f"cannot mount a tmpfs: {able.stderr.decode()}")
+    probe = subprocess.run([*command, "mount", "-t", "tmpfs", "t", "/mnt"], capture_output=True, check=False)
+    require("unshare", ok=probe.returncode == 0, reason=f"cannot mount a tmpfs: {probe.stderr.decode()}")
     blobs = tmp_path / "blobs"
     with blobs.open("wb") as file:
         for number in range(20_000):
@@ -45,7 +45,7 @@ def test_git_full_disk_is_reported_as_full_disk(
         [*command, "sh", "-c", SCRIPT, "sh", tmp_path / "disk", size, sys.executable, PROGRAM, blobs],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=250,
         check=False,
     )
     assert done.returncode == 0, done.stderr

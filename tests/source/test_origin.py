@@ -1,4 +1,4 @@
-"""The ``origin`` column: what it may say and where that leads."""
+"""Parsing the ``origin`` column of instances.csv."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def parse(text: str, repos: Path | None = None, folder: Path | None = None) -> O
     return parse_origin(text, owner="Own", repo="re.po", base=BASE, golden=GOLDEN, repos=repos, folder=folder)
 
 
-def test_without_any_it_is_a_clone_in_the_folder_of_clones_else_the_forge(tmp_path: Path) -> None:
+def test_empty_origin_is_a_local_clone_or_github(tmp_path: Path) -> None:
     assert parse("") == GitOrigin("https://github.com/Own/re.po", BASE, GOLDEN)
     assert parse("", tmp_path) == GitOrigin("https://github.com/Own/re.po", BASE, GOLDEN)
     (tmp_path / "Own/re.po.git").mkdir(parents=True)
@@ -25,7 +25,7 @@ def test_without_any_it_is_a_clone_in_the_folder_of_clones_else_the_forge(tmp_pa
     assert parse("", tmp_path) == GitOrigin(f"{tmp_path}/Own/re.po", BASE, GOLDEN)
 
 
-def test_it_may_be_an_address_or_a_path_relative_to_the_benchmark(tmp_path: Path) -> None:
+def test_origin_may_be_an_address_or_a_path_relative_to_the_benchmark(tmp_path: Path) -> None:
     for address in (
         "https://example.org/x.git",
         "ssh://git@example.org/x",
@@ -37,7 +37,7 @@ def test_it_may_be_an_address_or_a_path_relative_to_the_benchmark(tmp_path: Path
     assert parse("/abs/x", folder=tmp_path) == GitOrigin("/abs/x", BASE, GOLDEN)
 
 
-def test_it_may_be_two_releases_of_a_package() -> None:
+def test_origin_may_be_two_releases_of_a_package() -> None:
     assert parse("sdist:pluggy/0.13.1/1.0.0") == SdistOrigin("pluggy", "0.13.1", "1.0.0", BASE, GOLDEN)
 
 
@@ -54,11 +54,11 @@ def test_it_may_be_two_releases_of_a_package() -> None:
         "a\0b",
     ],
 )
-def test_anything_else_is_refused(text: str) -> None:
+def test_invalid_origin_is_refused(text: str) -> None:
     with pytest.raises(SourceError, match="expected"):
         parse(text)
 
 
-def test_releases_need_the_hashes_of_their_archives() -> None:
+def test_releases_need_sha256_hashes() -> None:
     with pytest.raises(SourceError, match="64 lower-case hex digits"):
         parse_origin("sdist:a/1/2", owner="o", repo="r", base="a" * 40, golden=GOLDEN)

@@ -1,4 +1,4 @@
-"""Source distributions from a package index: found, retried, checked, cached, never built."""
+"""Source distributions from a package index are found, retried, checked and cached, but never built."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codetaste.source import sdist as sdist_module
 from codetaste.source.checkout import Trees, checkout_trees
 from codetaste.source.origin import SdistOrigin
 from codetaste.source.sdist import index_url
-from support.source.package_index import MadeIndex, sdist, serving
+from support.source.package_index import PackageIndex, sdist, serving
 from support.source.repositories import contents
 
 BUILD = "import pathlib; pathlib.Path(__file__).with_name('built').touch(); raise SystemExit('built')\n"
@@ -24,14 +24,16 @@ NEW = sdist("demo", "2.0", {"demo.py": "new\n", "setup.py": BUILD})
 
 
 @pytest.fixture
-def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[MadeIndex]:
-    made = MadeIndex({"demo-1.0.tar.gz": OLD, "demo-2.0.tar.gz": NEW, "demo-2.0-py3-none-any.whl": b"PK"})
+def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[PackageIndex]:
+    package_index = PackageIndex(
+        {"demo-1.0.tar.gz": OLD, "demo-2.0.tar.gz": NEW, "demo-2.0-py3-none-any.whl": b"PK"}
+    )
     monkeypatch.setattr("codetaste.source.download._BACK_OFF_S", (0.0, 0.0, 0.0, 0.0))
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    with serving(made):
-        monkeypatch.setenv("PIP_INDEX_URL", made.url)
-        yield made
+    with serving(package_index):
+        monkeypatch.setenv("PIP_INDEX_URL", package_index.url)
+        yield package_index
 
 
 def origin(base: bytes = OLD, golden: bytes = NEW) -> SdistOrigin:
@@ -40,9 +42,9 @@ def origin(base: bytes = OLD, golden: bytes = NEW) -> SdistOrigin:
     )
 
 
-def fetch(wanted: SdistOrigin, cache: Path) -> Trees:
+def fetch(releases: SdistOrigin, cache: Path) -> Trees:
     async def main() -> Trees:
-        return await checkout_trees(wanted, cache)
+        return await checkout_trees(releases, cache)
 
     return anyio.run(main)
 
@@ -50,31 +52,31 @@ def fetch(wanted: SdistOrigin, cache: Path) -> Trees:
 @pytest.mark.parametrize("html", [False, True])
 @pytest.mark.parametrize("hashes", [False, True])
 def test_two_releases_become_two_trees_and_nothing_is_built(
-    index: MadeIndex, tmp_path: Path, html: bool, hashes: bool
+    index: PackageIndex, tmp_path: Path, html: bool, hashes: bool
 ) -> None:
     index.html, index.hashes = html, hashes
     trees = fetch(origin(), tmp_path)
     assert contents(trees.base) == {b"demo.py": ("file", b"old\n"), b"setup.py": ("file", BUILD.encode())}
     assert contents(trees.golden)[b"demo.py"] == ("file", b"new\n")
-    assert not any(asked.endswith(".whl") for asked in index.asked)
+    assert not any(path.endswith(".whl") for path in index.requested_paths)
 
 
-def test_sdist_in_cache_is_not_downloaded_again(index: MadeIndex, tmp_path: Path) -> None:
+def test_sdist_in_cache_is_not_downloaded_again(index: PackageIndex, tmp_path: Path) -> None:
     first = fetch(origin(), tmp_path)
-    asked = list(index.asked)
+    requested = list(index.requested_paths)
     assert fetch(origin(), tmp_path) == first
-    (first.base / "demo.py").write_text("changed by somebody")
+    (first.base / "demo.py").write_text("changed by hand")
     assert fetch(origin(), tmp_path) == first
     assert (first.base / "demo.py").read_text() == "old\n"
-    assert index.asked == asked
+    assert index.requested_paths == requested
 
 
-def test_passing_faults_are_tried_again(index: MadeIndex, tmp_path: Path) -> None:
+def test_temporary_faults_are_retried(index: PackageIndex, tmp_path: Path) -> None:
     index.faults = [503, 429, "whole", "cut", 500]
     assert (fetch(origin(), tmp_path).base / "demo.py").read_text() == "old\n"
 
 
-def test_lasting_faults_are_given_up_and_explained(index: MadeIndex, tmp_path: Path) -> None:
+def test_permanent_faults_are_explained(index: PackageIndex, tmp_path: Path) -> None:
     index.faults = [503] * 5
     with pytest.raises(SourceError, match=r"demo in the package index: no answer after 5 attempts: .*503"):
         fetch(origin(), tmp_path)
@@ -90,9 +92,7 @@ def test_lasting_faults_are_given_up_and_explained(index: MadeIndex, tmp_path: P
 
 
 @pytest.mark.parametrize("hashes", [False, True])
-def test_an_archive_with_another_hash_is_never_unpacked(
-    index: MadeIndex, tmp_path: Path, hashes: bool
-) -> None:
+def test_archive_with_another_hash_is_not_unpacked(index: PackageIndex, tmp_path: Path, hashes: bool) -> None:
     index.hashes = hashes
     index.files["demo-1.0.tar.gz"] = sdist("demo", "1.0", {"demo.py": "tampered"})
     with pytest.raises(SourceError, match=r"demo 1\.0.*sha256"):
@@ -101,21 +101,21 @@ def test_an_archive_with_another_hash_is_never_unpacked(
     assert not (tmp_path / "sdists").exists() or list((tmp_path / "sdists").iterdir()) == []
 
 
-def test_a_spoilt_archive_in_the_cache_is_fetched_again(index: MadeIndex, tmp_path: Path) -> None:
-    wanted = origin()
+def test_corrupt_archive_in_the_cache_is_fetched_again(index: PackageIndex, tmp_path: Path) -> None:
+    releases = origin()
     (tmp_path / "sdists").mkdir()
-    (tmp_path / "sdists" / wanted.base_sha256).write_bytes(b"spoilt")
-    assert (fetch(wanted, tmp_path).base / "demo.py").read_text() == "old\n"
+    (tmp_path / "sdists" / releases.base_sha256).write_bytes(b"corrupt")
+    assert (fetch(releases, tmp_path).base / "demo.py").read_text() == "old\n"
 
 
-def test_a_hostile_archive_is_refused_though_its_hash_is_right(index: MadeIndex, tmp_path: Path) -> None:
+def test_hostile_archive_with_the_right_hash_is_refused(index: PackageIndex, tmp_path: Path) -> None:
     evil = sdist("demo", "1.0", {"../../../out": "x"})
     index.files["demo-1.0.tar.gz"] = evil
     with pytest.raises(UnsafeArchive, match=r"demo 1\.0: member 'demo-1\.0/\.\./\.\./\.\./out'"):
         fetch(origin(evil), tmp_path)
 
 
-def test_a_page_that_makes_no_sense_is_one_clear_line(index: MadeIndex, tmp_path: Path) -> None:
+def test_invalid_index_page_is_a_one_line_error(index: PackageIndex, tmp_path: Path) -> None:
     index.page = lambda: ("application/vnd.pypi.simple.v1+json", b'{"files": 3')  # type: ignore[method-assign]
     with pytest.raises(SourceError, match="cannot be parsed") as caught:
         fetch(origin(), tmp_path)
@@ -125,8 +125,8 @@ def test_a_page_that_makes_no_sense_is_one_clear_line(index: MadeIndex, tmp_path
         fetch(origin(), tmp_path)
 
 
-def test_an_archive_larger_than_allowed_is_left(
-    index: MadeIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_too_large_archive_is_refused(
+    index: PackageIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sdist_module, "_ARCHIVE_BYTES", 20)
     with pytest.raises(SourceError, match="more than the limit of 20"):
@@ -134,17 +134,17 @@ def test_an_archive_larger_than_allowed_is_left(
 
 
 def test_sdist_unreachable_index_is_reported(
-    index: MadeIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    index: PackageIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        monkeypatch.setenv("PIP_INDEX_URL", f"http://user:secret@127.0.0.1:{held.getsockname()[1]}/simple/")
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("PIP_INDEX_URL", f"http://user:secret@127.0.0.1:{bound.getsockname()[1]}/simple/")
         with pytest.raises(SourceError, match="no answer after 5 attempts") as caught:
             fetch(origin(), tmp_path)
     assert "secret" not in str(caught.value)
 
 
-def test_the_index_is_pips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_address_is_read_from_pips_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("PIP_INDEX_URL", raising=False)
     config = tmp_path / "pip.conf"
@@ -158,8 +158,8 @@ def test_the_index_is_pips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         index_url()
 
 
-def test_a_user_without_a_home_has_an_index(
-    index: MadeIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_index_works_without_a_home_folder(
+    index: PackageIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOME", "~nobody-of-that-name")
+    monkeypatch.setenv("HOME", "~no-such-user")
     assert contents(fetch(origin(), tmp_path).base)[b"demo.py"] == ("file", b"old\n")

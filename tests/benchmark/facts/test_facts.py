@@ -1,4 +1,4 @@
-"""What a benchmark is made of: the counts of Table 1, the repositories of Table 2, as far as it is known."""
+"""Facts about a benchmark: the counts of Table 1 and the repositories of Table 2, as far as known."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from codetaste.benchmark.facts.facts import describe_benchmark
 from codetaste.benchmark.facts.licences import recognise
 from codetaste.benchmark.instance import Instance
 from codetaste.benchmark.instances_csv import format_table
-from support.source.release_server import INSTANCES, laid_out, release_files
+from support.source.release_server import INSTANCES, release_files, write_files
 
 APACHE = """Apache License
                            Version 2.0, January 2004
 
    TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION"""
-MIT = """Copyright (c) Somebody
+MIT = """Copyright (c) A. Author
 
 Permission is hereby granted, free of charge, to any person obtaining a copy of this software, to deal in the
 Software without restriction, including … THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND"""
@@ -67,24 +67,22 @@ def git(folder: Path, *args: str) -> str:
     return done.stdout.strip()
 
 
-def committed(folder: Path, files: dict[str, str]) -> str:
-    laid_out({name: text.encode() for name, text in files.items()}, folder)
+def commit(folder: Path, files: dict[str, str]) -> str:
+    write_files({name: text.encode() for name, text in files.items()}, folder)
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--message", "x")
     return git(folder, "rev-parse", "HEAD")
 
 
-def test_clones_tell_licences_and_the_size_of_golden_patches(
-    tmp_path: Path, require: Callable[..., None]
-) -> None:
+def test_clones_provide_licences_and_golden_patch_sizes(tmp_path: Path, require: Callable[..., None]) -> None:
     require("git")
     clone = tmp_path / "repos/made/one"
     clone.mkdir(parents=True)
     git(clone, "init", "--quiet")
-    base = committed(clone, {"COPYING": APACHE, "a.go": "1\n2\n3\n", "b.go": "x\ny\n"})
-    golden = committed(clone, {"a.go": "1\n2\n4\n5\n", "c.go": "z\n"})
+    base = commit(clone, {"COPYING": APACHE, "a.go": "1\n2\n3\n", "b.go": "x\ny\n"})
+    golden = commit(clone, {"a.go": "1\n2\n4\n5\n", "c.go": "z\n"})
     rows = (Instance("made", "one", base, golden, None, "api", "go"), INSTANCES[1])
-    root = laid_out(release_files(rows), tmp_path / "bench")
+    root = write_files(release_files(rows), tmp_path / "bench")
     facts = describe_benchmark(open_benchmark(root, repos=tmp_path / "repos"))
     one, two = facts.instances
     assert (one.licence, one.golden, one.clone) == ("Apache-2.0", PatchCounts(2, 3, 1), clone / ".git")
@@ -106,7 +104,7 @@ def test_folder_facts_include_descriptions_rules_tests_and_golden(tmp_path: Path
         f"assets/rules/{INSTANCES[1].path}/rules_negative.yml": b"\n",
         "golden_reference.csv": f"instance,n_pos,n_neg\n{INSTANCES[1].path},4,5\n".encode(),
     }
-    root = laid_out(files, tmp_path)
+    root = write_files(files, tmp_path)
     facts, other = describe_benchmark(open_benchmark(root)).instances
     assert (facts.instructed_chars, facts.open_chars) == (3, 4)
     assert (facts.additive_rules, facts.reductive_rules, facts.rules) == (1, None, None)
@@ -128,8 +126,8 @@ def test_provided_counts_replace_missing_folder_data(tmp_path: Path) -> None:
     assert (two.golden, two.rules, two.tests, two.reductive_rules) == (None, None, None, 5)
 
 
-def test_table_1_comes_out_of_the_published_data(published_data: Path) -> None:
-    """The paper's figures, to within what the data at hand differ: four rules, four lines, skipped tests."""
+def test_published_data_reproduce_table_1(published_data: Path) -> None:
+    """The paper's figures, up to known differences of the data: four rules, four lines, skipped tests."""
     facts = describe_benchmark(open_benchmark(published_data)).instances
     golden = [each.golden for each in facts if each.golden is not None]
     additive = [each.additive_rules for each in facts if each.additive_rules is not None]
@@ -143,18 +141,18 @@ def test_table_1_comes_out_of_the_published_data(published_data: Path) -> None:
     assert (fmean(additive), max(additive)) == (pytest.approx(29.66, abs=0.05), 87)
     assert (fmean(reductive), max(reductive)) == (63.41, 120)
     assert (fmean(rules), max(rules)) == (pytest.approx(93.07, abs=0.05), 170)
-    # Those that were skipped are not in the reference counts.
+    # The reference counts leave out skipped tests.
     assert (fmean(tests), max(tests)) == (pytest.approx(1638.53, rel=0.02), pytest.approx(12_449, rel=0.001))
 
 
-def test_clones_of_the_published_repositories_agree_with_the_reference(
+def test_clones_of_published_repositories_agree_with_the_reference(
     published_data: Path, clones: Path
 ) -> None:
-    """What git counts between two commits is what the reference has of the published golden patches."""
+    """The line counts of git between two commits equal the reference counts of the golden patches."""
     opened = open_benchmark(published_data, repos=clones)
-    there = [each for each in opened.instances if (clones / each.owner / each.repo).is_dir()]
-    assert there
-    told = describe_benchmark(opened, there).instances
-    noted = describe_benchmark(Benchmark(published_data, opened.instances), there).instances
-    assert [each.golden for each in told] == [each.golden for each in noted]
-    assert {each.licence for each in told} <= {"MIT", "Apache-2.0"}
+    cloned = [each for each in opened.instances if (clones / each.owner / each.repo).is_dir()]
+    assert cloned
+    counted = describe_benchmark(opened, cloned).instances
+    reference = describe_benchmark(Benchmark(published_data, opened.instances), cloned).instances
+    assert [each.golden for each in counted] == [each.golden for each in reference]
+    assert {each.licence for each in counted} <= {"MIT", "Apache-2.0"}

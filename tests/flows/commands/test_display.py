@@ -1,4 +1,4 @@
-"""What a person sees of a run: a display on a terminal, plain lines elsewhere, never anything raw."""
+"""Messages of a run: a display on a terminal, plain lines elsewhere, without foreign terminal escapes."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from pathlib import Path
 import pyte
 
 from support.flows import tiny_benchmark
-from support.flows.tiny_benchmark import Ended, Place, Tiny
+from support.flows.tiny_benchmark import CommandResult, TinyBenchmark, Workspace
 
 COLUMNS, LINES = 110, 30
 
 
 @dataclass
-class Seen:
-    """Everything that came to a terminal, and what it showed at each moment."""
+class TerminalOutput:
+    """All bytes that a terminal received, and the screens that it showed."""
 
     code: int = 0
     raw: bytes = b""
     screens: list[list[str]] = field(default_factory=list)
 
-    def ever(self, text: str) -> bool:
+    def ever_shown(self, text: str) -> bool:
         return any(text in line for screen in self.screens for line in screen)
 
     @property
@@ -39,16 +39,19 @@ class Seen:
         return "\n".join(self.screens[-1])
 
 
-def on_a_terminal(
-    where: Place, *args: str, term: str = "xterm-256color", until: Callable[[Seen, int], None] | None = None
-) -> Seen:
-    """Give the command on a pseudo-terminal; ``until`` may act after each screen, with the process id."""
+def run_on_terminal(
+    workspace: Workspace,
+    *args: str,
+    term: str = "xterm-256color",
+    until: Callable[[TerminalOutput, int], None] | None = None,
+) -> TerminalOutput:
+    """Run the command on a pseudo-terminal; call ``until`` with the process id after each read."""
     main, sub = pty.openpty()
     fcntl.ioctl(sub, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
     process = subprocess.Popen(
-        [sys.executable, "-W", "error", "-m", "codetaste.run", str(where.config), *args],
-        cwd=where.folder,
-        env={**os.environ, "XDG_CACHE_HOME": str(where.cache), "TERM": term, **where.env},
+        [sys.executable, "-W", "error", "-m", "codetaste.run", str(workspace.config), *args],
+        cwd=workspace.folder,
+        env={**os.environ, "XDG_CACHE_HOME": str(workspace.cache), "TERM": term, **workspace.env},
         stdin=sub,
         stdout=sub,
         stderr=sub,
@@ -57,7 +60,7 @@ def on_a_terminal(
     os.close(sub)
     screen = pyte.Screen(COLUMNS, LINES)
     stream = pyte.ByteStream(screen)
-    seen = Seen()
+    terminal = TerminalOutput()
     deadline = time.monotonic() + 200
     while time.monotonic() < deadline:
         try:
@@ -66,101 +69,107 @@ def on_a_terminal(
             break
         if not data:
             break
-        seen.raw += data
+        terminal.raw += data
         stream.feed(data)
         shown = [line.rstrip() for line in screen.display]
-        if not seen.screens or seen.screens[-1] != shown:
-            seen.screens.append(shown)
+        if not terminal.screens or terminal.screens[-1] != shown:
+            terminal.screens.append(shown)
         if until is not None:
-            until(seen, process.pid)
+            until(terminal, process.pid)
     os.close(main)
-    seen.code = process.wait(20)
-    return seen
+    terminal.code = process.wait(20)
+    return terminal
 
 
-def test_a_terminal_shows_jobs_spend_against_the_budget_and_the_time_left(
-    tmp_path: Path, alpha: Tiny
-) -> None:
-    where = alpha.place(
+def test_terminal_shows_jobs_cost_budget_and_time_left(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = alpha.make_workspace(
         tmp_path, {"m": "slowly"}, run='budget_usd = 2.0\ntime_limit = "10m"', discover="budget_usd = 1.0"
     )
-    seen = on_a_terminal(where)
-    assert seen.code == 0
-    assert b"Traceback" not in seen.raw
-    drawn = [line for screen in seen.screens for line in screen]
+    terminal = run_on_terminal(workspace)
+    assert terminal.code == 0
+    assert b"Traceback" not in terminal.raw
+    drawn = [line for screen in terminal.screens for line in screen]
     assert any(f"{alpha.row.id} additive" in line for line in drawn)
     assert any(re.search(r"r · \d+s · (10m|9m\d\d)s? left", line) or "left" in line for line in drawn)
     assert any("of $2.00" in line for line in drawn)
     assert any("additive" in line and "$" in line for line in drawn), "\n".join(drawn)
     assert any("waiting" in line for line in drawn)
-    assert "2 of 2 jobs have a result" in seen.last
-    assert "everything" in seen.last
-    assert "waiting" not in seen.last  # the display is gone, the summary stays
-    assert b"\x1b[?25h" in seen.raw  # the cursor is back
+    assert "2 of 2 jobs have a result" in terminal.last
+    assert "everything" in terminal.last
+    assert "waiting" not in terminal.last  # the display is removed, the summary remains
+    assert b"\x1b[?25h" in terminal.raw  # the cursor is shown again
 
 
-def test_elsewhere_each_event_is_a_plain_line(undisturbed: tuple[Place, Ended], alpha: Tiny) -> None:
-    _, done = undisturbed
-    assert "\x1b" not in done.err + done.out
-    assert re.search(rf"^ +\d+s  {re.escape(alpha.key('m', 'additive'))}: started$", done.err, re.MULTILINE)
-    assert re.search(rf"{re.escape(alpha.key('m', 'additive'))}: done, \$0\.0\d+$", done.err, re.MULTILINE)
-    assert all(line.isprintable() for line in done.err.splitlines())
+def test_pipe_gets_one_plain_line_per_event(
+    uninterrupted_run: tuple[Workspace, CommandResult], alpha: TinyBenchmark
+) -> None:
+    _, interrupts = uninterrupted_run
+    assert "\x1b" not in interrupts.err + interrupts.out
+    assert re.search(
+        rf"^ +\d+s  {re.escape(alpha.key('m', 'additive'))}: started$", interrupts.err, re.MULTILINE
+    )
+    assert re.search(
+        rf"{re.escape(alpha.key('m', 'additive'))}: done, \$0\.0\d+$", interrupts.err, re.MULTILINE
+    )
+    assert all(line.isprintable() for line in interrupts.err.splitlines())
 
 
-def harmless(raw: bytes) -> None:
-    """Nothing that the model or a tool said came through as a command to the terminal."""
+def assert_harmless(raw: bytes) -> None:
+    """Check that no terminal escape of a model or a tool reached the terminal."""
     for bad in (b"\x1b[31mRED", b"\x1b]0;", b"\x07", b"\x9b2J", b"\xc2\x9b", b"\x1b[31mred"):
         assert bad not in raw, bad
 
 
-def test_hostile_words_of_a_model_never_reach_the_terminal_as_they_are(tmp_path: Path, alpha: Tiny) -> None:
-    where = alpha.place(tmp_path, {"m": "hostile", "b": "broken"}, run="budget_usd = 9.0")
-    seen = on_a_terminal(where)
-    assert seen.code == 1
-    harmless(seen.raw)
-    assert seen.ever("[bold]not markup[/bold]") or seen.ever("[31mRED")
-    assert "a mistake in the script" in seen.last
-    piped = Place(tmp_path / "piped", where.cache, where.config).run()
+def test_terminal_escapes_of_model_are_neutralized(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = alpha.make_workspace(tmp_path, {"m": "hostile", "b": "broken"}, run="budget_usd = 9.0")
+    terminal = run_on_terminal(workspace)
+    assert terminal.code == 1
+    assert_harmless(terminal.raw)
+    assert terminal.ever_shown("[bold]not markup[/bold]") or terminal.ever_shown("[31mRED")
+    assert "a mistake in the script" in terminal.last
+    piped = Workspace(tmp_path / "piped", workspace.cache, workspace.config).run()
     assert piped.code == 1
-    harmless((piped.out + piped.err).encode())
+    assert_harmless((piped.out + piped.err).encode())
     assert all(line.isprintable() for line in (piped.out + piped.err).splitlines())
     assert "[bold]not markup[/bold]" in piped.err
-    harmless(Place(tmp_path / "piped", where.cache, where.config).cli("status", "r").out.encode())
+    assert_harmless(
+        Workspace(tmp_path / "piped", workspace.cache, workspace.config).cli("status", "r").out.encode()
+    )
 
 
-def test_ctrl_c_on_the_terminal_stops_in_good_order_and_restores_it(tmp_path: Path, alpha: Tiny) -> None:
-    where = alpha.place(tmp_path, {"m": "sleeper"})
-    done: list[float] = []
+def test_ctrl_c_stops_run_and_restores_terminal(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = alpha.make_workspace(tmp_path, {"m": "sleeper"})
+    interrupts: list[float] = []
 
-    def interrupt(seen: Seen, pid: int) -> None:
-        if not done and seen.ever("sleep 1234.5"):
-            done.append(time.monotonic())
+    def interrupt(terminal: TerminalOutput, pid: int) -> None:
+        if not interrupts and terminal.ever_shown("sleep 1234.5"):
+            interrupts.append(time.monotonic())
             os.kill(pid, 2)
 
-    seen = on_a_terminal(where, until=interrupt)
-    assert seen.code == 130
-    assert b"Traceback" not in seen.raw
-    assert b"\x1b[?25h" in seen.raw
-    assert "run the same command again to continue" in seen.last
-    assert list(tiny_benchmark.left_over(str(tmp_path))) == []
+    terminal = run_on_terminal(workspace, until=interrupt)
+    assert terminal.code == 130
+    assert b"Traceback" not in terminal.raw
+    assert b"\x1b[?25h" in terminal.raw
+    assert "run the same command again to continue" in terminal.last
+    assert list(tiny_benchmark.leftover_processes(str(tmp_path))) == []
 
 
-def test_a_mistake_is_one_line_on_a_terminal_too(tmp_path: Path, alpha: Tiny) -> None:
-    where = alpha.place(tmp_path, {"m": "quick"})
-    seen = on_a_terminal(where, "--set", "run.nome=x")
-    assert seen.code == 2
-    assert "did you mean 'name'" in seen.last.replace("\n", "")
+def test_config_fault_is_one_line_on_terminal(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = alpha.make_workspace(tmp_path, {"m": "quick"})
+    terminal = run_on_terminal(workspace, "--set", "run.nome=x")
+    assert terminal.code == 2
+    assert "did you mean 'name'" in terminal.last.replace("\n", "")
     (tmp_path / "runs" / "r").mkdir(parents=True)
     (tmp_path / "runs" / "r" / "journal.jsonl").write_text("nonsense\nmore\n")
-    seen = on_a_terminal(where)
-    assert seen.code == 1
-    assert b"Traceback" not in seen.raw
-    assert "journal.jsonl" in seen.last
+    terminal = run_on_terminal(workspace)
+    assert terminal.code == 1
+    assert b"Traceback" not in terminal.raw
+    assert "journal.jsonl" in terminal.last
 
 
-def test_a_dumb_terminal_is_spared_the_display(tmp_path: Path, alpha: Tiny) -> None:
-    where = alpha.place(tmp_path, {"m": "quick"})
-    seen = on_a_terminal(where, term="dumb")
-    assert seen.code == 0
-    assert "2 of 2 jobs have a result" in seen.last
-    assert b"\x1b[" not in seen.raw
+def test_dumb_terminal_gets_no_display(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = alpha.make_workspace(tmp_path, {"m": "quick"})
+    terminal = run_on_terminal(workspace, term="dumb")
+    assert terminal.code == 0
+    assert "2 of 2 jobs have a result" in terminal.last
+    assert b"\x1b[" not in terminal.raw

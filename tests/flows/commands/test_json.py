@@ -1,4 +1,4 @@
-"""With --json every command that prints data gives one JSON document, for good input and for bad."""
+"""With --json every command prints one JSON document, for good input and for bad."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from cyclopts import App
 
 from codetaste.cli.app import app
-from support.flows.tiny_benchmark import Ended, Place, Tiny
+from support.flows.tiny_benchmark import CommandResult, TinyBenchmark, Workspace
 
 BAD: dict[str, list[str]] = {
     "run": ["nofile.toml"],
@@ -42,22 +42,22 @@ BAD: dict[str, list[str]] = {
 
 
 ELSEWHERE = {"agents install", "benchmark fetch", "image build", "image list", "image rm"}
-"""Good input to them needs a registry, an engine or a whole benchmark: tests/commands has that."""
+"""Good input to them needs a registry, a container engine or a whole benchmark: other tests have that."""
 
 
-def published(folder: Path) -> Path:
-    """Outputs of one trial that left nothing but its patch."""
+def make_published_outputs(folder: Path) -> Path:
+    """Write the outputs of one trial with a patch only."""
     trial = folder / "published" / "open" / "direct" / "o" / "r" / "01234567" / "a"
     trial.mkdir(parents=True, exist_ok=True)
     (trial / "prediction.diff").write_text("\n")
     return folder / "published"
 
 
-def good(name: str, where: Place, alpha: Tiny) -> list[str]:
+def good_input(name: str, workspace: Workspace, alpha: TinyBenchmark) -> list[str]:
     repos = ["--repos", str(alpha.bench.repos)]
     bench, found = (["--benchmark", at, *repos] for at in (str(alpha.bench.root), "runs/r/discover/m"))
     return {
-        "run": [str(where.config), "--dry-run"],
+        "run": [str(workspace.config), "--dry-run"],
         "status": ["r"],
         "limit": ["r"],
         "settle": ["r"],
@@ -65,7 +65,7 @@ def good(name: str, where: Place, alpha: Tiny) -> list[str]:
         "agents": [],
         "benchmark list": bench,
         "benchmark show": ["tiny*", *bench],
-        "import": [str(published(where.folder)), "--name", f"taken-{secrets.token_hex(4)}"],
+        "import": [str(make_published_outputs(workspace.folder)), "--name", f"taken-{secrets.token_hex(4)}"],
         "report": ["--benchmark", "quickstart", "--table", "1"],
         "benchmark check": found,
         "evaluate": [*found, "--instance", "tiny*", "--patch", "golden"],
@@ -76,19 +76,19 @@ def good(name: str, where: Place, alpha: Tiny) -> list[str]:
     }[name]
 
 
-def leaves(part: App, path: tuple[str, ...] = ()) -> Iterator[tuple[str, App]]:
-    """Every command that does something, by what is typed for it."""
+def leaf_commands(part: App, path: tuple[str, ...] = ()) -> Iterator[tuple[str, App]]:
+    """Every command without subcommands, with its name."""
     for name in part:
         if not name.startswith("-"):
-            yield from leaves(part[name], (*path, name))
+            yield from leaf_commands(part[name], (*path, name))
     if path and part.default_command is not None:
         yield " ".join(path), part
 
 
-COMMANDS = dict(leaves(app))
+COMMANDS = dict(leaf_commands(app))
 
 
-def test_every_command_is_looked_at_here_and_takes_json() -> None:
+def test_every_command_is_tested_here_and_takes_json() -> None:
     assert COMMANDS.keys() == BAD.keys()
     for name, command in COMMANDS.items():
         assert command.default_command is not None
@@ -96,63 +96,67 @@ def test_every_command_is_looked_at_here_and_takes_json() -> None:
 
 
 @pytest.fixture
-def here(undisturbed: tuple[Place, Ended]) -> Place:
-    return undisturbed[0]
+def finished_run(uninterrupted_run: tuple[Workspace, CommandResult]) -> Workspace:
+    return uninterrupted_run[0]
 
 
-def document(done: Ended) -> Any:
-    """The one document that standard output is; nothing may stand before or after it."""
-    value, end = json.JSONDecoder().raw_decode(done.out)
-    assert done.out[end:] == "\n"
+def parse_document(result: CommandResult) -> Any:
+    """Parse the one document on standard output, which has nothing before or after it."""
+    value, end = json.JSONDecoder().raw_decode(result.out)
+    assert result.out[end:] == "\n"
     return value
 
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("name", sorted(BAD.keys() - ELSEWHERE))
-def test_good_input_gives_one_document_and_exit_code_0(name: str, here: Place, alpha: Tiny) -> None:
-    done = here.cli(*name.split(), *good(name, here, alpha), "--json")
-    assert done.code == 0, done.err
-    told = document(done)
-    assert not (isinstance(told, dict) and "error" in told)
+def test_good_input_gives_one_document_and_exit_code_0(
+    name: str, finished_run: Workspace, alpha: TinyBenchmark
+) -> None:
+    result = finished_run.cli(*name.split(), *good_input(name, finished_run, alpha), "--json")
+    assert result.code == 0, result.err
+    document = parse_document(result)
+    assert not (isinstance(document, dict) and "error" in document)
 
 
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("option", [[], ["--nope"]], ids=["value", "option"])
-def test_bad_input_gives_one_document_with_what_is_wrong_and_the_exit_code(
-    name: str, option: list[str], here: Place
+def test_bad_input_gives_one_document_with_error_and_exit_code(
+    name: str, option: list[str], finished_run: Workspace
 ) -> None:
-    done = here.cli(*name.split(), *BAD[name], *option, "--json")
-    assert done.code == 2
-    told = document(done)
-    assert told.keys() == {"error", "exit_code"}
-    assert told["exit_code"] == 2
-    assert told["error"]["cause"] == "config"
-    assert told["error"]["messages"]
-    # People read the same on standard error, however it is drawn there.
-    plain = " ".join(done.err.replace("│", " ").split())
-    for message in told["error"]["messages"]:
+    result = finished_run.cli(*name.split(), *BAD[name], *option, "--json")
+    assert result.code == 2
+    document = parse_document(result)
+    assert document.keys() == {"error", "exit_code"}
+    assert document["exit_code"] == 2
+    assert document["error"]["cause"] == "config"
+    assert document["error"]["messages"]
+    # Standard error has the same messages, in another layout.
+    plain = " ".join(result.err.replace("│", " ").split())
+    for message in document["error"]["messages"]:
         assert message.split()[0] in plain
 
 
-def test_a_tool_that_refuses_gives_one_document_and_exit_code_1(here: Place, alpha: Tiny) -> None:
+def test_refused_tool_call_gives_one_document_and_exit_code_1(
+    finished_run: Workspace, alpha: TinyBenchmark
+) -> None:
     bench = ["--benchmark", str(alpha.bench.root), "--repos", str(alpha.bench.repos)]
-    done = here.cli(
+    result = finished_run.cli(
         "tool", "call", "register", "--instance", "tiny*", *bench, "--args", '{"ruels": 1}', "--json"
     )
-    assert done.code == 1
-    assert document(done)["error"]["cause"] == "tool"
+    assert result.code == 1
+    assert parse_document(result)["error"]["cause"] == "tool"
 
 
-def test_both_programs_that_run_a_config_say_errors_alike(here: Place) -> None:
-    other = Place(here.folder, here.cache, here.folder / "nofile.toml")
+def test_both_run_commands_report_equal_errors(finished_run: Workspace) -> None:
+    other = Workspace(finished_run.folder, finished_run.cache, finished_run.folder / "nofile.toml")
     one, two = other.run("--json"), other.cli("run", str(other.config), "--json")
-    assert (one.code, document(one)) == (two.code, document(two))
+    assert (one.code, parse_document(one)) == (two.code, parse_document(two))
 
 
 BY_NAME = {"concurrency", "statuses", "models", "options", "prices", "limits", "retries", "waited_s"}
 """Objects whose keys are names from the config."""
-OTHERS = {"price", "value", "parameters", "facts"}
-"""What is inside is somebody else's."""
+FOREIGN = {"price", "value", "parameters", "facts"}
+"""Objects whose inner keys are not codetaste's."""
 
 
 def keys_of(document: Any) -> Iterator[str]:
@@ -162,19 +166,19 @@ def keys_of(document: Any) -> Iterator[str]:
     elif isinstance(document, dict):
         for key, value in document.items():
             yield key
-            if key not in OTHERS:
+            if key not in FOREIGN:
                 yield from keys_of(list(value.values()) if key in BY_NAME else value)
 
 
 @pytest.mark.heavy
-def test_every_key_is_on_the_page_for_programs(here: Place, alpha: Tiny) -> None:
+def test_every_json_key_is_documented(finished_run: Workspace, alpha: TinyBenchmark) -> None:
     page = (Path(__file__).parents[3] / "docs" / "programs.md").read_text("utf-8")
-    told = set(re.findall(r"`([a-z_0-9]+)`", page))
-    more = [["status", "r", "--job", "*"], ["run", str(here.config)]]
-    typed = [[*name.split(), *good(name, here, alpha)] for name in BAD.keys() - ELSEWHERE]
+    documented = set(re.findall(r"`([a-z_0-9]+)`", page))
+    more = [["status", "r", "--job", "*"], ["run", str(finished_run.config)]]
+    typed = [[*name.split(), *good_input(name, finished_run, alpha)] for name in BAD.keys() - ELSEWHERE]
     for command in [*typed, *more]:
-        said = set(keys_of(document(here.cli(*command, "--json"))))
-        assert said <= told, (command, said - told)
-    for log in (here.out / "logs").rglob("*.jsonl"):
+        keys = set(keys_of(parse_document(finished_run.cli(*command, "--json"))))
+        assert keys <= documented, (command, keys - documented)
+    for log in (finished_run.out / "logs").rglob("*.jsonl"):
         for line in log.read_text().splitlines():
-            assert set(json.loads(line)) <= told, line
+            assert set(json.loads(line)) <= documented, line

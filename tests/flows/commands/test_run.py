@@ -1,4 +1,4 @@
-"""What the commands say of real runs and instances."""
+"""The commands run, status and tool call on real runs and instances."""
 
 from __future__ import annotations
 
@@ -10,81 +10,94 @@ from typing import Any
 import pytest
 
 from support.flows import discovery_models, tiny_benchmark
-from support.flows.tiny_benchmark import Ended, Place, Tiny
+from support.flows.tiny_benchmark import CommandResult, TinyBenchmark, Workspace
 
 
-def call(where: Place, alpha: Tiny, name: str, arguments: dict[str, Any], *more: str) -> Ended:
+def call(
+    workspace: Workspace, alpha: TinyBenchmark, name: str, arguments: dict[str, Any], *more: str
+) -> CommandResult:
     bench = ("--benchmark", str(alpha.bench.root), "--repos", str(alpha.bench.repos))
-    return where.cli(
+    return workspace.cli(
         "tool", "call", name, "--instance", "tiny*", *bench, "--args", json.dumps(arguments), *more
     )
 
 
 @pytest.fixture
-def here(tmp_path: Path, alpha: Tiny) -> Place:
-    return Place(tmp_path, alpha.cache, tmp_path)
+def empty_workspace(tmp_path: Path, alpha: TinyBenchmark) -> Workspace:
+    return Workspace(tmp_path, alpha.cache, tmp_path)
 
 
-def test_a_shell_command_is_tried_on_the_base_code(here: Place, alpha: Tiny) -> None:
-    done = call(here, alpha, "bash_explore", {"command": "cat pack/one.py; exit 3"})
-    assert done.code == 0
-    assert "fetch_old('a')" in done.out
-    assert "[exit code 3]" in done.out
+def test_tool_call_runs_shell_command_on_base_code(empty_workspace: Workspace, alpha: TinyBenchmark) -> None:
+    result = call(empty_workspace, alpha, "bash_explore", {"command": "cat pack/one.py; exit 3"})
+    assert result.code == 0
+    assert "fetch_old('a')" in result.out
+    assert "[exit code 3]" in result.out
 
 
-def test_rules_are_tried_in_either_direction(here: Place, alpha: Tiny) -> None:
+def test_tool_call_registers_rules_in_either_direction(
+    empty_workspace: Workspace, alpha: TinyBenchmark
+) -> None:
     rules = {"rules": discovery_models.yaml(discovery_models.NEW[0], discovery_models.OLD[0])}
-    for direction, kept in (("additive", "calls-new"), ("reductive", "calls-old")):
-        done = call(here, alpha, "register", rules, "--direction", direction, "--json")
-        assert done.code == 0
-        assert f"{kept}: registered" in done.json["answer"]
-        assert done.json["answer"].count(": registered") == 1
-        assert [kind for kind, _ in done.json["facts"]] == ["registered"]
+    for direction, accepted in (("additive", "calls-new"), ("reductive", "calls-old")):
+        result = call(empty_workspace, alpha, "register", rules, "--direction", direction, "--json")
+        assert result.code == 0
+        assert f"{accepted}: registered" in result.json["answer"]
+        assert result.json["answer"].count(": registered") == 1
+        assert [kind for kind, _ in result.json["facts"]] == ["registered"]
 
 
-def test_cli_tool_refusal_is_one_line_and_exit_code_1(here: Place, alpha: Tiny) -> None:
-    done = call(here, alpha, "register", {"ruels": "x"})
-    assert done.code == 1
-    assert done.out == ""
-    assert "bad arguments for register" in done.err.splitlines()[-1]
+def test_cli_tool_refusal_is_one_line_and_exit_code_1(
+    empty_workspace: Workspace, alpha: TinyBenchmark
+) -> None:
+    result = call(empty_workspace, alpha, "register", {"ruels": "x"})
+    assert result.code == 1
+    assert result.out == ""
+    assert "bad arguments for register" in result.err.splitlines()[-1]
 
 
 @pytest.mark.parametrize("command", ["echo a\0b", "echo " + "x" * 100_000, "echo \ud800"])
-def test_a_command_that_no_program_can_be_given_is_refused(here: Place, alpha: Tiny, command: str) -> None:
-    done = call(here, alpha, "bash_explore", {"command": command})
-    assert done.code == 1
-    assert "the tool refuses: " in done.err.splitlines()[-1]
+def test_command_with_invalid_argument_is_refused(
+    empty_workspace: Workspace, alpha: TinyBenchmark, command: str
+) -> None:
+    result = call(empty_workspace, alpha, "bash_explore", {"command": command})
+    assert result.code == 1
+    assert "the tool refuses: " in result.err.splitlines()[-1]
 
 
-def test_a_user_s_tool_that_fails_is_no_traceback(here: Place, alpha: Tiny) -> None:
-    (here.folder / "mine.py").write_text(
+def test_failing_user_tool_is_reported_without_traceback(
+    empty_workspace: Workspace, alpha: TinyBenchmark
+) -> None:
+    (empty_workspace.folder / "mine.py").write_text(
         "from codetaste.agent.tool import tool\n\n@tool\nasync def look(context) -> str:\n"
         '    """Look."""\n    raise KeyError("gone")\n'
     )
-    done = call(here, alpha, "mine.py:look", {})
-    assert done.code == 1
-    said = done.err.splitlines()[-1]
+    result = call(empty_workspace, alpha, "mine.py:look", {})
+    assert result.code == 1
+    message = result.err.splitlines()[-1]
     assert (
-        said.startswith("codetaste: the tool failed: KeyError: 'gone'") or "the tool failed: KeyError" in said
+        message.startswith("codetaste: the tool failed: KeyError: 'gone'")
+        or "the tool failed: KeyError" in message
     )
-    assert "mine.py:6" in said
+    assert "mine.py:6" in message
 
 
-def test_json_is_all_there_is_on_standard_output(undisturbed: tuple[Place, Ended], alpha: Tiny) -> None:
-    where, done = undisturbed
-    assert set(done.jobs) == {alpha.key("m", "additive"), alpha.key("m", "reductive")}
-    job = done.jobs[alpha.key("m", "additive")]
+def test_json_run_prints_only_json(
+    uninterrupted_run: tuple[Workspace, CommandResult], alpha: TinyBenchmark
+) -> None:
+    workspace, result = uninterrupted_run
+    assert set(result.jobs) == {alpha.key("m", "additive"), alpha.key("m", "reductive")}
+    job = result.jobs[alpha.key("m", "additive")]
     assert job["status"] == "done"
     assert Decimal(job["money"]["settled_usd"]) > 0
-    assert (where.folder / job["path"]).is_file()
-    assert done.json["exit_code"] == 0
+    assert (workspace.folder / job["path"]).is_file()
+    assert result.json["exit_code"] == 0
 
 
 def test_status_of_finished_run_lists_jobs_and_model_costs(
-    undisturbed: tuple[Place, Ended], alpha: Tiny
+    uninterrupted_run: tuple[Workspace, CommandResult], alpha: TinyBenchmark
 ) -> None:
-    where, done = undisturbed
-    status = where.cli("status", "r", "--json").json
+    workspace, result = uninterrupted_run
+    status = workspace.cli("status", "r", "--json").json
     assert status["owner"] is None
     assert {job["key"]: job["state"] for job in status["jobs"]} == {
         f"sources/{alpha.row.id}": "done",
@@ -92,60 +105,64 @@ def test_status_of_finished_run_lists_jobs_and_model_costs(
         alpha.key("m", "reductive"): "done",
     }
     (spent,) = status["models"].values()
-    assert Decimal(spent["settled_usd"]) == Decimal(done.json["money"]["settled_usd"])
-    assert where.cli("status", str(where.out)).out.startswith(str(where.out))
+    assert Decimal(spent["settled_usd"]) == Decimal(result.json["money"]["settled_usd"])
+    assert workspace.cli("status", str(workspace.out)).out.startswith(str(workspace.out))
 
 
-def test_the_status_of_a_live_run_says_who_is_at_work_and_in_what_state(tmp_path: Path, alpha: Tiny) -> None:
-    where = alpha.place(tmp_path, {"m": "sleeper"})
-    process = where.start()
+def test_status_of_live_run_names_process_and_job_states(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = alpha.make_workspace(tmp_path, {"m": "sleeper"})
+    process = workspace.start()
     try:
-        tiny_benchmark.wait_for_progress(process, where.out, 5)
-        status = where.cli("status", "r", "--json").json
+        tiny_benchmark.wait_for_progress(process, workspace.out, 5)
+        status = workspace.cli("status", "r", "--json").json
         assert str(process.pid) in status["owner"]
         assert {job["state"] for job in status["jobs"] if job["model"]} == {"running"}
     finally:
         tiny_benchmark.kill(process)
-    after = where.cli("status", "r", "--json").json
+    after = workspace.cli("status", "r", "--json").json
     assert {job["state"] for job in after["jobs"] if job["model"]} == {"interrupted"}
 
 
-def test_an_unknown_run_is_named_with_those_that_there_are(undisturbed: tuple[Place, Ended]) -> None:
-    where, _ = undisturbed
-    done = where.cli("status", "q")
-    assert done.code == 2
-    assert done.err.splitlines() == ["codetaste: q: no run there (runs here: r)"]
-
-
-def test_only_suggests_the_nearest_job(undisturbed: tuple[Place, Ended], alpha: Tiny) -> None:
-    where, _ = undisturbed
-    done = where.run("--only", alpha.key("m", "aditive"))
-    assert done.code == 2
-    assert f"did you mean '{alpha.key('m', 'additive')}'" in done.err
-
-
-def test_a_dry_run_shows_jobs_needs_and_the_worst_case_and_starts_nothing(
-    tmp_path: Path, alpha: Tiny
+def test_unknown_run_error_lists_existing_runs(
+    uninterrupted_run: tuple[Workspace, CommandResult],
 ) -> None:
-    where = alpha.place(tmp_path, {"m": "quick", "n": "quick"}, run="budget_usd = 1.5")
-    done = where.run("--dry-run")
-    assert done.code == 0
-    assert f"{alpha.key('m', 'additive')}" in done.out
-    assert f"needs sources/{alpha.row.id}" in done.out
-    assert done.out.splitlines()[-1].endswith("they can cost $1.50 at most")
-    assert done.err == ""
-    planned = where.run("--dry-run", "--json", "--only", "*/additive").json
+    workspace, _ = uninterrupted_run
+    result = workspace.cli("status", "q")
+    assert result.code == 2
+    assert result.err.splitlines() == ["codetaste: q: no run there (runs here: r)"]
+
+
+def test_only_suggests_the_nearest_job(
+    uninterrupted_run: tuple[Workspace, CommandResult], alpha: TinyBenchmark
+) -> None:
+    workspace, _ = uninterrupted_run
+    result = workspace.run("--only", alpha.key("m", "aditive"))
+    assert result.code == 2
+    assert f"did you mean '{alpha.key('m', 'additive')}'" in result.err
+
+
+def test_dry_run_shows_jobs_needs_and_worst_case_and_starts_nothing(
+    tmp_path: Path, alpha: TinyBenchmark
+) -> None:
+    workspace = alpha.make_workspace(tmp_path, {"m": "quick", "n": "quick"}, run="budget_usd = 1.5")
+    result = workspace.run("--dry-run")
+    assert result.code == 0
+    assert f"{alpha.key('m', 'additive')}" in result.out
+    assert f"needs sources/{alpha.row.id}" in result.out
+    assert result.out.splitlines()[-1].endswith("they can cost $1.50 at most")
+    assert result.err == ""
+    planned = workspace.run("--dry-run", "--json", "--only", "*/additive").json
     assert [job["key"] for job in planned["jobs"] if job["model"]] == [
         alpha.key("m", "additive"),
         alpha.key("n", "additive"),
     ]
-    assert not where.out.exists()
+    assert not workspace.out.exists()
 
 
-def test_a_run_without_a_flow_says_that_there_is_nothing_to_do(tmp_path: Path, alpha: Tiny) -> None:
-    where = alpha.place(tmp_path, {"m": "quick"})
-    text = where.config.read_text()
-    where.config.write_text(text[: text.index("[discover]")])
-    done = where.run()
-    assert done.code == 2
-    assert "[discover]" in done.err
+def test_config_without_flow_is_refused(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = alpha.make_workspace(tmp_path, {"m": "quick"})
+    text = workspace.config.read_text()
+    workspace.config.write_text(text[: text.index("[discover]")])
+    result = workspace.run()
+    assert result.code == 2
+    assert "[discover]" in result.err

@@ -1,4 +1,4 @@
-"""What bad input gets: one clear error that names the cause; the rest goes on, nothing finished is lost."""
+"""Bad input gives one error that names the cause; other jobs continue, and finished work is reused."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from typing import Any
 import pytest
 
 from support.flows import discovery_models, tiny_benchmark
-from support.flows.tiny_benchmark import Bench, Ended, Place, Row, place
+from support.flows.tiny_benchmark import Bench, CommandResult, Row, Workspace, make_workspace
 
 
-def answers(where: Place, direction: str = "additive") -> list[str]:
-    """What the tools of a pass said, in order."""
-    (path,) = (where.out / "transcripts").rglob(f"{direction}.jsonl")
+def tool_results(workspace: Workspace, direction: str = "additive") -> list[str]:
+    """The results of the tool calls of a pass, in order."""
+    (path,) = (workspace.out / "transcripts").rglob(f"{direction}.jsonl")
     messages = [json.loads(line) for line in path.read_text().splitlines()[1:]]
     return [
         block["content"]
-        for said in messages
-        if said["role"] == "user"
-        for block in said["content"]
+        for message in messages
+        if message["role"] == "user"
+        for block in message["content"]
         if "content" in block
     ]
 
 
 def test_register_bad_rule_reports_fault_and_good_rule_is_accepted(
-    tmp_path: Path, alpha: tiny_benchmark.Tiny
+    tmp_path: Path, alpha: tiny_benchmark.TinyBenchmark
 ) -> None:
-    where = alpha.place(tmp_path, {"m": "bad_yaml"})
-    done = where.run("--json", "--only", "*/additive")
-    assert done.code == 0
-    (job,) = done.json["jobs"]
+    workspace = alpha.make_workspace(tmp_path, {"m": "bad_yaml"})
+    result = workspace.run("--json", "--only", "*/additive")
+    assert result.code == 0
+    (job,) = result.json["jobs"]
     assert (job["status"], job["value"]["rules"]) == ("done", 1)
-    said = answers(where)
-    assert len(said) == len(discovery_models.BAD_TEXTS) + 2
+    replies = tool_results(workspace)
+    assert len(replies) == len(discovery_models.BAD_TEXTS) + 2
     hints = [
         *("line 3", "must be a mapping", "must be a mapping", "nested too deeply", "twice", "not allowed"),
         *("no rules", "cobol", "klingon", "pattern", "expected a list", "must be 1 to 128"),
     ]
-    for hint, answer in zip(hints, said[: len(hints)], strict=True):
+    for hint, answer in zip(hints, replies[: len(hints)], strict=True):
         assert hint in answer, (hint, answer)
         assert len(answer) < 25_000
     assert not Path("/tmp/owned").exists()
@@ -51,30 +51,34 @@ def test_register_bad_rule_reports_fault_and_good_rule_is_accepted(
 
 
 @pytest.mark.heavy
-def test_a_rule_that_hangs_is_named_and_does_not_hold_up_the_others(tmp_path: Path, tools: None) -> None:
+def test_hanging_rule_is_named_and_other_rules_are_registered(tmp_path: Path, tools: None) -> None:
     bench = Bench(tmp_path)
     bench.add(base={**tiny_benchmark.BASE, "slow.py": discovery_models.SLOW_FILE})
-    where = place(tmp_path, bench, tmp_path / "cache", {"m": "hanging"}, more='[rules]\nscan_timeout = "4s"')
-    done = where.run("--json", "--only", "*/additive")
-    assert done.code == 0, done.err
-    (job,) = done.json["jobs"]
+    workspace = make_workspace(
+        tmp_path, bench, tmp_path / "cache", {"m": "hanging"}, more='[rules]\nscan_timeout = "4s"'
+    )
+    result = workspace.run("--json", "--only", "*/additive")
+    assert result.code == 0, result.err
+    (job,) = result.json["jobs"]
     assert job["value"]["rules"] == 1
-    said = answers(where)[0]
-    assert "hangs" in said
-    assert "time" in said
-    ((_, text),) = where.rules().items()
+    reply = tool_results(workspace)[0]
+    assert "hangs" in reply
+    assert "time" in reply
+    ((_, text),) = workspace.rules().items()
     assert b"calls-new" in text
     assert b"hangs" not in text
 
 
 @pytest.fixture(scope="module")
-def faulty(tmp_path_factory: pytest.TempPathFactory, tools: None) -> tuple[Place, Ended, dict[str, Row]]:
-    """A benchmark of instances whose sources cannot be had, beside one that is fine and some that are odd."""
+def faulty_run(
+    tmp_path_factory: pytest.TempPathFactory, tools: None
+) -> tuple[Workspace, CommandResult, dict[str, Row]]:
+    """A run on instances without available sources, a good instance, and one with unusual files."""
     folder = tmp_path_factory.mktemp("faulty")
     bench = Bench(folder)
     rows = {"good": bench.add()}
-    lost = bench.add("no-commit")
-    bench.rows.remove(lost)
+    row = bench.add("no-commit")
+    bench.rows.remove(row)
     rows["no-commit"] = bench.enter(Row("no-commit", "1" * 40, "2" * 40))
     whole = bench.add("shallow")
     clone = bench.repos / "tiny" / "shallow"
@@ -88,7 +92,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory, tools: None) -> tuple[Place
     rows["no-repository"] = bench.enter(bench.rows.pop())
     (bench.repos / "tiny" / "no-repository").mkdir()
 
-    def odd(clone: Path) -> None:
+    def add_odd_files(clone: Path) -> None:
         (clone / "loop").symlink_to("loop")
         (clone / "deep").mkdir()
         (clone / "deep" / "up").symlink_to("../deep")
@@ -101,18 +105,18 @@ def faulty(tmp_path_factory: pytest.TempPathFactory, tools: None) -> tuple[Place
             file.seek(100 * 1024**2)
             file.write(b"\nfetch_old('big')\n")
 
-    rows["odd"] = bench.add("odd", between=odd)
-    where = place(folder, bench, folder / "cache", {"m": "quick"}, run="budget_usd = 20.0")
-    return where, where.run("--json"), rows
+    rows["odd"] = bench.add("odd", between=add_odd_files)
+    workspace = make_workspace(folder, bench, folder / "cache", {"m": "quick"}, run="budget_usd = 20.0")
+    return workspace, workspace.run("--json"), rows
 
 
 @pytest.mark.heavy
 def test_sources_unavailable_each_give_one_error_and_rest_runs(
-    faulty: tuple[Place, Ended, dict[str, Row]],
+    faulty_run: tuple[Workspace, CommandResult, dict[str, Row]],
 ) -> None:
-    _, done, rows = faulty
-    assert done.code == 1
-    jobs = done.jobs
+    _, result, rows = faulty_run
+    assert result.code == 1
+    jobs = result.jobs
     for name, expected in (("no-commit", "1111111"), ("shallow", "shallow"), ("no-repository", "repository")):
         error = jobs[f"sources/{rows[name].id}"]["error"]
         assert jobs[f"sources/{rows[name].id}"]["cause"] == "source"
@@ -128,28 +132,28 @@ def test_sources_unavailable_each_give_one_error_and_rest_runs(
 
 @pytest.mark.heavy
 def test_patch_with_odd_names_links_and_huge_file_counts_correctly(
-    faulty: tuple[Place, Ended, dict[str, Row]],
+    faulty_run: tuple[Workspace, CommandResult, dict[str, Row]],
 ) -> None:
-    """Calls in files with names that are not UTF-8 or not printable count; a 100 MB file is left out."""
-    where, done, rows = faulty
-    assert done.jobs[f"discover/m/{rows['odd'].id}/reductive"]["value"]["rules"] >= 0
+    """Matches in files with unprintable or non-UTF-8 names count; a 100 MB file is skipped."""
+    workspace, result, rows = faulty_run
+    assert result.jobs[f"discover/m/{rows['odd'].id}/reductive"]["value"]["rules"] >= 0
     text = next(
-        text for path, text in where.rules().items() if "odd" in path and path.endswith("negative.yml")
+        text for path, text in workspace.rules().items() if "odd" in path and path.endswith("negative.yml")
     )
-    # The same files are in R∘X*, so the rule matches on both sides: it is rejected, not miscounted.
+    # R∘X* has the same files, so the rule matches on both sides and is rejected.
     assert b"calls-old" not in text
-    (path,) = (where.out / "transcripts").rglob(f"{rows['odd'].id}/reductive.jsonl")
-    said = path.read_text()
-    assert "calls-old: rejected (6 matches in the base code, 3 matches in the refactored code)" in said
-    assert "\\u001b[31m" not in done.out
+    (path,) = (workspace.out / "transcripts").rglob(f"{rows['odd'].id}/reductive.jsonl")
+    transcript = path.read_text()
+    assert "calls-old: rejected (6 matches in the base code, 3 matches in the refactored code)" in transcript
+    assert "\\u001b[31m" not in result.out
 
 
 @pytest.mark.heavy
-def test_the_same_command_does_again_only_what_had_failed(
-    faulty: tuple[Place, Ended, dict[str, Row]],
+def test_same_command_retries_only_failed_jobs(
+    faulty_run: tuple[Workspace, CommandResult, dict[str, Row]],
 ) -> None:
-    where, _, rows = faulty
-    again = where.run("--json")
+    workspace, _, rows = faulty_run
+    again = workspace.run("--json")
     assert again.code == 1
     resumed = {key for key, job in again.jobs.items() if job["resumed"]}
     assert resumed == {
@@ -157,7 +161,7 @@ def test_the_same_command_does_again_only_what_had_failed(
         for name in ("good", "odd")
         for direction in ("additive", "reductive")
     }
-    tiny_benchmark.assert_nothing_bought_twice(where.ledger("m"))
+    tiny_benchmark.assert_no_call_billed_twice(workspace.ledger("m"))
 
 
 def test_missing_descriptions_are_all_reported_before_any_call(tmp_path: Path, tools: None) -> None:
@@ -166,22 +170,22 @@ def test_missing_descriptions_are_all_reported_before_any_call(tmp_path: Path, t
     for name in ("one", "two"):
         row = bench.add(name)
         shutil.rmtree(bench.root / "assets/descriptions" / row.path)
-    where = place(tmp_path, bench, tmp_path / "cache", {"m": "quick"}, run="budget_usd = 20.0")
-    done = where.run()
-    lines = done.err.splitlines()
-    if done.code == 2:
+    workspace = make_workspace(tmp_path, bench, tmp_path / "cache", {"m": "quick"}, run="budget_usd = 20.0")
+    result = workspace.run()
+    lines = result.err.splitlines()
+    if result.code == 2:
         assert len(lines) == 2
-        assert not where.out.exists()
+        assert not workspace.out.exists()
     for name in ("one", "two"):
         assert any(f"tiny/{name}/" in line and "description" in line for line in lines)
-    assert where.run("--set", 'benchmark.instances=["tiny__alpha-*"]').code == 0
+    assert workspace.run("--set", 'benchmark.instances=["tiny__alpha-*"]').code == 0
 
 
 @pytest.fixture
 def own_mounts(require: Callable[..., None]) -> list[str]:
     command = ["unshare", "--mount", "--map-root-user"]
-    able = subprocess.run([*command, "mount", "-t", "tmpfs", "t", "/mnt"], capture_output=True, check=False)
-    require("unshare", ok=able.returncode == 0, reason=f"cannot mount a tmpfs: {able.stderr.decode()}")
+    mount = subprocess.run([*command, "mount", "-t", "tmpfs", "t", "/mnt"], capture_output=True, check=False)
+    require("unshare", ok=mount.returncode == 0, reason=f"cannot mount a tmpfs: {mount.stderr.decode()}")
     return command
 
 
@@ -190,7 +194,7 @@ set -eu
 mount -t tmpfs -o size="$1" tmpfs runs
 shift
 status=0; "$@" || status=$?
-mkdir -p kept; rm -rf kept/*; cp -a runs/. kept/
+mkdir -p copy; rm -rf copy/*; cp -a runs/. copy/
 exit $status
 """
 
@@ -201,54 +205,55 @@ exit $status
 )
 def test_full_disk_is_one_error_and_finished_work_is_reused(
     tmp_path: Path,
-    alpha: tiny_benchmark.Tiny,
-    undisturbed: tuple[Place, Ended],
+    alpha: tiny_benchmark.TinyBenchmark,
+    uninterrupted_run: tuple[Workspace, CommandResult],
     own_mounts: list[str],
     size: str,
 ) -> None:
-    other, _ = undisturbed
-    where = alpha.place(tmp_path, {"m": "slowly"})
+    uninterrupted, _ = uninterrupted_run
+    workspace = alpha.make_workspace(tmp_path, {"m": "slowly"})
     (tmp_path / "runs").mkdir()
-    full = where.run(before=[*own_mounts, "sh", "-c", FULL, "sh", size])
+    full = workspace.run(before=[*own_mounts, "sh", "-c", FULL, "sh", size])
     assert full.code == 1, full.err
     assert "no space left on" in (full.err + full.out).lower()
     shutil.rmtree(tmp_path / "runs")
-    (tmp_path / "kept").rename(tmp_path / "runs")
-    bought = len(where.ledger("m"))
-    done = where.run("--json")
-    assert done.code == 0, done.err
-    assert where.rules() == other.rules()
-    assert len(where.ledger("m")) >= bought
-    tiny_benchmark.assert_nothing_bought_twice(where.ledger("m"))
+    (tmp_path / "copy").rename(tmp_path / "runs")
+    billed = len(workspace.ledger("m"))
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
+    assert workspace.rules() == uninterrupted.rules()
+    assert len(workspace.ledger("m")) >= billed
+    tiny_benchmark.assert_no_call_billed_twice(workspace.ledger("m"))
 
 
-def test_a_run_directory_that_cannot_be_written_is_one_line(
-    tmp_path: Path, alpha: tiny_benchmark.Tiny
-) -> None:
-    where = alpha.place(tmp_path, {"m": "quick"})
-    (tmp_path / "runs").write_text("a file where a folder should be")
-    done = where.run()
-    assert done.code == 1
-    assert "runs" in done.err.splitlines()[-1]
-    assert done.err.splitlines()[-1].startswith("codetaste: ")
+def test_unwritable_run_directory_is_one_line(tmp_path: Path, alpha: tiny_benchmark.TinyBenchmark) -> None:
+    workspace = alpha.make_workspace(tmp_path, {"m": "quick"})
+    (tmp_path / "runs").write_text("a file instead of a folder")
+    result = workspace.run()
+    assert result.code == 1
+    assert "runs" in result.err.splitlines()[-1]
+    assert result.err.splitlines()[-1].startswith("codetaste: ")
 
 
 @pytest.mark.parametrize("version", [1, 99])
 def test_journal_of_another_format_is_refused_by_every_command(
-    tmp_path: Path, alpha: tiny_benchmark.Tiny, version: int
+    tmp_path: Path, alpha: tiny_benchmark.TinyBenchmark, version: int
 ) -> None:
-    where = alpha.place(tmp_path, {"m": "quick"})
-    (where.out / "outputs" / "open" / "direct").mkdir(parents=True)
+    workspace = alpha.make_workspace(tmp_path, {"m": "quick"})
+    (workspace.out / "outputs" / "open" / "direct").mkdir(parents=True)
     text = f'{{"event": "journal", "format": {version}, "t": 1}}\n{{"event": "obeyed", "limits": {{}}}}\n'
-    (where.out / "journal.jsonl").write_text(text)
-    run = str(where.out)
+    (workspace.out / "journal.jsonl").write_text(text)
+    run = str(workspace.out)
     commands = (["status", run], ["limit", run, "--jobs", "2"], ["settle", run], ["report", run])
-    for done in (where.run(), *(where.cli(*words) for words in (*commands, ["import", run, "--name", "x"]))):
-        assert done.code == 1
-        (line,) = [line for line in done.err.splitlines() if line.startswith("codetaste: ")]
+    for result in (
+        workspace.run(),
+        *(workspace.cli(*words) for words in (*commands, ["import", run, "--name", "x"])),
+    ):
+        assert result.code == 1
+        (line,) = [line for line in result.err.splitlines() if line.startswith("codetaste: ")]
         assert f"journal.jsonl has journal format {version}, this codetaste reads and writes format 2" in line
         assert "use the version of codetaste that made the run, or start a new run" in line
-    assert (where.out / "journal.jsonl").read_text() == text
+    assert (workspace.out / "journal.jsonl").read_text() == text
 
 
 def benchmark_faults() -> dict[str, tuple[Callable[[Bench], Any], str]]:
@@ -276,30 +281,32 @@ def benchmark_faults() -> dict[str, tuple[Callable[[Bench], Any], str]]:
 
 
 @pytest.mark.parametrize("fault", list(benchmark_faults()))
-def test_a_damaged_benchmark_is_one_line_that_names_the_file(tmp_path: Path, tools: None, fault: str) -> None:
+def test_damaged_benchmark_error_names_file(tmp_path: Path, tools: None, fault: str) -> None:
     bench = Bench(tmp_path)
     bench.add()
-    where = place(tmp_path, bench, tmp_path / "cache", {"m": "quick"})
+    workspace = make_workspace(tmp_path, bench, tmp_path / "cache", {"m": "quick"})
     spoil, expected = benchmark_faults()[fault]
     spoil(bench)
-    done = where.run()
-    assert done.code == 2
-    assert done.out == ""
-    assert expected in done.err
-    assert all(line.startswith("codetaste: ") for line in done.err.splitlines())
+    result = workspace.run()
+    assert result.code == 2
+    assert result.out == ""
+    assert expected in result.err
+    assert all(line.startswith("codetaste: ") for line in result.err.splitlines())
 
 
-def test_cache_unwritable_warns_once_and_run_continues(tmp_path: Path, alpha: tiny_benchmark.Tiny) -> None:
-    """No folder can be made below a file, whoever asks."""
+def test_cache_unwritable_warns_once_and_run_continues(
+    tmp_path: Path, alpha: tiny_benchmark.TinyBenchmark
+) -> None:
+    """Even root can create no folder below a file."""
     (tmp_path / "file").write_text("")
     (tmp_path / "t").mkdir()
-    where = place(tmp_path, alpha.bench, tmp_path / "file", {"m": "quick"})
-    where.env["TMPDIR"] = str(tmp_path / "t")
-    done = where.run("--json")
-    assert done.code == 0, done.err
-    assert done.err.count(str(tmp_path / "file")) == 1
-    assert f"{tmp_path / 't'}/codetaste-{os.getuid()} is used instead" in done.err
-    product = where.out / "discover" / "m"
-    check = where.cli("rules", "check", "--benchmark", str(product), "--repos", str(alpha.bench.repos))
+    workspace = make_workspace(tmp_path, alpha.bench, tmp_path / "file", {"m": "quick"})
+    workspace.env["TMPDIR"] = str(tmp_path / "t")
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
+    assert result.err.count(str(tmp_path / "file")) == 1
+    assert f"{tmp_path / 't'}/codetaste-{os.getuid()} is used instead" in result.err
+    product = workspace.out / "discover" / "m"
+    check = workspace.cli("rules", "check", "--benchmark", str(product), "--repos", str(alpha.bench.repos))
     assert check.code == 0, check.err
     assert check.err.count(str(tmp_path / "file")) == 1

@@ -1,4 +1,4 @@
-"""What a run's models cost, and who says so: told by the dry run, kept in the journal and in the result."""
+"""Prices of models and their sources: in the dry run, in the journal and in the result."""
 
 from __future__ import annotations
 
@@ -6,68 +6,68 @@ from importlib.metadata import version
 from pathlib import Path
 
 from support.flows import tiny_benchmark
-from support.flows.tiny_benchmark import Tiny
+from support.flows.tiny_benchmark import TinyBenchmark
 
 TABLE = f"genai-prices {version('genai-prices')}"
 SONNET = 'provider = "anthropic"\nmodel = "claude-sonnet-4-5-20250929"\n'
-PLAYED = (
+SCRIPTED = (
     f'provider = "scripted"\nmodel = "{tiny_benchmark.MODELS}:quick"\n'
     'price_as = "anthropic/claude-sonnet-4-5"\n'
 )
 
 
-def test_a_dry_run_shows_each_price_and_its_source(tmp_path: Path, alpha: Tiny) -> None:
-    where = alpha.place(tmp_path, {"m": "quick", "sonnet": SONNET})
-    done = where.run("--dry-run")
-    assert done.code == 0
-    lines = done.out.splitlines()
+def test_a_dry_run_shows_each_price_and_its_source(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = alpha.make_workspace(tmp_path, {"m": "quick", "sonnet": SONNET})
+    result = workspace.run("--dry-run")
+    assert result.code == 0
+    lines = result.out.splitlines()
     (own,) = [line for line in lines if line.startswith("m: ")]
     assert "input $3" in own
     assert own.endswith("by config")
     (known,) = [line for line in lines if line.startswith("sonnet: ")]
     assert "above 200000 prompt tokens input $6" in known
     assert known.endswith(f"by {TABLE} anthropic/claude-sonnet-4-5")
-    prices = where.run("--dry-run", "--json").json["prices"]
+    prices = workspace.run("--dry-run", "--json").json["prices"]
     assert prices["m"]["source"] == "config"
     assert prices["m"]["price"]["cache_write"] == "3.75"
     assert prices["sonnet"]["price"]["above"][0]["tokens"] == 200_000
 
 
-def test_model_without_price_rejects_dollar_budget(tmp_path: Path, alpha: Tiny) -> None:
+def test_model_without_price_rejects_dollar_budget(tmp_path: Path, alpha: TinyBenchmark) -> None:
     near = 'provider = "anthropic"\nmodel = "claude-sonet-4-5"\n'
     for limits in ({"discover": ""}, {"run": ""}):
-        done = alpha.place(tmp_path, {"m": near, "sonnet": SONNET}, **limits).run("--dry-run")
-        assert done.code == 2
-        (said,) = done.err.splitlines()
-        assert "models[m].price: not known" in said
-        assert "did you mean 'claude-sonnet-4-5'?" in said
-        assert "write price = {" in said
-    free = alpha.place(tmp_path, {"m": near}, run="", discover="").run("--dry-run")
+        result = alpha.make_workspace(tmp_path, {"m": near, "sonnet": SONNET}, **limits).run("--dry-run")
+        assert result.code == 2
+        (message,) = result.err.splitlines()
+        assert "models[m].price: not known" in message
+        assert "did you mean 'claude-sonnet-4-5'?" in message
+        assert "write price = {" in message
+    free = alpha.make_workspace(tmp_path, {"m": near}, run="", discover="").run("--dry-run")
     assert free.code == 0
     assert f"m: no price: {TABLE} has no 'claude-sonet-4-5'" in free.out
     assert free.out.splitlines()[-1].endswith("no budget limits what they cost")
 
 
-def test_session_journals_prices_and_price_change_buys_nothing(tmp_path: Path, alpha: Tiny) -> None:
-    where = alpha.place(tmp_path, {"m": PLAYED})
-    done = where.run("--json")
-    assert done.code == 0
+def test_session_journals_prices_and_price_change_buys_nothing(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = alpha.make_workspace(tmp_path, {"m": SCRIPTED})
+    result = workspace.run("--json")
+    assert result.code == 0
     source = f"{TABLE} anthropic/claude-sonnet-4-5"
-    assert done.json["prices"]["m"]["source"] == source
-    (priced,) = [line for line in where.journal() if line["event"] == "price"]
+    assert result.json["prices"]["m"]["source"] == source
+    (priced,) = [line for line in workspace.journal() if line["event"] == "price"]
     assert (priced["model"], priced["source"]) == ("m", source)
     assert priced["price"]["output"] == "15"
-    settled = tiny_benchmark.progress(where.journal())
-    billed = sum(1 for _ in where.ledger("m"))
-    again = where.run("--set", "models.m.price={ input = 9, output = 9 }", "--json")
-    assert again.code == 2  # one of the two, not both
-    where.config.write_text(
-        where.config.read_text().replace(PLAYED.splitlines()[2], "price = { input = 9, output = 9 }")
+    settled = tiny_benchmark.count_steps(workspace.journal())
+    billed = sum(1 for _ in workspace.ledger("m"))
+    again = workspace.run("--set", "models.m.price={ input = 9, output = 9 }", "--json")
+    assert again.code == 2  # price and price_as exclude each other
+    workspace.config.write_text(
+        workspace.config.read_text().replace(SCRIPTED.splitlines()[2], "price = { input = 9, output = 9 }")
     )
-    again = where.run("--json")
+    again = workspace.run("--json")
     assert again.code == 0
-    sources = [line["source"] for line in where.journal() if line["event"] == "price"]
+    sources = [line["source"] for line in workspace.journal() if line["event"] == "price"]
     assert sources == [source, "config"]
-    assert tiny_benchmark.progress(where.journal()) == settled
-    assert len(where.ledger("m")) == billed
-    assert again.json["money"]["settled_usd"] == done.json["money"]["settled_usd"]
+    assert tiny_benchmark.count_steps(workspace.journal()) == settled
+    assert len(workspace.ledger("m")) == billed
+    assert again.json["money"]["settled_usd"] == result.json["money"]["settled_usd"]

@@ -1,4 +1,4 @@
-"""What the main job finds: in the published layout, and the other way round when the task is."""
+"""Rules that discovery finds, in the published layout; swapped commits swap the rules."""
 
 from __future__ import annotations
 
@@ -11,24 +11,31 @@ import pytest
 from ruamel.yaml import YAML
 
 from support.flows import tiny_benchmark
-from support.flows.tiny_benchmark import QUICKSTART, Bench, Ended, Place, Tiny, place
+from support.flows.tiny_benchmark import (
+    QUICKSTART,
+    Bench,
+    CommandResult,
+    TinyBenchmark,
+    Workspace,
+    make_workspace,
+)
 
 
-def rules_in(where: Place, model: str, direction: str) -> dict[str, dict[str, Any]]:
+def rules_in(workspace: Workspace, model: str, direction: str) -> dict[str, dict[str, Any]]:
     name = {"additive": "rules_positive.yml", "reductive": "rules_negative.yml"}[direction]
-    (path,) = (where.out / "discover" / model).rglob(name)
+    (path,) = (workspace.out / "discover" / model).rglob(name)
     return {rule["id"]: rule for rule in YAML(typ="safe").load(path.read_text("utf-8"))["rules"]}
 
 
 def test_tiny_benchmark_rules_have_expected_counts(
-    undisturbed: tuple[Place, Ended],
+    uninterrupted_run: tuple[Workspace, CommandResult],
 ) -> None:
-    where, done = undisturbed
-    assert done.code == 0
+    workspace, result = uninterrupted_run
+    assert result.code == 0
     counted = {
         direction: {
             name: (rule["metadata"]["nr_legacy_patterns"], rule["metadata"]["nr_refactored_patterns"])
-            for name, rule in rules_in(where, "m", direction).items()
+            for name, rule in rules_in(workspace, "m", direction).items()
         }
         for direction in ("additive", "reductive")
     }
@@ -43,50 +50,52 @@ def test_tiny_benchmark_rules_have_expected_counts(
     }
 
 
-def test_what_a_model_found_is_a_benchmark_of_its_own(undisturbed: tuple[Place, Ended], alpha: Tiny) -> None:
-    where, _ = undisturbed
-    product = where.out / "discover" / "m"
+def test_discovered_rules_form_a_benchmark(
+    uninterrupted_run: tuple[Workspace, CommandResult], alpha: TinyBenchmark
+) -> None:
+    workspace, _ = uninterrupted_run
+    product = workspace.out / "discover" / "m"
     with (product / "instances.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
     assert (row["owner"], row["repo"], row["commit_hash"]) == ("tiny", "alpha", alpha.row.base)
     assert (product / f"assets/descriptions/{alpha.row.path}/description.md").is_file()
-    checked = where.cli(
+    checked = workspace.cli(
         "rules", "check", "--benchmark", str(product), "--repos", str(alpha.bench.repos), "--json"
     )
     assert checked.code == 0, checked.out
-    dry = where.run("--dry-run", "--set", f"benchmark.path={product}")
+    dry = workspace.run("--dry-run", "--set", f"benchmark.path={product}")
     assert dry.code == 0
 
 
 @pytest.mark.heavy
 def test_quickstart_finds_both_directions_and_names_scripted_model(
-    quickstart: tuple[Place, Ended],
+    quickstart: tuple[Workspace, CommandResult],
 ) -> None:
-    where, done = quickstart
-    assert done.code == 0
-    assert [job["status"] for job in done.json["jobs"]] == ["done", "done"]
-    assert done.json["scripted_models"] == ["scripted"]
+    workspace, result = quickstart
+    assert result.code == 0
+    assert [job["status"] for job in result.json["jobs"]] == ["done", "done"]
+    assert result.json["scripted_models"] == ["scripted"]
     for direction, legacy, refactored in (("additive", False, True), ("reductive", True, False)):
-        rules = rules_in(where, "scripted", direction)
+        rules = rules_in(workspace, "scripted", direction)
         assert len(rules) >= 5
         for rule in rules.values():
             assert (rule["metadata"]["nr_legacy_patterns"] > 0) is legacy
             assert (rule["metadata"]["nr_refactored_patterns"] > 0) is refactored
 
 
-def registered(place: Place, model: str) -> dict[str, set[str]]:
-    return {direction: set(rules_in(place, model, direction)) for direction in ("additive", "reductive")}
+def accepted_rules(workspace: Workspace, model: str) -> dict[str, set[str]]:
+    return {direction: set(rules_in(workspace, model, direction)) for direction in ("additive", "reductive")}
 
 
 def test_swapped_base_and_golden_swap_accepted_rules(tmp_path: Path, tools: None) -> None:
-    """The model offers the same seven rules in either direction, each time."""
+    """The model registers the same seven rules in either direction, in both runs."""
     found = {}
     for name, swap in (("straight", False), ("swapped", True)):
         bench = Bench(tmp_path / name)
         bench.add(swap=swap)
-        where = place(tmp_path / name, bench, tmp_path / "cache", {"m": "both"})
-        assert where.run().code == 0
-        found[name] = registered(where, "m")
+        workspace = make_workspace(tmp_path / name, bench, tmp_path / "cache", {"m": "both"})
+        assert workspace.run().code == 0
+        found[name] = accepted_rules(workspace, "m")
     assert found["straight"] == {
         "additive": {"calls-new", "imports-new", "defines-new"},
         "reductive": {"calls-old", "imports-old", "defines-old", "object-base"},
@@ -97,10 +106,10 @@ def test_swapped_base_and_golden_swap_accepted_rules(tmp_path: Path, tools: None
 
 @pytest.mark.heavy
 def test_quickstart_swapped_base_and_golden_rejects_all_rules(
-    tmp_path: Path, quickstart: tuple[Place, Ended]
+    tmp_path: Path, quickstart: tuple[Workspace, CommandResult]
 ) -> None:
     straight, _ = quickstart
-    accepted = registered(straight, "scripted")
+    accepted = accepted_rules(straight, "scripted")
     bench = tmp_path / "bench"
     original = QUICKSTART.parent / "quickstart"
     with (original / "instances.csv").open(newline="") as file:
@@ -113,20 +122,22 @@ def test_quickstart_swapped_base_and_golden_rejects_all_rules(
     for text in original.rglob("*description.md"):
         (texts / text.name).write_bytes(text.read_bytes())
     (bench / "instances.csv").write_text(",".join(row) + "\n" + ",".join(row.values()) + "\n")
-    where = Place(tmp_path, straight.cache, QUICKSTART, "quickstart")
-    done = where.run("--json", "--set", f'benchmark.path="{bench}"')
-    assert done.code == 0
-    swapped = registered(where, "scripted")
-    # The script offers additive rules in the additive pass and reductive ones in the other, as before.
+    workspace = Workspace(tmp_path, straight.cache, QUICKSTART, "quickstart")
+    result = workspace.run("--json", "--set", f'benchmark.path="{bench}"')
+    assert result.code == 0
+    swapped = accepted_rules(workspace, "scripted")
+    # The script registers the same rules in each pass as before.
     assert accepted["additive"]
     assert accepted["reductive"]
     assert not accepted["additive"] & swapped["additive"]
     assert not accepted["reductive"] & swapped["reductive"]
 
 
-def test_a_transcript_holds_the_whole_conversation_of_each_pass(undisturbed: tuple[Place, Ended]) -> None:
-    where, _ = undisturbed
-    paths = sorted((where.out / "transcripts").rglob("*.jsonl"))
+def test_transcript_contains_whole_conversation_of_each_pass(
+    uninterrupted_run: tuple[Workspace, CommandResult],
+) -> None:
+    workspace, _ = uninterrupted_run
+    paths = sorted((workspace.out / "transcripts").rglob("*.jsonl"))
     assert len(paths) == 2
     for path in paths:
         head, *messages = [json.loads(line) for line in path.read_text().splitlines()]
@@ -137,40 +148,44 @@ def test_a_transcript_holds_the_whole_conversation_of_each_pass(undisturbed: tup
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("model", ["scripted"])
-def test_agent_prompt_contains_nothing_of_golden_commit(quickstart: tuple[Place, Ended], model: str) -> None:
-    """No message to the additive model has the text of a line that only R∘X* has, but for its own words."""
-    where, _ = quickstart
-    (path,) = (where.out / "transcripts").rglob("additive.jsonl")
+def test_agent_prompt_contains_nothing_of_golden_commit(
+    quickstart: tuple[Workspace, CommandResult], model: str
+) -> None:
+    """No message to the additive model has the text of a line that only R∘X* has."""
+    workspace, _ = quickstart
+    (path,) = (workspace.out / "transcripts").rglob("additive.jsonl")
     messages = [json.loads(line) for line in path.read_text().splitlines()][2:]
-    said = "\n".join(
+    tool_output = "\n".join(
         block["content"]
         for message in messages
         if message["role"] == "user"
         for block in message["content"]
         if "content" in block
     )
-    assert said
-    assert "def _multicall(hook_name" not in said
-    assert "self._hookexec(self.name" not in said
+    assert tool_output
+    assert "def _multicall(hook_name" not in tool_output
+    assert "self._hookexec(self.name" not in tool_output
 
 
 def test_two_instances_two_models_make_eight_passes_only_selects(tmp_path: Path, tools: None) -> None:
     bench = Bench(tmp_path)
     rows = [bench.add(), bench.add("beta")]
-    where = place(tmp_path, bench, tmp_path / "cache", {"m": "quick", "n": "quick"}, run="budget_usd = 9.0")
-    planned = where.run("--dry-run", "--json").json
+    workspace = make_workspace(
+        tmp_path, bench, tmp_path / "cache", {"m": "quick", "n": "quick"}, run="budget_usd = 9.0"
+    )
+    planned = workspace.run("--dry-run", "--json").json
     assert len([job for job in planned["jobs"] if job["model"]]) == 8
     assert planned["worst_case_usd"] == "4.0"
-    assert not where.out.exists()
-    some = where.run("--json", "--only", f"discover/n/{rows[1].id}/*")
+    assert not workspace.out.exists()
+    some = workspace.run("--json", "--only", f"discover/n/{rows[1].id}/*")
     assert some.code == 0
     assert set(some.jobs) == {
         f"discover/n/{rows[1].id}/{direction}" for direction in ("additive", "reductive")
     }
-    every = where.run("--json")
+    every = workspace.run("--json")
     assert every.code == 0
     assert {key for key, job in every.jobs.items() if job["resumed"]} == set(some.jobs)
     assert len(every.jobs) == 8
-    assert len(where.rules()) == 8
+    assert len(workspace.rules()) == 8
     for model in ("m", "n"):
-        tiny_benchmark.assert_nothing_bought_twice(where.ledger(model))
+        tiny_benchmark.assert_no_call_billed_twice(workspace.ledger(model))

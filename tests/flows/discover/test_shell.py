@@ -1,6 +1,6 @@
-"""What an agent's shell can get at, through the real tool: R and system programs, and nothing else."""
+"""The agent's shell, through the real tool, reaches R and system programs, and nothing else."""
 
-# ruff: noqa: E501 (scripts for another interpreter stand as they are run)
+# ruff: noqa: E501 (scripts are not wrapped)
 from __future__ import annotations
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.flows import tiny_benchmark
-from support.flows.tiny_benchmark import Place
+from support.flows.tiny_benchmark import Workspace
 
 pytestmark = pytest.mark.heavy
 
@@ -24,7 +24,7 @@ OUTSIDE = "a-file-outside-5512"
 
 @dataclass
 class Listener:
-    """Whoever reaches it leaves a trace."""
+    """A listener on four sockets, and the names of those that were reached."""
 
     port: int
     unix: Path
@@ -80,8 +80,8 @@ def listener(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
 
 
 @dataclass
-class Stage:
-    where: Place
+class AttackTargets:
+    workspace: Workspace
     home: Path
     listener: Listener
     library: Path
@@ -91,8 +91,8 @@ class Stage:
     row: tiny_benchmark.Row
 
     def attacks(self) -> dict[str, str]:
-        """Shell commands by what they are after; each may print what it likes and fail as it likes."""
-        port, cache, home, out = self.listener.port, self.where.cache, self.home, self.where.out
+        """Shell commands by what they attack; their exit codes do not matter."""
+        port, cache, home, out = self.listener.port, self.workspace.cache, self.home, self.workspace.out
         python = (
             "import socket,sys\n"
             "def go(f,k,a,d=None):\n"
@@ -108,7 +108,7 @@ class Stage:
             f"go(S.AF_UNIX,S.SOCK_STREAM,'\\0codetaste-test-{port}')\n"
             "go(S.AF_INET,S.SOCK_DGRAM,('192.0.2.1',53),b'hello')\n"
         )
-        golden, clone, key = self.golden_tree, self.clone, self.where.env["ANTHROPIC_API_KEY"]
+        golden, clone, key = self.golden_tree, self.clone, self.workspace.env["ANTHROPIC_API_KEY"]
         assert key == KEY
         return {
             "control": "cat pack/one.py; pwd; id -u",
@@ -124,7 +124,7 @@ class Stage:
             ),
             "home": (
                 f"cat ~/.netrc $HOME/.netrc {home}/.netrc {home}/*; ls -la {home}; cd ~ && cat .netrc; "
-                f"cat /root/* /home/*/.bashrc; cat {self.where.folder}/outside.txt; cat ../outside.txt; "
+                f"cat /root/* /home/*/.bashrc; cat {self.workspace.folder}/outside.txt; cat ../outside.txt; "
                 "cat /etc/shadow; cat ../../../../../../../../../etc/shadow"
             ),
             "library": (
@@ -143,22 +143,24 @@ class Stage:
                 "ps auxwwe; cat /proc/*/cmdline | tr '\\0' ' '"
             ),
             "run": (
-                f"cat {out}/journal.jsonl {out}/config.json {out}/*/*; ls -R {self.where.folder}; "
-                f"cat {self.where.config}; find / -path /proc -prune -o -name 'journal.jsonl' -print 2>/dev/null; "
+                f"cat {out}/journal.jsonl {out}/config.json {out}/*/*; ls -R {self.workspace.folder}; "
+                f"cat {self.workspace.config}; find / -path /proc -prune -o -name 'journal.jsonl' -print 2>/dev/null; "
                 "for p in /proc/[0-9]*; do ls -l $p/fd; timeout 1 cat $p/fd/[0-9]*; done 2>/dev/null < /dev/null | head -c 9000"
             ),
         }
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory, tools: None, listener: Listener) -> Stage:
+def targets(tmp_path_factory: pytest.TempPathFactory, tools: None, listener: Listener) -> AttackTargets:
     import pluggy
 
-    # A benchmark and a cache of its own: an attack that works must not spoil the shared ones.
-    folder = tmp_path_factory.mktemp("stage")
+    # A separate benchmark and cache: a successful attack must not damage the shared ones.
+    folder = tmp_path_factory.mktemp("targets")
     bench = tiny_benchmark.Bench(folder)
     row = bench.add()
-    where = tiny_benchmark.place(folder, bench, folder / "cache", {"m": "attacker"}, run="budget_usd = 5.0")
+    workspace = tiny_benchmark.make_workspace(
+        folder, bench, folder / "cache", {"m": "attacker"}, run="budget_usd = 5.0"
+    )
     home = folder / "home"
     home.mkdir()
     (home / ".netrc").write_text(HOME_SECRET)
@@ -166,18 +168,19 @@ def stage(tmp_path_factory: pytest.TempPathFactory, tools: None, listener: Liste
     (folder / "outside.txt").write_text(OUTSIDE)
     commands = folder / "attacks.json"
     commands.write_text("[]")
-    where.env |= {
+    workspace.env |= {
         "HOME": str(home),
         "ANTHROPIC_API_KEY": KEY,
         "OTHER_TOKEN": KEY,
         "TINY_ATTACKS": str(commands),
     }
-    assert where.run().code == 0
+    assert workspace.run().code == 0
     trees = {
-        path.read_text().count("fetch_new") > 0: path.parents[1] for path in where.cache.rglob("pack/one.py")
+        path.read_text().count("fetch_new") > 0: path.parents[1]
+        for path in workspace.cache.rglob("pack/one.py")
     }
-    return Stage(
-        where,
+    return AttackTargets(
+        workspace,
         home,
         listener,
         Path(pluggy.__file__),
@@ -188,75 +191,75 @@ def stage(tmp_path_factory: pytest.TempPathFactory, tools: None, listener: Liste
     )
 
 
-def assert_nothing_leaked(said: dict[str, str], stage: Stage, engine: str) -> None:
-    assert "fetch_old('a')" in said["control"], said["control"]
-    everything = "\n".join(said.values())
+def assert_nothing_leaked(outputs: dict[str, str], targets: AttackTargets, engine: str) -> None:
+    assert "fetch_old('a')" in outputs["control"], outputs["control"]
+    everything = "\n".join(outputs.values())
     assert "REACHED" not in everything
-    assert stage.listener.reached == []
+    assert targets.listener.reached == []
     for secret in (KEY, HOME_SECRET, OUTSIDE, "root:", '"event"', "[discover]", "fetch_new", "PluginManager"):
         assert secret not in everything, (engine, secret)
-    for line in said["library"].splitlines():
+    for line in outputs["library"].splitlines():
         assert "No such file" in line or "pluggy" not in line or "denied" in line or "No module" in line, line
-    assert "owned" not in said["write"].splitlines()
+    assert "owned" not in outputs["write"].splitlines()
     base = {
-        str(path.relative_to(stage.base_tree)): path.read_text()
-        for path in stage.base_tree.rglob("*")
+        str(path.relative_to(targets.base_tree)): path.read_text()
+        for path in targets.base_tree.rglob("*")
         if path.is_file()
     }
     assert base == {**tiny_benchmark.BASE, "NAME": "alpha\n"}
 
 
-def test_the_golden_tree_and_the_library_are_there_for_the_attack_to_find(stage: Stage) -> None:
-    """What the attacks look for does exist, in the very places that they name."""
-    assert "PluginManager" in stage.library.read_text()
-    assert "fetch_new" in (stage.golden_tree / "pack/one.py").read_text()
-    assert '"event"' in (stage.where.out / "journal.jsonl").read_text()
+def test_attack_targets_exist(targets: AttackTargets) -> None:
+    """What the attacks search for exists at the paths that they name."""
+    assert "PluginManager" in targets.library.read_text()
+    assert "fetch_new" in (targets.golden_tree / "pack/one.py").read_text()
+    assert '"event"' in (targets.workspace.out / "journal.jsonl").read_text()
 
 
 @pytest.mark.parametrize("engine", ["bubblewrap", "landlock"])
-def test_a_shell_inside_a_run_gets_at_nothing(stage: Stage, engine: str) -> None:
-    attacks = stage.attacks()
-    (stage.where.folder / "attacks.json").write_text(json.dumps(list(attacks.values())))
+def test_shell_of_run_reaches_no_target(targets: AttackTargets, engine: str) -> None:
+    attacks = targets.attacks()
+    (targets.workspace.folder / "attacks.json").write_text(json.dumps(list(attacks.values())))
     settings = ("--rerun", "--only", "*/additive", "--set", f"sandbox.engine={engine}")
-    done = stage.where.run("--json", *settings)
-    assert done.code == 0, done.err
-    (path,) = (stage.where.out / "transcripts").rglob("additive.jsonl")
+    result = targets.workspace.run("--json", *settings)
+    assert result.code == 0, result.err
+    (path,) = (targets.workspace.out / "transcripts").rglob("additive.jsonl")
     answers = [
         block["content"]
         for line in path.read_text().splitlines()[1:]
         for block in json.loads(line)["content"]
         if json.loads(line)["role"] == "user" and "content" in block
     ]
-    said = dict(zip(attacks, answers, strict=False))
-    assert len(said) == len(attacks)
-    assert_nothing_leaked(said, stage, engine)
+    outputs = dict(zip(attacks, answers, strict=False))
+    assert len(outputs) == len(attacks)
+    assert_nothing_leaked(outputs, targets, engine)
 
 
-def test_a_shell_that_a_person_tries_gets_at_nothing(stage: Stage) -> None:
-    attacks = stage.attacks()
-    said = {}
+def test_shell_of_tool_call_reaches_no_target(targets: AttackTargets) -> None:
+    attacks = targets.attacks()
+    outputs = {}
     for name, command in attacks.items():
-        done = stage.where.cli(
-            *("tool", "call", "bash_explore", "--instance", stage.row.id, "--benchmark"),
-            *(str(stage.clone.parents[2] / "bench"), "--repos", str(stage.clone.parents[1])),
+        result = targets.workspace.cli(
+            *("tool", "call", "bash_explore", "--instance", targets.row.id, "--benchmark"),
+            *(str(targets.clone.parents[2] / "bench"), "--repos", str(targets.clone.parents[1])),
             *("--args", json.dumps({"command": command})),
         )
-        assert done.code == 0, done.err
-        said[name] = done.out
-    assert_nothing_leaked(said, stage, "tool call")
+        assert result.code == 0, result.err
+        outputs[name] = result.out
+    assert_nothing_leaked(outputs, targets, "tool call")
 
 
-def test_the_quickstart_s_own_library_is_not_seen_in_any_release_but_r(
-    tmp_path: Path, quickstart: tuple[Place, tiny_benchmark.Ended]
+def test_quickstart_shell_sees_library_only_at_base(
+    tmp_path: Path, quickstart: tuple[Workspace, tiny_benchmark.CommandResult]
 ) -> None:
-    """Pluggy is installed in this very environment, and R∘X* lies in the cache beside R."""
+    """Pluggy is installed in this environment, and the cache has R∘X* beside R."""
     other, _ = quickstart
-    where = Place(tmp_path, other.cache, other.config, other.name)
+    workspace = Workspace(tmp_path, other.cache, other.config, other.name)
     look = "find / -path /proc -prune -o -name '_hooks.py' -print -o -name '_callers.py' -print 2>/dev/null; ls src"
-    done = where.cli(
+    result = workspace.cli(
         "tool", "call", "bash_explore", "--instance", "pytest*", "--args", json.dumps({"command": look})
     )
-    assert done.code == 0, done.err
-    assert done.out.split() == ["pluggy"] or "pluggy.egg-info" in done.out
-    assert "_hooks.py" not in done.out
-    assert "_callers.py" not in done.out
+    assert result.code == 0, result.err
+    assert result.out.split() == ["pluggy"] or "pluggy.egg-info" in result.out
+    assert "_hooks.py" not in result.out
+    assert "_callers.py" not in result.out

@@ -1,4 +1,4 @@
-"""The three real programs on all tracks and in all modes, end to end, in boxes of both kinds."""
+"""The three real CLI agents on all tracks and in all modes, end to end, in bubblewrap and Docker."""
 
 from __future__ import annotations
 
@@ -12,9 +12,18 @@ from typing import Any
 import pytest
 
 from support.flows.cli_agent_models import DONE, LOOK, plan_text
-from support.flows.cli_agent_runs import KEYS, PROGRAMS, SECRET, TRACKS, Config, bench_of, bills, folder_of
-from support.flows.tiny_benchmark import Bench, Ended, Place, Row, Tiny
-from support.flows.trial_runs import applied, metadata
+from support.flows.cli_agent_runs import (
+    KEYS,
+    PROGRAMS,
+    SECRET,
+    TRACKS,
+    Config,
+    ledger_lines,
+    make_bench,
+    trial_folder,
+)
+from support.flows.tiny_benchmark import Bench, CommandResult, Row, TinyBenchmark, Workspace
+from support.flows.trial_runs import apply_prediction, read_metadata
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(600)]
 
@@ -34,13 +43,13 @@ PLANS = {
 
 
 @dataclass
-class Compared:
-    """A run that nothing happened to."""
+class AgentRuns:
+    """An uninterrupted run of the CLI agents."""
 
     kind: str
     bench: Bench
-    where: Place
-    done: Ended
+    workspace: Workspace
+    result: CommandResult
     tracks: dict[str, tuple[str, ...]]
 
     @property
@@ -48,11 +57,11 @@ class Compared:
         return self.bench.rows[0]
 
     def trials(self) -> Iterator[tuple[str, str, Path, dict[str, Any]]]:
-        """Track, agent, folder and what is told of each."""
+        """Yield track, agent, output folder and metadata of each trial."""
         for track, agents in self.tracks.items():
             for agent in agents:
-                folder = folder_of(self.where, self.row, track, agent)
-                yield track, agent, folder, metadata(folder)
+                folder = trial_folder(self.workspace, self.row, track, agent)
+                yield track, agent, folder, read_metadata(folder)
 
 
 @pytest.fixture(
@@ -63,100 +72,105 @@ class Compared:
         pytest.param("docker, all", marks=[pytest.mark.system, pytest.mark.slow]),
     ],
 )
-def compared(
+def agent_runs(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
     tools: None,
     agents_cache: Path,
-) -> Compared:
+) -> AgentRuns:
     kind, tracks = RUNS[request.param]
     sandbox = f'engine = "{kind}"\nmax = 4'
     if kind == "docker":
         sandbox += f'\nsocket = "{request.getfixturevalue("docker_engine").socket}"'
         request.getfixturevalue("lean_image")
-    bench = bench_of(tmp_path_factory.mktemp("bench"), request.param.replace(", ", "-"))
+    bench = make_bench(tmp_path_factory.mktemp("bench"), request.param.replace(", ", "-"))
     config = Config(bench, sandbox)
     config.programs("coder")
     config.model("judge", "judge")
     for track, agents in tracks.items():
         config.track(track, agents)
-    where = config.place(tmp_path_factory.mktemp("compared"), agents_cache.parent)
-    return Compared(kind, bench, where, where.run("--json", timeout_s=500), tracks)
+    workspace = config.make_workspace(tmp_path_factory.mktemp("compared"), agents_cache.parent)
+    return AgentRuns(kind, bench, workspace, workspace.run("--json", timeout_s=500), tracks)
 
 
-def test_every_program_does_every_task_and_its_patch_applies_to_r(compared: Compared, tmp_path: Path) -> None:
-    assert compared.done.code == 0, compared.done.err
-    assert {job["status"] for job in compared.done.json["jobs"]} == {"done"}
+def test_every_cli_agent_solves_every_task_with_applicable_patch(
+    agent_runs: AgentRuns, tmp_path: Path
+) -> None:
+    assert agent_runs.result.code == 0, agent_runs.result.err
+    assert {job["status"] for job in agent_runs.result.json["jobs"]} == {"done"}
     marks = {"direct": "direct", "plan": "marker-7", "multiplan": "marker-3"}
-    for number, (track, agent, folder, told) in enumerate(compared.trials()):
+    for number, (track, agent, folder, metadata) in enumerate(agent_runs.trials()):
         mode = track.partition("/")[2]
-        assert (told["finish_reason"], told["additional"].get("message")) == ("success", DONE), (track, agent)
-        files = applied(Tiny(compared.bench, tmp_path), folder, tmp_path / str(number))
+        assert (metadata["finish_reason"], metadata["additional"].get("message")) == ("success", DONE), (
+            track,
+            agent,
+        )
+        files = apply_prediction(TinyBenchmark(agent_runs.bench, tmp_path), folder, tmp_path / str(number))
         assert files["pack/store.py"].startswith(f"class Store:  # {marks[mode]}\n"), (track, agent)
-        assert files["look.sh"] == LOOK, "its second edit"
-        assert told["additional"]["patch_files"] == 3
-        assert told["additional"]["sandbox"] == compared.kind
-        assert told["additional"]["steps"]["execute"]["turns"] == 6
+        assert files["look.sh"] == LOOK, "the second edit"
+        assert metadata["additional"]["patch_files"] == 3
+        assert metadata["additional"]["sandbox"] == agent_runs.kind
+        assert metadata["additional"]["steps"]["execute"]["turns"] == 6
 
 
-def test_the_outputs_have_the_published_layout(compared: Compared) -> None:
-    root = compared.where.out / "outputs"
+def test_outputs_have_published_layout(agent_runs: AgentRuns) -> None:
+    root = agent_runs.workspace.out / "outputs"
     found = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
     assert found == {
-        f"{track}/{compared.row.path}/{agent}/{name}"
-        for track, agents in compared.tracks.items()
+        f"{track}/{agent_runs.row.path}/{agent}/{name}"
+        for track, agents in agent_runs.tracks.items()
         for agent in agents
         for name in USUAL | PLANS[track.partition("/")[2]]
     }
-    for track, agent, folder, told in compared.trials():
+    for track, agent, folder, metadata in agent_runs.trials():
         config = json.loads((folder / "agent_config.json").read_text())
         version = {"claude-code": "2.0.76", "codex": "0.77.0", "qwen-code": "0.7.1"}[agent]
         assert (config["agent"]["name"], config["agent"]["version"]) == (agent, version)
-        assert (told["description_type"], told["mode"]) == tuple(track.split("/"))
-        assert told["additional"]["selected_plan"] == (3 if track == "open/multiplan" else None)
-        for name in PLANS[told["mode"]]:
-            number = 7 if told["mode"] == "plan" else int(name[-4])
+        assert (metadata["description_type"], metadata["mode"]) == tuple(track.split("/"))
+        assert metadata["additional"]["selected_plan"] == (3 if track == "open/multiplan" else None)
+        for name in PLANS[metadata["mode"]]:
+            number = 7 if metadata["mode"] == "plan" else int(name[-4])
             assert (folder / name).read_text().strip() == plan_text(number).strip()
 
 
-def test_trial_cost_is_metered_and_reported_cost_is_recorded(compared: Compared) -> None:
-    for track, agent, _, told in compared.trials():
-        billed = bills(compared.where, f"infer/{agent}/{track}/")
+def test_trial_cost_is_metered_and_reported_cost_is_recorded(agent_runs: AgentRuns) -> None:
+    for track, agent, _, metadata in agent_runs.trials():
+        billed = ledger_lines(agent_runs.workspace, f"infer/{agent}/{track}/")
         cost = sum(float(line["cost_usd"]) for line in billed)
-        assert told["cost_usd"] == pytest.approx(cost) != 0
-        assert told["additional"]["unknown_usd"] == "0"
-        assert told["additional"]["tokens"]["output"] == sum(line["usage"]["output"] for line in billed)
-        executed = [line for line in billed if f"{compared.row.id}/execute" in line["call"]]
-        told_usd = told["additional"]["steps"]["execute"].get("reported_cost_usd")
-        assert (told_usd is None) == (agent != "claude-code")
-        if told_usd is not None:
+        assert metadata["cost_usd"] == pytest.approx(cost) != 0
+        assert metadata["additional"]["unknown_usd"] == "0"
+        assert metadata["additional"]["tokens"]["output"] == sum(line["usage"]["output"] for line in billed)
+        executed = [line for line in billed if f"{agent_runs.row.id}/execute" in line["call"]]
+        reported_usd = metadata["additional"]["steps"]["execute"].get("reported_cost_usd")
+        assert (reported_usd is None) == (agent != "claude-code")
+        if reported_usd is not None:
             own = sum(float(line["cost_usd"]) for line in executed)
-            assert float(told_usd) == pytest.approx(own, rel=0.01)
-            assert "cost_mismatch" not in str(told)
+            assert float(reported_usd) == pytest.approx(own, rel=0.01)
+            assert "cost_mismatch" not in str(metadata)
 
 
-def test_sandbox_contains_no_key_oracle_or_foreign_token(compared: Compared) -> None:
+def test_sandbox_contains_no_key_oracle_or_foreign_token(agent_runs: AgentRuns) -> None:
     tokens: dict[tuple[str, str], set[str]] = {}
-    for track, agent, folder, _ in compared.trials():
+    for track, agent, folder, _ in agent_runs.trials():
         seen = (folder / "prediction.diff").read_text()
         tokens[track, agent] = set(re.findall(r"ct-[\w-]{30,}", seen))
-        assert "CODETASTE_TOKEN=ct-" in seen, "it looked"
-        assert "/task_description/description.md" in seen, "it looked"
+        assert "CODETASTE_TOKEN=ct-" in seen, "no look at the sandbox"
+        assert "/task_description/description.md" in seen, "no look at the sandbox"
         assert (SECRET in seen) == (track == "instructed/direct"), (track, agent)
         assert "secret-reasoning" not in seen
-        for hidden in (*KEYS.values(), compared.row.golden, "fetch_new", str(compared.bench.folder)):
+        for hidden in (*KEYS.values(), agent_runs.row.golden, "fetch_new", str(agent_runs.bench.folder)):
             assert hidden not in seen, (track, agent, hidden)
     assert {len(found) for found in tokens.values()} == {1}
     assert len(set().union(*tokens.values())) == len(tokens)
 
 
-def test_transcript_and_events_are_stored_without_keys(compared: Compared) -> None:
-    for track, agent, _, told in compared.trials():
-        for step in told["additional"]["steps"]:
+def test_transcript_and_events_are_stored_without_keys(agent_runs: AgentRuns) -> None:
+    for track, agent, _, metadata in agent_runs.trials():
+        for step in metadata["additional"]["steps"]:
             for kind in ("events", "transcripts") if step != "judge" else ("transcripts",):
-                folder = compared.where.out / kind / f"infer/{agent}/{track}/{compared.row.id}"
+                folder = agent_runs.workspace.out / kind / f"infer/{agent}/{track}/{agent_runs.row.id}"
                 assert [path for path in folder.glob(f"{step}*.jsonl") if path.stat().st_size], (kind, step)
-    for path in compared.where.out.rglob("*"):
+    for path in agent_runs.workspace.out.rglob("*"):
         if path.is_file():
             content = path.read_bytes()
             assert not [key for key in KEYS.values() if key.encode() in content], path

@@ -1,4 +1,4 @@
-"""What is wrong with agents and tracks is said at once, before anything starts; and what is planned."""
+"""Faults of agents and tracks are reported before anything starts; trials are planned as configured."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from support.flows.tiny_benchmark import Ended, Place, Tiny
-from support.flows.trial_runs import ALL, agent_table, model_table, track_table, trial_place
+from support.flows.tiny_benchmark import CommandResult, TinyBenchmark, Workspace
+from support.flows.trial_runs import ALL, agent_table, make_trial_workspace, model_table, track_table
 
 
-def faults(done: Ended) -> list[str]:
-    assert done.code == 2, done.out + done.err
-    assert done.out == ""
-    return [line.partition("config.toml: ")[2] for line in done.err.splitlines() if "config.toml: " in line]
+def config_faults(result: CommandResult) -> list[str]:
+    assert result.code == 2, result.out + result.err
+    assert result.out == ""
+    return [line.partition("config.toml: ")[2] for line in result.err.splitlines() if "config.toml: " in line]
 
 
-def test_config_faults_are_all_reported_one_line_each(tmp_path: Path, alpha: Tiny) -> None:
+def test_config_faults_are_all_reported_one_line_each(tmp_path: Path, alpha: TinyBenchmark) -> None:
     more = "\n".join(
         [
             agent_table("a", "m"),
@@ -28,8 +28,8 @@ def test_config_faults_are_all_reported_one_line_each(tmp_path: Path, alpha: Tin
             '[[tracks]]\ntrack = "open"\nmode = "multiplan"\njudge = "juge"\n',
         ]
     )
-    where = trial_place(tmp_path, alpha, more=more)
-    assert faults(where.run()) == [
+    workspace = make_trial_workspace(tmp_path, alpha, more=more)
+    assert config_faults(workspace.run()) == [
         "agents[a].id: used twice",
         "agents[b].model: no [[models]] has the id 'mm' (did you mean 'm'?)",
         "tracks[1].agents: no [[agents]] has the id 'c' (known: a, b)",
@@ -37,10 +37,10 @@ def test_config_faults_are_all_reported_one_line_each(tmp_path: Path, alpha: Tin
         "tracks[2]: tracks[0] already has open/direct for the agent 'a'; to run more trials set attempts",
         "tracks[2]: tracks[0] already has open/direct for the agent 'b'; to run more trials set attempts",
     ]
-    assert not where.out.exists()
+    assert not workspace.out.exists()
 
 
-SINGLE = {
+SINGLE_FAULTS = {
     "instructed has one mode": (
         '[[tracks]]\ntrack = "instructed"\nmode = "plan"',
         'tracks[1]: the track "instructed" has the mode "direct" only',
@@ -65,15 +65,15 @@ SINGLE = {
         '[[tracks]]\ntrack = "open"\nmode = "plan"\nattempts = 0',
         "tracks[1].attempts: Input should be greater than or equal to 1",
     ),
-    "too many goes": (
+    "too many attempts": (
         '[[tracks]]\ntrack = "open"\nmode = "plan"\nplan_attempts = 4',
         "tracks[1].plan_attempts: Input should be less than or equal to 3",
     ),
-    "nobody": (
+    "no agents": (
         '[[tracks]]\ntrack = "open"\nmode = "plan"\nagents = []',
         "tracks[1].agents: Tuple should have at least 1 item",
     ),
-    "no time to plan": (
+    "no duration": (
         '[[tracks]]\ntrack = "open"\nmode = "plan"\nplan_time_limit = "soon"',
         "tracks[1].plan_time_limit: 'soon' is not a duration",
     ),
@@ -89,11 +89,11 @@ SINGLE = {
         '[[agents]]\nid = "b"\nharness = "codetaste"\nmodel = "m"\nversion = "1"',
         'agents[b]: version is not for harness "codetaste"',
     ),
-    "turns of a program": (
+    "turns of a CLI agent": (
         '[[agents]]\nid = "b"\nharness = "codex"\nmodel = "m"\nmax_turns = 3',
         'agents[b]: max_turns is for harness "codetaste"',
     ),
-    "no money": (
+    "negative budget": (
         '[[agents]]\nid = "b"\nharness = "codetaste"\nmodel = "m"\nbudget_usd = -1',
         "agents[b].budget_usd: -1 is not an amount of US dollars",
     ),
@@ -113,48 +113,48 @@ SINGLE = {
 }
 
 
-@pytest.mark.parametrize("name", SINGLE)
-def test_a_single_mistake_is_named_by_its_key(tmp_path: Path, alpha: Tiny, name: str) -> None:
-    table, said = SINGLE[name]
-    where = trial_place(tmp_path, alpha, more=table)
-    [fault] = faults(where.run("--dry-run"))
-    assert fault.startswith(said), fault
+@pytest.mark.parametrize("name", SINGLE_FAULTS)
+def test_single_config_fault_names_key(tmp_path: Path, alpha: TinyBenchmark, name: str) -> None:
+    table, message = SINGLE_FAULTS[name]
+    workspace = make_trial_workspace(tmp_path, alpha, more=table)
+    [fault] = config_faults(workspace.run("--dry-run"))
+    assert fault.startswith(message), fault
 
 
 REMOTE = '[[models]]\nid = "r"\nprovider = "{}"\nmodel = "some-model"\nbase_url = "http://127.0.0.1:9"\n{}\n'
 
 
-def test_a_program_gets_only_a_model_whose_provider_speaks_as_it_does(tmp_path: Path, alpha: Tiny) -> None:
+def test_cli_agent_needs_model_with_its_protocol(tmp_path: Path, alpha: TinyBenchmark) -> None:
     price = "price = { input = 1.0, output = 1.0 }"
     more = REMOTE.format("anthropic", price) + agent_table("b", "r", harness="codex")
-    [fault] = faults(trial_place(tmp_path, alpha, more=more).run("--dry-run"))
+    [fault] = config_faults(make_trial_workspace(tmp_path, alpha, more=more).run("--dry-run"))
     assert fault == (
         "agents[b].model: codex speaks the protocol of provider 'openai', "
         "but the model 'r' has the provider 'anthropic'"
     )
     more = REMOTE.format("anthropic", price) + agent_table("b", "r", harness="claude-code")
-    assert trial_place(tmp_path, alpha, more=more).run("--dry-run").code == 0
+    assert make_trial_workspace(tmp_path, alpha, more=more).run("--dry-run").code == 0
 
 
-def test_a_model_without_a_price_cannot_hold_a_trials_budget(tmp_path: Path, alpha: Tiny) -> None:
+def test_model_without_price_cannot_enforce_trial_budget(tmp_path: Path, alpha: TinyBenchmark) -> None:
     more = (
         REMOTE.format("openai-chat", "")
         + agent_table("b", "r")
         + track_table("open/multiplan").replace('"judge"', '"r"')
     )
-    [fault] = faults(trial_place(tmp_path, alpha, more=more).run("--dry-run"))
+    [fault] = config_faults(make_trial_workspace(tmp_path, alpha, more=more).run("--dry-run"))
     assert fault.startswith("models[r].price: not known, so no budget in US dollars can hold")
 
 
-def test_an_agent_that_no_track_uses_needs_nothing(tmp_path: Path, alpha: Tiny) -> None:
+def test_unused_agent_needs_nothing(tmp_path: Path, alpha: TinyBenchmark) -> None:
     more = REMOTE.format("openai-chat", "") + agent_table("b", "r", harness="nowhere")
-    where = trial_place(tmp_path, alpha, track='agents = ["a"]', more=more)
-    assert where.run("--dry-run").code == 0
+    workspace = make_trial_workspace(tmp_path, alpha, track='agents = ["a"]', more=more)
+    assert workspace.run("--dry-run").code == 0
 
 
 @pytest.fixture
-def undescribed(alpha: Tiny) -> Iterator[dict[str, Path]]:
-    """The tiny benchmark's descriptions, put back at the end."""
+def descriptions(alpha: TinyBenchmark) -> Iterator[dict[str, Path]]:
+    """The paths of the tiny benchmark's descriptions, which are restored at the end."""
     folder = alpha.bench.root / "assets/descriptions" / alpha.row.path
     files = {name: folder / name for name in ("description.md", "open_description.md")}
     texts = {path: path.read_text() for path in files.values()}
@@ -164,20 +164,20 @@ def undescribed(alpha: Tiny) -> Iterator[dict[str, Path]]:
 
 
 def test_missing_description_is_named_in_the_error(
-    tmp_path: Path, alpha: Tiny, undescribed: dict[str, Path]
+    tmp_path: Path, alpha: TinyBenchmark, descriptions: dict[str, Path]
 ) -> None:
-    undescribed["open_description.md"].unlink()
-    assert trial_place(tmp_path / "1", alpha, ("instructed/direct",)).run("--dry-run").code == 0
-    done = trial_place(tmp_path / "2", alpha, ("open/plan",)).run("--dry-run")
-    assert done.code == 2
-    assert f"the open description of {alpha.row.id} cannot be read" in done.err
-    undescribed["description.md"].write_text(" \n")
-    done = trial_place(tmp_path / "3", alpha, ("open/multiplan",)).run("--dry-run")
-    assert f"the open description of {alpha.row.id} cannot be read" in done.err
-    assert f"the instructed description of {alpha.row.id} is empty" in done.err
+    descriptions["open_description.md"].unlink()
+    assert make_trial_workspace(tmp_path / "1", alpha, ("instructed/direct",)).run("--dry-run").code == 0
+    result = make_trial_workspace(tmp_path / "2", alpha, ("open/plan",)).run("--dry-run")
+    assert result.code == 2
+    assert f"the open description of {alpha.row.id} cannot be read" in result.err
+    descriptions["description.md"].write_text(" \n")
+    result = make_trial_workspace(tmp_path / "3", alpha, ("open/multiplan",)).run("--dry-run")
+    assert f"the open description of {alpha.row.id} cannot be read" in result.err
+    assert f"the instructed description of {alpha.row.id} is empty" in result.err
 
 
-def test_agents_tracks_instances_and_attempts_make_the_trials(tmp_path: Path, alpha: Tiny) -> None:
+def test_trials_are_product_of_agents_tracks_instances_attempts(tmp_path: Path, alpha: TinyBenchmark) -> None:
     more = "\n".join(
         [
             model_table("n", "coder"),
@@ -185,8 +185,8 @@ def test_agents_tracks_instances_and_attempts_make_the_trials(tmp_path: Path, al
             '[[tracks]]\ntrack = "instructed"\nattempts = 2\nagents = ["b"]\n',
         ]
     )
-    where = trial_place(tmp_path, alpha, ("open/multiplan",), more=more, run="")
-    planned = where.run("--dry-run", "--json").json
+    workspace = make_trial_workspace(tmp_path, alpha, ("open/multiplan",), more=more, run="")
+    planned = workspace.run("--dry-run", "--json").json
     row = alpha.row.id
     assert [trial["key"] for trial in planned["trials"]] == [
         f"infer/a/open/multiplan/{row}",
@@ -200,25 +200,25 @@ def test_agents_tracks_instances_and_attempts_make_the_trials(tmp_path: Path, al
     assert len(jobs) == 1 + 3 + 3 + 1 + 1
     assert jobs[f"infer/b/open/multiplan/{row}/judge"]["model"] == "judge"
     assert jobs[f"infer/b/open/multiplan/{row}/execute"]["model"] == "n"
-    said = where.run("--dry-run").out
-    assert f"trial infer/b/instructed/direct/{row}/attempt-2: $3.50 and 2h00m at most" in said
-    assert "they can cost $12.50 at most; 4 trials work 6h05m at most, one after the other" in said
+    message = workspace.run("--dry-run").out
+    assert f"trial infer/b/instructed/direct/{row}/attempt-2: $3.50 and 2h00m at most" in message
+    assert "they can cost $12.50 at most; 4 trials work 6h05m at most, one after the other" in message
 
 
-def test_default_budget_and_time_limit_match_the_papers(tmp_path: Path, alpha: Tiny) -> None:
-    where = trial_place(tmp_path, alpha, ALL[:2], agent="")
-    [one, _] = where.run("--dry-run", "--json").json["trials"]
+def test_default_budget_and_time_limit_match_the_papers(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = make_trial_workspace(tmp_path, alpha, ALL[:2], agent="")
+    [one, _] = workspace.run("--dry-run", "--json").json["trials"]
     assert (Decimal(one["budget_usd"]), one["time_limit_s"]) == (Decimal(11), 5400.0)
 
 
-def test_only_takes_steps_of_trials_and_what_they_need(tmp_path: Path, alpha: Tiny) -> None:
-    where = trial_place(tmp_path, alpha, ("open/direct", "open/multiplan"))
-    keys = [job["key"] for job in _dry(where, "*/judge")]
+def test_only_selects_trial_steps_and_their_needs(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = make_trial_workspace(tmp_path, alpha, ("open/direct", "open/multiplan"))
+    keys = [job["key"] for job in _dry(workspace, "*/judge")]
     trial = f"infer/a/open/multiplan/{alpha.row.id}"
     assert keys == [f"sources/{alpha.row.id}", f"{trial}/plan", f"{trial}/judge"]
-    assert where.run("--only", f"{trial}/jugde").code == 2
+    assert workspace.run("--only", f"{trial}/jugde").code == 2
 
 
-def _dry(where: Place, only: str) -> list[dict[str, str]]:
-    jobs: list[dict[str, str]] = where.run("--dry-run", "--json", "--only", only).json["jobs"]
+def _dry(workspace: Workspace, only: str) -> list[dict[str, str]]:
+    jobs: list[dict[str, str]] = workspace.run("--dry-run", "--json", "--only", only).json["jobs"]
     return jobs

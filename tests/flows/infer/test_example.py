@@ -1,4 +1,4 @@
-"""The comparison that comes with codetaste: in bubblewrap, and the same in containers."""
+"""The example comparison: in bubblewrap, and with equal patches in containers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.flows.tiny_benchmark import QUICKSTART, Ended, Place
+from support.flows.tiny_benchmark import QUICKSTART, CommandResult, Workspace
 from support.flows.trial_runs import ALL
 from support.system import dockerd
 
@@ -17,33 +17,33 @@ COMPARE = QUICKSTART.with_name("compare.toml")
 PATH = "pytest-dev/pluggy/15b2acde"
 
 
-def compared(folder: Path, cache: Path, *settings: str) -> tuple[Place, Ended]:
-    where = Place(folder, cache, COMPARE, name="compare")
-    return where, where.run(*(word for setting in settings for word in ("--set", setting)))
+def run_comparison(folder: Path, cache: Path, *settings: str) -> tuple[Workspace, CommandResult]:
+    workspace = Workspace(folder, cache, COMPARE, name="compare")
+    return workspace, workspace.run(*(word for setting in settings for word in ("--set", setting)))
 
 
-def check(where: Place, done: Ended, kind: str) -> dict[str, bytes]:
-    assert done.code == 0, done.err
-    assert "18 of 18 jobs have a result" in done.out
-    assert "open/multiplan by thorough, scripted" in done.out
-    assert "no provider was called, and no money was spent on it" in done.out
+def check_comparison(workspace: Workspace, result: CommandResult, kind: str) -> dict[str, bytes]:
+    assert result.code == 0, result.err
+    assert "18 of 18 jobs have a result" in result.out
+    assert "open/multiplan by thorough, scripted" in result.out
+    assert "no provider was called, and no money was spent on it" in result.out
     patches = {}
     for track in ALL:
         sizes = []
         for agent in ("thorough", "hasty"):
-            folder = where.out / "outputs" / track / PATH / agent
-            told: dict[str, Any] = json.loads((folder / "inference_metadata.json").read_text())
-            assert (told["finish_reason"], told["additional"]["sandbox"]) == ("success", kind)
+            folder = workspace.out / "outputs" / track / PATH / agent
+            metadata: dict[str, Any] = json.loads((folder / "inference_metadata.json").read_text())
+            assert (metadata["finish_reason"], metadata["additional"]["sandbox"]) == ("success", kind)
             patch = patches[f"{track} {agent}"] = (folder / "prediction.diff").read_bytes()
             sizes.append(len(patch))
         assert sizes[0] > 10 * sizes[1] > 0
     assert b"rename to src/pluggy/_hooks.py" in patches["open/direct thorough"]
-    check_ranking(done.out)
+    check_ranking(result.out)
     return patches
 
 
 def check_ranking(shown: str) -> None:
-    """The better agent is ranked better in every mode, with an interval, between base and golden patch."""
+    """Check that the better agent ranks first in every mode, between base commit and golden patch."""
     section = shown.partition("IFR (%)")[2].partition("PREC (%)")[0]
     rows = {
         line.split()[0]: re.findall(r"([\d.]+) \[([\d.]+), ([\d.]+)\]", line)
@@ -62,11 +62,11 @@ def check_ranking(shown: str) -> None:
 
 @pytest.fixture(scope="module")
 def in_bubblewrap(
-    tmp_path_factory: pytest.TempPathFactory, quickstart: tuple[Place, Ended], bubblewrap: Path
+    tmp_path_factory: pytest.TempPathFactory, quickstart: tuple[Workspace, CommandResult], bubblewrap: Path
 ) -> dict[str, bytes]:
     cache = quickstart[0].cache
-    where, done = compared(tmp_path_factory.mktemp("compare"), cache, "sandbox.engine=bubblewrap")
-    return check(where, done, "bubblewrap")
+    workspace, result = run_comparison(tmp_path_factory.mktemp("compare"), cache, "sandbox.engine=bubblewrap")
+    return check_comparison(workspace, result, "bubblewrap")
 
 
 @pytest.mark.heavy
@@ -76,9 +76,9 @@ def test_two_scripted_agents_are_compared_on_both_tracks_in_all_modes(
     assert len(in_bubblewrap) == 8
 
 
-def test_containers_come_to_the_same_patches(
+def test_containers_give_same_patches(
     tmp_path: Path,
-    quickstart: tuple[Place, Ended],
+    quickstart: tuple[Workspace, CommandResult],
     in_bubblewrap: dict[str, bytes],
     docker_engine: dockerd.DockerEngine,
     lean_image: str,
@@ -88,5 +88,5 @@ def test_containers_come_to_the_same_patches(
         f'sandbox.socket="{docker_engine.socket}"',
         f'sandbox.image="{lean_image}"',
     )
-    where, done = compared(tmp_path, quickstart[0].cache, *settings)
-    assert check(where, done, "docker") == in_bubblewrap
+    workspace, result = run_comparison(tmp_path, quickstart[0].cache, *settings)
+    assert check_comparison(workspace, result, "docker") == in_bubblewrap

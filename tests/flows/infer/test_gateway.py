@@ -1,4 +1,4 @@
-"""Trials by somebody else's program, which calls its model through the gateway; here one of 25 lines."""
+"""Trials of a CLI agent of 25 lines, which calls its model through the gateway."""
 
 from __future__ import annotations
 
@@ -12,8 +12,14 @@ from pathlib import Path
 import pytest
 
 from support.flows import tiny_benchmark
-from support.flows.tiny_benchmark import Place, Tiny
-from support.flows.trial_runs import agent_table, applied, metadata, output, trial_place
+from support.flows.tiny_benchmark import TinyBenchmark, Workspace
+from support.flows.trial_runs import (
+    agent_table,
+    apply_prediction,
+    make_trial_workspace,
+    output_folder,
+    read_metadata,
+)
 
 MANIFEST = """
 protocol = "anthropic"
@@ -39,10 +45,10 @@ if "--version" in sys.argv:
 tool = {"name": "bash", "description": "d", "input_schema": {"type": "object", "properties": {}}}
 messages = [{"role": "user", "content": sys.stdin.read()}]
 while True:
-    asked = {"model": os.environ["CODETASTE_MODEL"], "max_tokens": 1024, "messages": messages}
-    asked["tools"] = [tool]
+    body = {"model": os.environ["CODETASTE_MODEL"], "max_tokens": 1024, "messages": messages}
+    body["tools"] = [tool]
     request = urllib.request.Request(
-        os.environ["CODETASTE_BASE_URL"] + "/v1/messages", json.dumps(asked).encode(),
+        os.environ["CODETASTE_BASE_URL"] + "/v1/messages", json.dumps(body).encode(),
         {"content-type": "application/json", "x-api-key": os.environ["CODETASTE_TOKEN"]},
     )
     content = json.load(urllib.request.urlopen(request))["content"]
@@ -61,175 +67,185 @@ while True:
 
 
 @pytest.fixture(autouse=True)
-def boxes(require: Callable[..., None], bubblewrap: Path, tools: None) -> None:
-    require("python3", ok=Path("/usr/bin/python3").exists(), reason="no python3 for programs in boxes")
+def sandboxes(require: Callable[..., None], bubblewrap: Path, tools: None) -> None:
+    require("python3", ok=Path("/usr/bin/python3").exists(), reason="no python3 for agents in sandboxes")
 
 
-def program_place(
-    folder: Path, alpha: Tiny, coder: str, track: str = "open/direct", agent: str = ""
-) -> Place:
-    where = trial_place(folder, alpha, (track,), coder=coder)
+def make_program_workspace(
+    folder: Path, alpha: TinyBenchmark, coder: str, track: str = "open/direct", agent: str = ""
+) -> Workspace:
+    workspace = make_trial_workspace(folder, alpha, (track,), coder=coder)
     shutil.rmtree(folder / "prog", ignore_errors=True)
     (folder / "prog").mkdir()
     (folder / "prog" / "agent.toml").write_text(MANIFEST)
     (folder / "prog" / "run.py").write_text(PROGRAM)
     (folder / "prog" / "run.py").chmod(0o755)
     own = agent_table("a", "m", "budget_usd = 2.0\ntime_limit = '5m'")
-    text = where.config.read_text()
+    text = workspace.config.read_text()
     assert own in text
-    where.config.write_text(text.replace(own, agent_table("a", "m", agent, harness="prog")))
-    return where
+    workspace.config.write_text(text.replace(own, agent_table("a", "m", agent, harness="prog")))
+    return workspace
 
 
-def test_cli_agent_multiplan_trial_has_metered_cost(tmp_path: Path, alpha: Tiny) -> None:
-    where = program_place(tmp_path, alpha, "by_shell", "open/multiplan")
-    done = where.run("--json")
-    assert done.code == 0, done.err
-    folder = output(where, alpha, "open/multiplan")
-    told = metadata(folder)
-    assert told["finish_reason"] == "success"
-    ledgers = [*where.ledger("m"), *where.ledger("judge")]
-    assert told["cost_usd"] == pytest.approx(sum(float(line["cost_usd"]) for line in ledgers))
-    assert (told["additional"]["turns"], told["additional"]["harness_version"]) == (5, "1.0")
-    assert told["additional"]["steps"]["execute"]["reported_cost_usd"] == "0.5"
-    assert "the agent reports a cost of $0.5" in done.err
-    assert "the agent reports a cost of $0.5" in told["additional"]["steps"]["execute"]["cost_mismatch"]
-    assert applied(alpha, folder, tmp_path / "applied")["pack/seen.txt"].count("marker-2") == 1
-    assert "install/a" in [line["key"] for line in where.journal() if line["event"] == "ended"]
-    records = sorted(path.name for path in (where.out / "events").rglob("*.jsonl"))
+def test_cli_agent_multiplan_trial_has_metered_cost(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = make_program_workspace(tmp_path, alpha, "by_shell", "open/multiplan")
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
+    folder = output_folder(workspace, alpha, "open/multiplan")
+    metadata = read_metadata(folder)
+    assert metadata["finish_reason"] == "success"
+    ledgers = [*workspace.ledger("m"), *workspace.ledger("judge")]
+    assert metadata["cost_usd"] == pytest.approx(sum(float(line["cost_usd"]) for line in ledgers))
+    assert (metadata["additional"]["turns"], metadata["additional"]["harness_version"]) == (5, "1.0")
+    assert metadata["additional"]["steps"]["execute"]["reported_cost_usd"] == "0.5"
+    assert "the agent reports a cost of $0.5" in result.err
+    assert "the agent reports a cost of $0.5" in metadata["additional"]["steps"]["execute"]["cost_mismatch"]
+    assert apply_prediction(alpha, folder, tmp_path / "applied")["pack/seen.txt"].count("marker-2") == 1
+    assert "install/a" in [line["key"] for line in workspace.journal() if line["event"] == "ended"]
+    records = sorted(path.name for path in (workspace.out / "events").rglob("*.jsonl"))
     assert records == ["execute.attempt-1.jsonl", "plan.plan-attempt-1.attempt-1.jsonl"]
 
 
-def test_cli_agent_stopped_by_budget_keeps_patch(tmp_path: Path, alpha: Tiny) -> None:
-    where = program_place(tmp_path, alpha, "by_shell_for_ever", agent="budget_usd = 0.05")
-    done = where.run("--json")
-    assert done.code == 0, done.err
-    told = metadata(output(where, alpha))
-    assert told["finish_reason"] == "budget_exceeded"
-    assert 0.02 < told["cost_usd"] <= 0.05
-    files = applied(alpha, output(where, alpha), tmp_path / "applied")
+def test_cli_agent_stopped_by_budget_keeps_patch(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = make_program_workspace(tmp_path, alpha, "by_shell_endless", agent="budget_usd = 0.05")
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
+    metadata = read_metadata(output_folder(workspace, alpha))
+    assert metadata["finish_reason"] == "budget_exceeded"
+    assert 0.02 < metadata["cost_usd"] <= 0.05
+    files = apply_prediction(alpha, output_folder(workspace, alpha), tmp_path / "applied")
     assert (
-        1 < len([name for name in files if name.startswith("pack/more")]) == told["additional"]["patch_files"]
+        1
+        < len([name for name in files if name.startswith("pack/more")])
+        == metadata["additional"]["patch_files"]
     )
-    tiny_benchmark.folded(where.journal(), {("infer", f"a/open/direct/{alpha.row.id}"): Decimal("0.05")})
+    tiny_benchmark.fold_journal(
+        workspace.journal(), {("infer", f"a/open/direct/{alpha.row.id}"): Decimal("0.05")}
+    )
 
 
-def test_cli_agent_killed_with_run_restarts_and_keeps_earlier_cost(tmp_path: Path, alpha: Tiny) -> None:
-    where = program_place(tmp_path, alpha, "by_shell_slowly")
-    process = where.start("--json")
-    tiny_benchmark.wait_for_progress(process, where.out, 4)
-    while len(where.ledger("m")) < 3:  # the third request is billed, and not answered yet
+def test_cli_agent_killed_with_run_restarts_and_keeps_earlier_cost(
+    tmp_path: Path, alpha: TinyBenchmark
+) -> None:
+    workspace = make_program_workspace(tmp_path, alpha, "by_shell_slowly")
+    process = workspace.start("--json")
+    tiny_benchmark.wait_for_progress(process, workspace.out, 4)
+    while len(workspace.ledger("m")) < 3:  # the third request is billed and has no reply yet
         time.sleep(0.01)
     tiny_benchmark.kill(process)
-    before = len(where.ledger("m"))
-    done = where.run("--json")
-    assert done.code == 0, done.err
-    told = metadata(output(where, alpha))
-    assert told["finish_reason"] == "success"
-    assert len(where.ledger("m")) == before + 5
-    costs = [float(line["cost_usd"]) for line in where.ledger("m")]
-    assert told["cost_usd"] == pytest.approx(sum(costs))
-    own = told["additional"]["steps"]["execute"]["cost_usd"]
+    before = len(workspace.ledger("m"))
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
+    metadata = read_metadata(output_folder(workspace, alpha))
+    assert metadata["finish_reason"] == "success"
+    assert len(workspace.ledger("m")) == before + 5
+    costs = [float(line["cost_usd"]) for line in workspace.ledger("m")]
+    assert metadata["cost_usd"] == pytest.approx(sum(costs))
+    own = metadata["additional"]["steps"]["execute"]["cost_usd"]
     assert float(own) == pytest.approx(sum(costs[before:]))
-    assert list(tiny_benchmark.left_over(str(where.out))) == []
+    assert list(tiny_benchmark.leftover_processes(str(workspace.out))) == []
 
 
-def test_a_signal_ends_a_program_and_keeps_its_patch_so_far(tmp_path: Path, alpha: Tiny) -> None:
-    where = program_place(tmp_path, alpha, "by_shell_slowly")
-    process = where.start("--json")
-    tiny_benchmark.wait_for_progress(process, where.out, 4)
-    while len(where.ledger("m")) < 3:  # the third request is billed, and not answered yet
+def test_signal_ends_cli_agent_and_keeps_patch_so_far(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = make_program_workspace(tmp_path, alpha, "by_shell_slowly")
+    process = workspace.start("--json")
+    tiny_benchmark.wait_for_progress(process, workspace.out, 4)
+    while len(workspace.ledger("m")) < 3:  # the third request is billed and has no reply yet
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    done = tiny_benchmark.finished(process, 200)
-    assert done.code == 130
-    told = metadata(output(where, alpha))
-    assert (told["finish_reason"], told["additional"]["interruption"]) == ("unknown", "stopped")
-    # What was in flight then is counted as well.
-    assert float(told["additional"]["steps"]["execute"]["cost_usd"]) == told["cost_usd"]
-    assert "pack/more0.py" in applied(alpha, output(where, alpha), tmp_path / "applied")
+    result = tiny_benchmark.wait_for_result(process, 200)
+    assert result.code == 130
+    metadata = read_metadata(output_folder(workspace, alpha))
+    assert (metadata["finish_reason"], metadata["additional"]["interruption"]) == ("unknown", "stopped")
+    # The request in flight is counted as well.
+    assert float(metadata["additional"]["steps"]["execute"]["cost_usd"]) == metadata["cost_usd"]
+    assert "pack/more0.py" in apply_prediction(alpha, output_folder(workspace, alpha), tmp_path / "applied")
 
 
-def test_resume_without_budget_keeps_patch_of_stopped_cli_agent(tmp_path: Path, alpha: Tiny) -> None:
-    where = program_place(tmp_path, alpha, "by_shell_slowly")
-    # What it says at first costs more than the task alone, so that it is started, and refused.
+def test_resume_without_budget_keeps_patch_of_stopped_cli_agent(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = make_program_workspace(tmp_path, alpha, "by_shell_slowly")
+    # Its first request costs more than the task alone, so that it is started and refused.
     (tmp_path / "prog" / "run.py").write_text(
         PROGRAM.replace("sys.stdin.read()", "sys.stdin.read() + 'x' * 40_000")
     )
-    process = where.start("--json")
-    tiny_benchmark.wait_for_progress(process, where.out, 4)
-    while len(where.ledger("m")) < 3:
+    process = workspace.start("--json")
+    tiny_benchmark.wait_for_progress(process, workspace.out, 4)
+    while len(workspace.ledger("m")) < 3:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    assert tiny_benchmark.finished(process, 200).code == 130
-    spent = metadata(output(where, alpha))["cost_usd"]
-    requests = len(where.ledger("m"))
-    done = where.run("--json", "--set", f"agents.a.budget_usd={spent + 0.06}")
-    assert done.code == 0, done.err
-    told = metadata(output(where, alpha))
-    assert told["finish_reason"] == "budget_exceeded"
-    assert len(where.ledger("m")) == requests
-    assert "pack/more0.py" in applied(alpha, output(where, alpha), tmp_path / "applied")
-    assert any("attempt 1" in note for note in told["additional"]["patch_notes"])
+    assert tiny_benchmark.wait_for_result(process, 200).code == 130
+    spent = read_metadata(output_folder(workspace, alpha))["cost_usd"]
+    requests = len(workspace.ledger("m"))
+    result = workspace.run("--json", "--set", f"agents.a.budget_usd={spent + 0.06}")
+    assert result.code == 0, result.err
+    metadata = read_metadata(output_folder(workspace, alpha))
+    assert metadata["finish_reason"] == "budget_exceeded"
+    assert len(workspace.ledger("m")) == requests
+    assert "pack/more0.py" in apply_prediction(alpha, output_folder(workspace, alpha), tmp_path / "applied")
+    assert any("attempt 1" in note for note in metadata["additional"]["patch_notes"])
 
 
-def test_a_provider_that_fails_for_good_is_no_outcome_of_the_programs(tmp_path: Path, alpha: Tiny) -> None:
-    where = program_place(tmp_path, alpha, "fails_later_by_shell")
-    done = where.run("--json")
-    assert done.code == 1
-    [job] = [job for job in done.json["jobs"] if job["key"].startswith("infer/")]
+def test_failing_provider_is_no_outcome_of_cli_agent(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = make_program_workspace(tmp_path, alpha, "fails_later_by_shell")
+    result = workspace.run("--json")
+    assert result.code == 1
+    [job] = [job for job in result.json["jobs"] if job["key"].startswith("infer/")]
     assert job["status"] == "failed"
     assert "the scripted provider is gone" in job["error"]
-    assert "pack/more0.py" in applied(alpha, output(where, alpha), tmp_path / "applied")
+    assert "pack/more0.py" in apply_prediction(alpha, output_folder(workspace, alpha), tmp_path / "applied")
 
 
-def test_cli_agent_success_without_model_reply_is_a_failure(tmp_path: Path, alpha: Tiny) -> None:
-    where = program_place(tmp_path, alpha, "gone")
-    asks = 'content = json.load(urllib.request.urlopen(request))["content"]'
-    careless = PROGRAM.replace(asks, f"try:\n        {asks}\n    except OSError:\n        content = []")
+def test_cli_agent_success_without_model_reply_is_a_failure(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = make_program_workspace(tmp_path, alpha, "gone")
+    request_line = 'content = json.load(urllib.request.urlopen(request))["content"]'
+    careless = PROGRAM.replace(
+        request_line, f"try:\n        {request_line}\n    except OSError:\n        content = []"
+    )
     (tmp_path / "prog" / "run.py").write_text(careless)
-    done = where.run("--json")
-    assert done.code == 1
-    [job] = [job for job in done.json["jobs"] if job["key"].startswith("infer/")]
+    result = workspace.run("--json")
+    assert result.code == 1
+    [job] = [job for job in result.json["jobs"] if job["key"].startswith("infer/")]
     assert job["status"] == "failed"
     assert "the scripted provider is gone" in job["error"]
 
 
-def test_budget_used_up_by_failures_is_an_outcome_with_patch(tmp_path: Path, alpha: Tiny) -> None:
-    where = program_place(tmp_path, alpha, "nonsense_later_by_shell", agent="budget_usd = 0.035")
-    # Whoever asks again after a failure, whose cost nobody knows, is refused by the budget then.
-    asks, answer = "urllib.request.urlopen(request)", "json.load(urllib.request.urlopen(request))"
-    patient = PROGRAM.replace(f"content = {answer}", f"try:\n        content = {answer}").replace(
+def test_budget_used_up_by_failures_is_an_outcome_with_patch(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = make_program_workspace(
+        tmp_path, alpha, "malformed_later_by_shell", agent="budget_usd = 0.035"
+    )
+    # The cost of the failed request is unknown, so the budget refuses the next request.
+    urlopen, reply = "urllib.request.urlopen(request)", "json.load(urllib.request.urlopen(request))"
+    patient = PROGRAM.replace(f"content = {reply}", f"try:\n        content = {reply}").replace(
         '["content"]\n    print',
-        f'["content"]\n    except OSError:\n        content = json.load({asks})["content"]\n    print',
+        f'["content"]\n    except OSError:\n        content = json.load({urlopen})["content"]\n    print',
     )
     (tmp_path / "prog" / "run.py").write_text(patient)
-    done = where.run("--json")
-    assert done.code == 0, done.err
-    told = metadata(output(where, alpha))
-    assert told["finish_reason"] == "budget_exceeded"
-    assert float(told["additional"]["unknown_usd"]) > 0
-    assert "pack/more0.py" in applied(alpha, output(where, alpha), tmp_path / "applied")
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
+    metadata = read_metadata(output_folder(workspace, alpha))
+    assert metadata["finish_reason"] == "budget_exceeded"
+    assert float(metadata["additional"]["unknown_usd"]) > 0
+    assert "pack/more0.py" in apply_prediction(alpha, output_folder(workspace, alpha), tmp_path / "applied")
 
 
-@pytest.mark.slow  # as long as clean-up may take
-def test_request_outlasting_time_limit_keeps_the_patch(tmp_path: Path, alpha: Tiny) -> None:
-    where = program_place(tmp_path, alpha, "by_shell_then_slowly", agent="time_limit = '6s'")
-    done = where.run("--json")
-    assert done.code == 0, done.err
-    told = metadata(output(where, alpha))
-    assert told["finish_reason"] == "timeout"
-    assert "pack/more1.py" in applied(alpha, output(where, alpha), tmp_path / "applied")
-    assert float(told["additional"]["unknown_usd"]) > 0
+@pytest.mark.slow  # takes as long as clean-up may
+def test_request_outlasting_time_limit_keeps_the_patch(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = make_program_workspace(tmp_path, alpha, "by_shell_then_slowly", agent="time_limit = '6s'")
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
+    metadata = read_metadata(output_folder(workspace, alpha))
+    assert metadata["finish_reason"] == "timeout"
+    assert "pack/more1.py" in apply_prediction(alpha, output_folder(workspace, alpha), tmp_path / "applied")
+    assert float(metadata["additional"]["unknown_usd"]) > 0
 
 
-def test_time_counts_for_agent_with_requests_always_waiting(tmp_path: Path, alpha: Tiny) -> None:
-    where = program_place(tmp_path, alpha, "side_by_side", agent="time_limit = '3s'")
-    text = where.config.read_text()
-    where.config.write_text(text.replace(':side_by_side"\n', ':side_by_side"\nmax_concurrency = 1\n', 1))
-    # It asks three times at once, for ever, where one is answered at a time.
-    asks = PROGRAM.replace("while True:", "from os import fork\nfork(), fork()\nwhile True:")
-    (tmp_path / "prog" / "run.py").write_text(asks.replace("    if not calls:", "    if False:"))
-    done = where.run("--json")
-    assert done.code == 0, done.err
-    assert metadata(output(where, alpha))["finish_reason"] == "timeout"
+def test_time_counts_for_agent_with_requests_always_waiting(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = make_program_workspace(tmp_path, alpha, "slow_reply", agent="time_limit = '3s'")
+    text = workspace.config.read_text()
+    workspace.config.write_text(text.replace(':slow_reply"\n', ':slow_reply"\nmax_concurrency = 1\n', 1))
+    # Three processes send requests for ever; the model replies to one at a time.
+    program = PROGRAM.replace("while True:", "from os import fork\nfork(), fork()\nwhile True:")
+    (tmp_path / "prog" / "run.py").write_text(program.replace("    if not calls:", "    if False:"))
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
+    assert read_metadata(output_folder(workspace, alpha))["finish_reason"] == "timeout"

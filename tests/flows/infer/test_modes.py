@@ -1,4 +1,4 @@
-"""All tracks and modes end to end, in bubblewrap, with scripted agents: what is told, left, and not told."""
+"""All tracks and modes end to end, in bubblewrap, with scripted agents: outputs, costs and hidden data."""
 
 from __future__ import annotations
 
@@ -8,78 +8,89 @@ from pathlib import Path
 import pytest
 
 from support.flows import tiny_benchmark
-from support.flows.tiny_benchmark import Ended, Place, Tiny
-from support.flows.trial_runs import ALL, applied, metadata, output, products, trial_place
+from support.flows.tiny_benchmark import CommandResult, TinyBenchmark, Workspace
+from support.flows.trial_runs import (
+    ALL,
+    apply_prediction,
+    make_trial_workspace,
+    output_folder,
+    read_metadata,
+    read_products,
+)
 
 
 @pytest.fixture(scope="session")
-def boxes(bubblewrap: Path, tools: None) -> None:
-    """Boxes on this machine."""
+def sandboxes(bubblewrap: Path, tools: None) -> None:
+    """Skip where bubblewrap is missing."""
 
 
 @pytest.fixture(scope="module")
-def compared(tmp_path_factory: pytest.TempPathFactory, alpha: Tiny, boxes: None) -> tuple[Place, Ended]:
-    """All tracks and modes, undisturbed."""
-    where = trial_place(tmp_path_factory.mktemp("compared"), alpha, ALL)
-    return where, where.run("--json")
+def all_modes(
+    tmp_path_factory: pytest.TempPathFactory, alpha: TinyBenchmark, sandboxes: None
+) -> tuple[Workspace, CommandResult]:
+    """An uninterrupted run of all tracks and modes."""
+    workspace = make_trial_workspace(tmp_path_factory.mktemp("compared"), alpha, ALL)
+    return workspace, workspace.run("--json")
 
 
-def test_every_trial_ends_with_a_prediction_that_applies_to_r(
-    tmp_path: Path, compared: tuple[Place, Ended], alpha: Tiny
+def test_prediction_of_every_trial_applies_to_base(
+    tmp_path: Path, all_modes: tuple[Workspace, CommandResult], alpha: TinyBenchmark
 ) -> None:
-    where, done = compared
-    assert done.code == 0, done.err
-    assert [job["status"] for job in done.json["jobs"]] == ["done"] * 4
+    workspace, result = all_modes
+    assert result.code == 0, result.err
+    assert [job["status"] for job in result.json["jobs"]] == ["done"] * 4
     for number, track in enumerate(ALL):
-        folder = output(where, alpha, track)
-        files = applied(alpha, folder, tmp_path / str(number))
+        folder = output_folder(workspace, alpha, track)
+        files = apply_prediction(alpha, folder, tmp_path / str(number))
         assert "fetch_old" not in files["pack/one.py"] + files["pack/two.py"] + files["pack/store.py"]
         assert files["pack/made.py"] == "made\n"
         assert "new file mode 100755" in (folder / "prediction.diff").read_text()
-        told = metadata(folder)
-        assert (told["finish_reason"], told["description_type"], told["mode"]) == (
+        metadata = read_metadata(folder)
+        assert (metadata["finish_reason"], metadata["description_type"], metadata["mode"]) == (
             "success",
             *track.split("/"),
         )
-        assert told["additional"]["patch_files"] == 4
-        assert told["additional"]["sandbox"] == "bubblewrap"
+        assert metadata["additional"]["patch_files"] == 4
+        assert metadata["additional"]["sandbox"] == "bubblewrap"
 
 
-def test_the_plan_that_was_made_or_selected_is_what_is_carried_out(
-    compared: tuple[Place, Ended], alpha: Tiny
+def test_written_or_selected_plan_is_executed(
+    all_modes: tuple[Workspace, CommandResult], alpha: TinyBenchmark
 ) -> None:
-    where, _ = compared
-    planned, chosen = (output(where, alpha, f"open/{mode}") for mode in ("plan", "multiplan"))
+    workspace, _ = all_modes
+    planned, chosen = (output_folder(workspace, alpha, f"open/{mode}") for mode in ("plan", "multiplan"))
     assert (
         planned / "refactoring_plan.md"
     ).read_text() == "# Plan 7\nUse marker-7.\n## Changes\nRename fetch_old.\n## Why\nÜbersicht.\n"
     assert "+class Store:  # marker-7" in (planned / "prediction.diff").read_text()
     assert "+class Store:  # marker-2" in (chosen / "prediction.diff").read_text()
-    assert metadata(chosen)["additional"]["selected_plan"] == 2
+    assert read_metadata(chosen)["additional"]["selected_plan"] == 2
     assert [
         f"Plan {number}" in (chosen / f"refactoring_plans/refactoring_plan{number}.md").read_text()
         for number in range(5)
     ] == [True] * 5
 
 
-def test_the_cost_of_a_trial_is_that_of_all_its_calls(compared: tuple[Place, Ended], alpha: Tiny) -> None:
-    where, done = compared
+def test_trial_cost_is_sum_of_its_calls(
+    all_modes: tuple[Workspace, CommandResult], alpha: TinyBenchmark
+) -> None:
+    workspace, result = all_modes
     for track in ALL:
-        told = metadata(output(where, alpha, track))
-        ledgers = [*where.ledger("m"), *where.ledger("judge")]
+        metadata = read_metadata(output_folder(workspace, alpha, track))
+        ledgers = [*workspace.ledger("m"), *workspace.ledger("judge")]
         of_trial = [line for line in ledgers if line["call"].startswith(f"infer/a/{track}/")]
         billed = sum(float(line["cost_usd"]) for line in of_trial)
-        assert told["cost_usd"] == pytest.approx(billed)
-        assert told["additional"]["unknown_usd"] == "0"
-        assert told["additional"]["tokens"]["input"] == sum(line["usage"]["input"] for line in of_trial)
-        line = done.jobs[f"infer/a/{track}/{alpha.row.id}"]
+        assert metadata["cost_usd"] == pytest.approx(billed)
+        assert metadata["additional"]["unknown_usd"] == "0"
+        assert metadata["additional"]["tokens"]["input"] == sum(line["usage"]["input"] for line in of_trial)
+        line = result.jobs[f"infer/a/{track}/{alpha.row.id}"]
         assert float(line["money"]["settled_usd"]) == pytest.approx(billed)
 
 
-def test_the_outputs_have_the_published_layout_and_nothing_else(
-    compared: tuple[Place, Ended], alpha: Tiny
+def test_outputs_have_only_published_layout(
+    all_modes: tuple[Workspace, CommandResult], alpha: TinyBenchmark
 ) -> None:
-    where, _ = compared
+    workspace, _ = all_modes
     usual = {"agent_config.json", "inference_metadata.json", "prediction.diff"}
     plans = {f"refactoring_plans/refactoring_plan{number}.md" for number in range(5)}
     expected = {
@@ -89,18 +100,18 @@ def test_the_outputs_have_the_published_layout_and_nothing_else(
         | ({"refactoring_plan.md"} if track == "open/plan" else set())
         | (plans if track == "open/multiplan" else set())
     }
-    assert set(products(where)) == expected
-    config = json.loads((output(where, alpha) / "agent_config.json").read_text())
+    assert set(read_products(workspace)) == expected
+    config = json.loads((output_folder(workspace, alpha) / "agent_config.json").read_text())
     assert config["id"] == "a"
     assert {"name", "version", "provider", "additional"} <= config["agent"].keys()
     assert {"name", "provider", "additional"} <= config["model"].keys()
 
 
-def test_plan_judgement_and_execution_are_jobs_below_one_budget(
-    compared: tuple[Place, Ended], alpha: Tiny
+def test_plan_judge_and_execute_jobs_share_one_budget(
+    all_modes: tuple[Workspace, CommandResult], alpha: TinyBenchmark
 ) -> None:
-    where, _ = compared
-    jobs = {line["key"]: line for line in where.journal() if line["event"] == "job"}
+    workspace, _ = all_modes
+    jobs = {line["key"]: line for line in workspace.journal() if line["event"] == "job"}
     trial = f"infer/a/open/multiplan/{alpha.row.id}"
     steps = [f"{trial}/{step}" for step in ("plan", "judge", "execute")]
     assert [jobs[key]["needs"][-1:] for key in steps] == [[f"sources/{alpha.row.id}"], [steps[0]], [steps[1]]]
@@ -109,84 +120,91 @@ def test_plan_judgement_and_execution_are_jobs_below_one_budget(
     assert "resources" not in jobs[steps[1]]
 
 
-def test_nothing_of_the_judges_words_is_where_an_agent_could_see_it(
-    compared: tuple[Place, Ended], alpha: Tiny
+def test_judge_reply_is_hidden_from_agents(
+    all_modes: tuple[Workspace, CommandResult], alpha: TinyBenchmark
 ) -> None:
-    where, _ = compared
+    workspace, _ = all_modes
     trial = f"infer/a/open/multiplan/{alpha.row.id}"
-    record = where.out / "transcripts" / f"{trial}/judge.jsonl"
+    record = workspace.out / "transcripts" / f"{trial}/judge.jsonl"
     assert "secret-reasoning" in record.read_text()
-    for file in [*(where.out / "outputs").rglob("*"), where.out / "transcripts" / f"{trial}/execute.jsonl"]:
+    for file in [
+        *(workspace.out / "outputs").rglob("*"),
+        workspace.out / "transcripts" / f"{trial}/execute.jsonl",
+    ]:
         assert not file.is_file() or b"secret-reasoning" not in file.read_bytes(), file
 
 
 def test_finished_run_is_read_and_deleted_outputs_are_restored(
-    tmp_path: Path, compared: tuple[Place, Ended], alpha: Tiny
+    tmp_path: Path, all_modes: tuple[Workspace, CommandResult], alpha: TinyBenchmark
 ) -> None:
-    where, _ = compared
-    before, bought = products(where), len(where.ledger("m"))
+    workspace, _ = all_modes
+    before, bought = read_products(workspace), len(workspace.ledger("m"))
     for name in ("prediction.diff", "inference_metadata.json", "refactoring_plans/refactoring_plan3.md"):
-        (output(where, alpha, "open/multiplan") / name).unlink()
-    done = where.run("--json")
-    assert done.code == 0
-    assert all(job["resumed"] for job in done.json["jobs"])
-    assert len(where.ledger("m")) == bought
-    assert products(where) == before
+        (output_folder(workspace, alpha, "open/multiplan") / name).unlink()
+    result = workspace.run("--json")
+    assert result.code == 0
+    assert all(job["resumed"] for job in result.json["jobs"])
+    assert len(workspace.ledger("m")) == bought
+    assert read_products(workspace) == before
 
 
-def test_only_and_rerun_make_single_steps_again(tmp_path: Path, alpha: Tiny, boxes: None) -> None:
-    where = trial_place(tmp_path, alpha, ("open/plan",))
-    first = where.run("--json", "--only", "*/plan")
+def test_only_and_rerun_repeat_single_steps(tmp_path: Path, alpha: TinyBenchmark, sandboxes: None) -> None:
+    workspace = make_trial_workspace(tmp_path, alpha, ("open/plan",))
+    first = workspace.run("--json", "--only", "*/plan")
     assert [job["key"] for job in first.json["jobs"]] == [f"infer/a/open/plan/{alpha.row.id}/plan"]
-    assert not (where.out / "outputs").exists()
-    planned = len(where.ledger("m"))
+    assert not (workspace.out / "outputs").exists()
+    planned = len(workspace.ledger("m"))
     assert planned == 3
-    assert where.run("--json").code == 0
-    whole = len(where.ledger("m"))
-    assert where.run("--json", "--rerun", "--only", "*/execute").code == 0
-    assert len(where.ledger("m")) == whole + (whole - planned)
+    assert workspace.run("--json").code == 0
+    whole = len(workspace.ledger("m"))
+    assert workspace.run("--json", "--rerun", "--only", "*/execute").code == 0
+    assert len(workspace.ledger("m")) == whole + (whole - planned)
 
 
-def test_attempts_after_the_first_have_folders_below_the_first(
-    tmp_path: Path, alpha: Tiny, boxes: None
+def test_later_attempts_have_folders_below_first(
+    tmp_path: Path, alpha: TinyBenchmark, sandboxes: None
 ) -> None:
-    where = trial_place(tmp_path, alpha, track="attempts = 3")
-    done = where.run("--json")
-    assert done.code == 0, done.err
-    first = output(where, alpha)
+    workspace = make_trial_workspace(tmp_path, alpha, track="attempts = 3")
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
+    first = output_folder(workspace, alpha)
     assert [
-        metadata(folder)["additional"]["attempt"]
+        read_metadata(folder)["additional"]["attempt"]
         for folder in (first, first / "attempt-2", first / "attempt-3")
     ] == [1, 2, 3]
-    assert f"infer/a/open/direct/{alpha.row.id}/attempt-3" in done.jobs
+    assert f"infer/a/open/direct/{alpha.row.id}/attempt-3" in result.jobs
 
 
-def test_an_agent_may_say_in_words_that_it_is_done(tmp_path: Path, alpha: Tiny, boxes: None) -> None:
-    where = trial_place(tmp_path, alpha, coder="in_words")
-    assert where.run("--json").code == 0
-    told = metadata(output(where, alpha))
-    assert (told["finish_reason"], told["additional"]["turns"]) == ("success", 5)
+def test_reply_without_tool_call_finishes_trial(
+    tmp_path: Path, alpha: TinyBenchmark, sandboxes: None
+) -> None:
+    workspace = make_trial_workspace(tmp_path, alpha, coder="in_words")
+    assert workspace.run("--json").code == 0
+    metadata = read_metadata(output_folder(workspace, alpha))
+    assert (metadata["finish_reason"], metadata["additional"]["turns"]) == ("success", 5)
 
 
-def test_rules_are_looked_for_and_trials_made_in_one_run(tmp_path: Path, alpha: Tiny, boxes: None) -> None:
-    named = (
+def test_one_run_discovers_rules_and_scores_trials(
+    tmp_path: Path, alpha: TinyBenchmark, sandboxes: None
+) -> None:
+    model = (
         f'provider = "scripted"\nmodel = "{tiny_benchmark.MODELS}:quick"\nprice = {tiny_benchmark.PRICE}\n'
     )
-    script = f'[[models]]\nid = "rules"\n{named}'
+    script = f'[[models]]\nid = "rules"\n{model}'
     flows = '[discover]\nmodels = ["rules"]\nbudget_usd = 1.0\n[evaluate]\nrules = "discover/rules"\n'
-    where = trial_place(tmp_path, alpha, more=f"{script}\n{flows}")
-    done = where.run("--json")
-    assert done.code == 0, done.err
-    assert len(done.json["jobs"]) == 3 + 3
-    scored = json.loads((output(where, alpha) / "evaluation/scores.json").read_text())
+    workspace = make_trial_workspace(tmp_path, alpha, more=f"{script}\n{flows}")
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
+    assert len(result.json["jobs"]) == 3 + 3
+    scored = json.loads((output_folder(workspace, alpha) / "evaluation/scores.json").read_text())
     assert scored["status"] == "scored"
     assert scored["positive_rules"] > 0 < scored["negative_rules"]
-    assert len(where.rules()) == 2
-    assert metadata(output(where, alpha))["finish_reason"] == "success"
-    assert [line["key"] for line in where.journal() if line["event"] == "started"].count(
+    assert len(workspace.rules()) == 2
+    assert read_metadata(output_folder(workspace, alpha))["finish_reason"] == "success"
+    assert [line["key"] for line in workspace.journal() if line["event"] == "started"].count(
         f"sources/{alpha.row.id}"
     ) == 1
-    shown = where.run()
+    shown = workspace.run()
     assert "what rules, scripted found: " in shown.out
     assert "what the agents changed: runs/r/outputs" in shown.out
     assert "success, 5 turns, 4 files changed, patch of" in shown.out
@@ -202,7 +220,7 @@ SECRETS = (
 )
 
 
-def test_open_track_sandbox_contains_no_hidden_files(tmp_path: Path, boxes: None) -> None:
+def test_open_track_sandbox_contains_no_hidden_files(tmp_path: Path, sandboxes: None) -> None:
     bench = tiny_benchmark.Bench(tmp_path)
     row = bench.add(golden={**tiny_benchmark.GOLDEN, "pack/golden.py": "GOLDEN-SECRET = 1\n"})
     assets = bench.root / "assets"
@@ -210,13 +228,13 @@ def test_open_track_sandbox_contains_no_hidden_files(tmp_path: Path, boxes: None
     (assets / "descriptions" / row.path / "open_description.md").write_text("OPEN-AREA\n")
     (assets / "rules" / row.path).mkdir(parents=True)
     (assets / "rules" / row.path / "rules_positive.yml").write_text("rules: [] # RULE-SECRET\n")
-    alpha = Tiny(bench, tmp_path / "cache")
-    where = trial_place(tmp_path, alpha, ALL, coder="snooping", more="[evaluate]")
-    done = where.run("--json")
-    assert done.code == 0, done.err
-    assert (output(where, alpha, "open/direct") / "evaluation/scores.json").is_file()
+    alpha = TinyBenchmark(bench, tmp_path / "cache")
+    workspace = make_trial_workspace(tmp_path, alpha, ALL, coder="snooping", more="[evaluate]")
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
+    assert (output_folder(workspace, alpha, "open/direct") / "evaluation/scores.json").is_file()
     for track in ALL:
-        seen = (output(where, alpha, track) / "prediction.diff").read_text()
+        seen = (output_folder(workspace, alpha, track) / "prediction.diff").read_text()
         assert "+HOME=/home/agent" in seen
         assert ("INSTRUCTED-SECRET" in seen) is (track == "instructed/direct")
         assert ("OPEN-AREA" in seen) is (track == "open/direct")
@@ -225,7 +243,7 @@ def test_open_track_sandbox_contains_no_hidden_files(tmp_path: Path, boxes: None
         assert row.base not in seen
         assert row.golden not in seen
     transcripts = [
-        path for path in (where.out / "transcripts").rglob("*.jsonl") if path.name != "judge.jsonl"
+        path for path in (workspace.out / "transcripts").rglob("*.jsonl") if path.name != "judge.jsonl"
     ]
-    told = [path for path in transcripts if "INSTRUCTED-SECRET" in path.read_text()]
-    assert {path.parent.parent.parent.name for path in told} == {"instructed"}
+    instructed = [path for path in transcripts if "INSTRUCTED-SECRET" in path.read_text()]
+    assert {path.parent.parent.parent.name for path in instructed} == {"instructed"}

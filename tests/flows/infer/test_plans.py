@@ -1,4 +1,4 @@
-"""Plans and judgements that are no use: tried again, and then an outcome of their own."""
+"""Unusable plans and judgements are retried, then end the trial with their own finish reason."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from support.flows.tiny_benchmark import Tiny
-from support.flows.trial_runs import metadata, output, trial_place
+from support.flows.tiny_benchmark import TinyBenchmark
+from support.flows.trial_runs import make_trial_workspace, output_folder, read_metadata
 
 
 @pytest.fixture(autouse=True)
-def boxes(bubblewrap: Path, tools: None) -> None:
-    """Boxes on this machine."""
+def sandboxes(bubblewrap: Path, tools: None) -> None:
+    """Skip where bubblewrap is missing."""
 
 
 @pytest.mark.parametrize(
@@ -33,119 +33,137 @@ def boxes(bubblewrap: Path, tools: None) -> None:
     ],
 )
 def test_missing_or_unusable_plans_end_trial_with_reason(
-    tmp_path: Path, alpha: Tiny, mode: str, coder: str, problem: str
+    tmp_path: Path, alpha: TinyBenchmark, mode: str, coder: str, problem: str
 ) -> None:
-    where = trial_place(tmp_path, alpha, (f"open/{mode}",), coder=coder, track="plan_attempts = 2")
-    done = where.run("--json")
-    assert done.code == 0, done.err
-    folder = output(where, alpha, f"open/{mode}")
-    told = metadata(folder)
-    assert told["finish_reason"] == {"plan": "error_planmode", "multiplan": "error_multiplan"}[mode]
-    assert problem in told["additional"]["message"]
-    goes = told["additional"]["steps"]["plan"]["attempts"]
-    assert [problem in go["problem"] for go in goes] == [True, True]
+    workspace = make_trial_workspace(
+        tmp_path, alpha, (f"open/{mode}",), coder=coder, track="plan_attempts = 2"
+    )
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
+    folder = output_folder(workspace, alpha, f"open/{mode}")
+    metadata = read_metadata(folder)
+    assert metadata["finish_reason"] == {"plan": "error_planmode", "multiplan": "error_multiplan"}[mode]
+    assert problem in metadata["additional"]["message"]
+    attempts = metadata["additional"]["steps"]["plan"]["attempts"]
+    assert [problem in attempt["problem"] for attempt in attempts] == [True, True]
     assert (folder / "prediction.diff").read_bytes() == b""
-    assert told["cost_usd"] > 0
-    assert "attempt 2 of 2 left no usable plan" in done.err
-    assert where.ledger("judge") == []
+    assert metadata["cost_usd"] > 0
+    assert "attempt 2 of 2 left no usable plan" in result.err
+    assert workspace.ledger("judge") == []
 
 
-def test_default_plan_attempts_are_three_in_one_budget(tmp_path: Path, alpha: Tiny) -> None:
-    where = trial_place(tmp_path, alpha, ("open/plan",), coder="no_plan")
-    assert where.run("--json").code == 0
-    assert len(metadata(output(where, alpha, "open/plan"))["additional"]["steps"]["plan"]["attempts"]) == 3
-    assert len(where.ledger("m")) == 3 * 2
+def test_default_plan_attempts_are_three_in_one_budget(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = make_trial_workspace(tmp_path, alpha, ("open/plan",), coder="no_plan")
+    assert workspace.run("--json").code == 0
+    assert (
+        len(
+            read_metadata(output_folder(workspace, alpha, "open/plan"))["additional"]["steps"]["plan"][
+                "attempts"
+            ]
+        )
+        == 3
+    )
+    assert len(workspace.ledger("m")) == 3 * 2
 
 
-def test_a_plan_that_is_no_utf8_is_read_as_well_as_can_be(tmp_path: Path, alpha: Tiny) -> None:
-    where = trial_place(tmp_path, alpha, ("open/plan",), coder="odd_bytes")
-    assert where.run("--json").code == 0
-    folder = output(where, alpha, "open/plan")
+def test_plan_with_invalid_utf8_is_read_with_replacements(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = make_trial_workspace(tmp_path, alpha, ("open/plan",), coder="odd_bytes")
+    assert workspace.run("--json").code == 0
+    folder = output_folder(workspace, alpha, "open/plan")
     assert (folder / "refactoring_plan.md").read_text() == "# Plan\nmarker-3 �� \n"
     assert "marker-3" in (folder / "prediction.diff").read_text()
 
 
-def test_filled_output_folder_gives_no_plan_and_bounded_memory(tmp_path: Path, alpha: Tiny) -> None:
-    where = trial_place(tmp_path, alpha, ("open/plan",), coder="flooding", track="plan_attempts = 1")
-    assert where.run("--json").code == 0
-    told = metadata(output(where, alpha, "open/plan"))
-    assert told["finish_reason"] == "error_planmode"
-    assert "within the first 67,108,864 bytes of /output" in told["additional"]["message"]
+def test_filled_output_folder_gives_no_plan_and_bounded_memory(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = make_trial_workspace(
+        tmp_path, alpha, ("open/plan",), coder="flooding", track="plan_attempts = 1"
+    )
+    assert workspace.run("--json").code == 0
+    metadata = read_metadata(output_folder(workspace, alpha, "open/plan"))
+    assert metadata["finish_reason"] == "error_planmode"
+    assert "within the first 67,108,864 bytes of /output" in metadata["additional"]["message"]
 
 
-def test_a_planner_that_runs_out_of_its_steps_time_is_a_failed_plan(tmp_path: Path, alpha: Tiny) -> None:
-    where = trial_place(
+def test_plan_step_over_time_limit_is_failed_plan(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = make_trial_workspace(
         tmp_path, alpha, ("open/plan",), coder="sleepy_planner", track="plan_time_limit = '2s'"
     )
-    done = where.run("--json")
-    assert done.code == 0, done.err
-    told = metadata(output(where, alpha, "open/plan"))
-    assert told["finish_reason"] == "error_planmode"
-    assert len(told["additional"]["steps"]["plan"]["attempts"]) == 1
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
+    metadata = read_metadata(output_folder(workspace, alpha, "open/plan"))
+    assert metadata["finish_reason"] == "error_planmode"
+    assert len(metadata["additional"]["steps"]["plan"]["attempts"]) == 1
 
 
-def test_a_trial_whose_time_is_over_while_it_plans_is_a_timeout(tmp_path: Path, alpha: Tiny) -> None:
+def test_trial_over_time_limit_in_planning_is_timeout(tmp_path: Path, alpha: TinyBenchmark) -> None:
     agent = "budget_usd = 2.0\ntime_limit = '2s'"
-    where = trial_place(tmp_path, alpha, ("open/plan",), coder="sleepy_planner", agent=agent)
-    done = where.run("--json")
-    assert done.code == 0, done.err
-    assert metadata(output(where, alpha, "open/plan"))["finish_reason"] == "timeout"
-    assert [job["status"] for job in done.json["jobs"]] == ["timeout"]
+    workspace = make_trial_workspace(tmp_path, alpha, ("open/plan",), coder="sleepy_planner", agent=agent)
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
+    assert read_metadata(output_folder(workspace, alpha, "open/plan"))["finish_reason"] == "timeout"
+    assert [job["status"] for job in result.json["jobs"]] == ["timeout"]
 
 
-def test_trial_out_of_budget_in_planning_resumes_with_more(tmp_path: Path, alpha: Tiny) -> None:
+def test_trial_out_of_budget_in_planning_resumes_with_more(tmp_path: Path, alpha: TinyBenchmark) -> None:
     agent = "budget_usd = 0.05\nmax_turns = 60\nmax_output_tokens = 1024"
-    where = trial_place(
+    workspace = make_trial_workspace(
         tmp_path, alpha, ("open/plan",), coder="endless_planner", agent=agent, more="[evaluate]"
     )
-    done = where.run("--json")
-    assert done.code == 0, done.err
-    told = metadata(output(where, alpha, "open/plan"))
-    assert told["finish_reason"] == "budget_exceeded"
-    assert (output(where, alpha, "open/plan") / "prediction.diff").read_bytes() == b""
-    # It is scored as what it is: no change.
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
+    metadata = read_metadata(output_folder(workspace, alpha, "open/plan"))
+    assert metadata["finish_reason"] == "budget_exceeded"
+    assert (output_folder(workspace, alpha, "open/plan") / "prediction.diff").read_bytes() == b""
+    # The empty patch is scored as no change.
     assert (
-        json.loads((output(where, alpha, "open/plan") / "evaluation/scores.json").read_text())["files"] == 0
+        json.loads((output_folder(workspace, alpha, "open/plan") / "evaluation/scores.json").read_text())[
+            "files"
+        ]
+        == 0
     )
-    assert done.jobs[f"evaluate/a/open/plan/{alpha.row.id}"]["status"] == "done"
-    assert 0 < told["cost_usd"] <= 0.05
-    bought = len(where.ledger("m"))
-    again = where.run("--json", "--set", "agents.a.budget_usd=0.1")
+    assert result.jobs[f"evaluate/a/open/plan/{alpha.row.id}"]["status"] == "done"
+    assert 0 < metadata["cost_usd"] <= 0.05
+    bought = len(workspace.ledger("m"))
+    again = workspace.run("--json", "--set", "agents.a.budget_usd=0.1")
     assert again.code == 0
-    assert len(where.ledger("m")) > bought
-    assert sum(Decimal(line["cost_usd"]) for line in where.ledger("m")) <= Decimal("0.1")
+    assert len(workspace.ledger("m")) > bought
+    assert sum(Decimal(line["cost_usd"]) for line in workspace.ledger("m")) <= Decimal("0.1")
 
 
 @pytest.mark.parametrize(
-    ("judge", "asks", "reason"),
-    [("late_judge", 2, "success"), ("mute_judge", 3, "error_judge"), ("far_judge", 3, "error_judge")],
+    ("judge", "requests", "reason"),
+    [
+        ("hesitant_judge", 2, "success"),
+        ("undecided_judge", 3, "error_judge"),
+        ("out_of_range_judge", 3, "error_judge"),
+    ],
 )
 def test_judge_without_valid_choice_is_retried_then_given_up(
-    tmp_path: Path, alpha: Tiny, judge: str, asks: int, reason: str
+    tmp_path: Path, alpha: TinyBenchmark, judge: str, requests: int, reason: str
 ) -> None:
-    where = trial_place(tmp_path, alpha, ("open/multiplan",), judge=judge)
-    done = where.run("--json")
-    assert done.code == 0, done.err
-    folder = output(where, alpha, "open/multiplan")
-    told = metadata(folder)
-    assert told["finish_reason"] == reason
-    assert len(where.ledger("judge")) == asks
-    billed = sum(float(line["cost_usd"]) for line in [*where.ledger("m"), *where.ledger("judge")])
-    assert told["cost_usd"] == pytest.approx(billed)
+    workspace = make_trial_workspace(tmp_path, alpha, ("open/multiplan",), judge=judge)
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
+    folder = output_folder(workspace, alpha, "open/multiplan")
+    metadata = read_metadata(folder)
+    assert metadata["finish_reason"] == reason
+    assert len(workspace.ledger("judge")) == requests
+    billed = sum(float(line["cost_usd"]) for line in [*workspace.ledger("m"), *workspace.ledger("judge")])
+    assert metadata["cost_usd"] == pytest.approx(billed)
     assert len(list((folder / "refactoring_plans").iterdir())) == 5
     assert ("marker-3" in (folder / "prediction.diff").read_text()) is (reason == "success")
 
 
-def test_a_judgement_that_the_trial_cannot_pay_for_ends_it_by_its_budget(tmp_path: Path, alpha: Tiny) -> None:
-    dear = "{ input = 2000.0, output = 2000.0, cache_read = 2000.0, cache_write = 2000.0 }"
-    where = trial_place(tmp_path, alpha, ("open/multiplan",))
-    text = where.config.read_text()
+def test_unaffordable_judgement_ends_trial_by_budget(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    price = "{ input = 2000.0, output = 2000.0, cache_read = 2000.0, cache_write = 2000.0 }"
+    workspace = make_trial_workspace(tmp_path, alpha, ("open/multiplan",))
+    text = workspace.config.read_text()
     head, _, tail = text.rpartition("price = ")
-    where.config.write_text(f"{head}price = {dear}{tail[tail.index(chr(10)) :]}")
-    assert where.config.read_text().count("2000.0") == 4, text
-    done = where.run("--json")
-    assert done.code == 0, done.err
-    told = metadata(output(where, alpha, "open/multiplan"))
-    assert told["finish_reason"] == "budget_exceeded"
-    assert where.ledger("judge") == []
-    assert len(list((output(where, alpha, "open/multiplan") / "refactoring_plans").iterdir())) == 5
+    workspace.config.write_text(f"{head}price = {price}{tail[tail.index(chr(10)) :]}")
+    assert workspace.config.read_text().count("2000.0") == 4, text
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
+    metadata = read_metadata(output_folder(workspace, alpha, "open/multiplan"))
+    assert metadata["finish_reason"] == "budget_exceeded"
+    assert workspace.ledger("judge") == []
+    assert len(list((output_folder(workspace, alpha, "open/multiplan") / "refactoring_plans").iterdir())) == 5

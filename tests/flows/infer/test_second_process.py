@@ -1,4 +1,4 @@
-"""A second process that is told to work on a run while the first one does."""
+"""A second process on a run whose first process is running."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from pathlib import Path
 
 import pytest
 
-from flows.infer.test_gateway import program_place
+from flows.infer.test_gateway import make_program_workspace
 from support.flows import tiny_benchmark
-from support.flows.tiny_benchmark import Tiny
-from support.flows.trial_runs import metadata, output
+from support.flows.tiny_benchmark import TinyBenchmark
+from support.flows.trial_runs import output_folder, read_metadata
 
 
 @pytest.fixture(autouse=True)
-def boxes(require: Callable[..., None], bubblewrap: Path, tools: None) -> None:
-    require("python3", ok=Path("/usr/bin/python3").exists(), reason="no python3 for programs in boxes")
+def sandboxes(require: Callable[..., None], bubblewrap: Path, tools: None) -> None:
+    require("python3", ok=Path("/usr/bin/python3").exists(), reason="no python3 for agents in sandboxes")
 
 
-def test_it_is_refused_and_takes_nothing_from_the_agents_at_work(tmp_path: Path, alpha: Tiny) -> None:
-    where = program_place(tmp_path, alpha, "by_shell_slowly")
-    first = where.start("--json")
+def test_second_process_is_refused_and_agents_continue(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = make_program_workspace(tmp_path, alpha, "by_shell_slowly")
+    first = workspace.start("--json")
     try:
-        tiny_benchmark.wait_for_progress(first, where.out, 4)
+        tiny_benchmark.wait_for_progress(first, workspace.out, 4)
         first.send_signal(signal.SIGSTOP)
-        second = where.run()
+        second = workspace.run()
         first.send_signal(signal.SIGCONT)
         assert second.code != 0
         assert "is in use by process" in second.err
-        done = tiny_benchmark.finished(first, 60)
+        result = tiny_benchmark.wait_for_result(first, 60)
     finally:
         first.kill()
-    assert done.code == 0, done.err
-    assert metadata(output(where, alpha))["finish_reason"] == "success"
+    assert result.code == 0, result.err
+    assert read_metadata(output_folder(workspace, alpha))["finish_reason"] == "success"

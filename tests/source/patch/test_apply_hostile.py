@@ -1,4 +1,4 @@
-"""Whatever a patch asks for: R stays as it is, and nothing is written outside the scratch folder."""
+"""Hostile patches: R stays unchanged, and nothing is written outside the scratch folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from codetaste.errors import PatchDoesNotApply, PatchError
 from codetaste.source.patch.apply import applied_patch
 from support.source.random_trees import FILE, LINK, Tree
-from support.source.tree_contents import everything, layered, written
+from support.source.tree_contents import read_overlay, snapshot, write_tree
 
 pytestmark = pytest.mark.anyio
 
@@ -29,12 +29,12 @@ BASE: Tree = {
 
 @pytest.fixture
 def base(tmp_path: Path) -> Iterator[Path]:
-    """R, beside what a patch would like to reach; nothing of both has changed in the end."""
-    outside = written(tmp_path / "outside", {b"secret": (FILE, b"secret\n")})
-    base = written(tmp_path / "base", BASE)
-    before = everything(base), everything(outside), everything(Path(__file__).parent)
+    """R, beside a folder that a hostile patch would reach; in the end both are unchanged."""
+    outside = write_tree(tmp_path / "outside", {b"secret": (FILE, b"secret\n")})
+    base = write_tree(tmp_path / "base", BASE)
+    before = snapshot(base), snapshot(outside), snapshot(Path(__file__).parent)
     yield base
-    assert (everything(base), everything(outside), everything(Path(__file__).parent)) == before
+    assert (snapshot(base), snapshot(outside), snapshot(Path(__file__).parent)) == before
     assert {path.name for path in tmp_path.iterdir()} == {"base", "outside", "scratch"}
 
 
@@ -45,16 +45,16 @@ def scratch(tmp_path: Path) -> Path:
     return folder
 
 
-def left_in(scratch: Path) -> list[str]:
+def names_in(scratch: Path) -> list[str]:
     return [path.name for path in scratch.iterdir()]
 
 
 async def result_of(base: Path, content: bytes, scratch: Path) -> Tree:
     try:
         async with applied_patch(base, content, scratch) as result:
-            return layered(result.tree)
+            return read_overlay(result.tree)
     finally:
-        assert left_in(scratch) == []
+        assert names_in(scratch) == []
 
 
 def new(path: bytes, content: bytes = b"x", mode: bytes = b"100644") -> bytes:
@@ -123,32 +123,32 @@ def rename(old: bytes, to: bytes) -> bytes:
         b"diff --git a/out b/out\nold mode 120000\nnew mode 100644\n",
     ],
 )
-async def test_what_no_patch_may_do_is_refused(base: Path, scratch: Path, content: bytes) -> None:
+async def test_hostile_patch_is_refused(base: Path, scratch: Path, content: bytes) -> None:
     with pytest.raises((PatchDoesNotApply, PatchError)) as caught:
         await result_of(base, content, scratch)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 1000
 
 
-async def test_apply_link_may_become_folder_but_not_leave_tree(base: Path, scratch: Path) -> None:
+async def test_link_may_become_a_folder_inside_the_tree(base: Path, scratch: Path) -> None:
     content = delete(b"out", b"../outside", b"120000") + new(b"out/secret", b"mine")
     tree = await result_of(base, content, scratch)
     assert tree == {**{k: v for k, v in BASE.items() if k != b"out"}, b"out/secret": (FILE, b"mine\n")}
 
 
-async def test_links_that_lead_out_are_only_text(base: Path, scratch: Path) -> None:
+async def test_links_out_of_the_tree_are_only_text(base: Path, scratch: Path) -> None:
     content = new(b"passwd", b"/etc/passwd", b"120000") + new(b"up", b"../../..", b"120000")
     tree = await result_of(base, content, scratch)
     assert tree[b"passwd"] == (LINK, b"/etc/passwd")
     assert tree[b"up"] == (LINK, b"../../..")
 
 
-async def test_names_that_differ_in_case_alone_are_two_files(base: Path, scratch: Path) -> None:
+async def test_names_that_differ_only_in_case_are_two_files(base: Path, scratch: Path) -> None:
     tree = await result_of(base, new(b"A.py") + new(b"SUB/b.py"), scratch)
     assert tree == BASE | {b"A.py": (FILE, b"x\n"), b"SUB/b.py": (FILE, b"x\n")}
 
 
-async def test_attributes_and_settings_of_a_patch_mean_nothing(
+async def test_attributes_and_settings_of_a_patch_have_no_effect(
     base: Path, scratch: Path, tmp_path: Path
 ) -> None:
     config = b'[filter "evil"]\n\tclean = touch %b/evil\n\tsmudge = touch %b/evil\n' % (
@@ -162,14 +162,14 @@ async def test_attributes_and_settings_of_a_patch_mean_nothing(
     assert tree[b"a.py"] == (FILE, b"z\n")
 
 
-def number(value: int) -> bytes:
+def varint(value: int) -> bytes:
     made = b""
     while value > 0x7F:
         made, value = made + bytes([value & 0x7F | 0x80]), value >> 7
     return made + bytes([value])
 
 
-def binary(kind: bytes, size: int, packed: bytes) -> bytes:
+def binary_patch(kind: bytes, size: int, packed: bytes) -> bytes:
     lines = b""
     for at in range(0, len(packed), 52):
         part = packed[at : at + 52]
@@ -181,16 +181,16 @@ def binary(kind: bytes, size: int, packed: bytes) -> bytes:
     )
 
 
-async def test_contents_that_unpack_to_gigabytes_are_refused_unpacked(base: Path, scratch: Path) -> None:
+async def test_contents_of_gigabytes_are_refused_before_unpacking(base: Path, scratch: Path) -> None:
     large = 5_000_000_000
     with pytest.raises(PatchDoesNotApply, match="more than 1,073,741,824 bytes"):
-        await result_of(base, binary(b"literal", large, zlib.compress(b"x" * 1000)), scratch)
-    delta = number(0) + number(large) + b"\x01x" * 500
+        await result_of(base, binary_patch(b"literal", large, zlib.compress(b"x" * 1000)), scratch)
+    delta = varint(0) + varint(large) + b"\x01x" * 500
     with pytest.raises(PatchDoesNotApply, match="more than 1,073,741,824 bytes"):
-        await result_of(base, binary(b"delta", len(delta), zlib.compress(delta)), scratch)
+        await result_of(base, binary_patch(b"delta", len(delta), zlib.compress(delta)), scratch)
 
 
-async def test_many_copies_of_a_large_file_are_refused_unmade(base: Path, scratch: Path) -> None:
+async def test_many_copies_of_a_large_file_are_refused_before_copying(base: Path, scratch: Path) -> None:
     one = b"diff --git a/a.py b/x%d\nsimilarity index 100%%\ncopy from a.py\ncopy to x%d\n"
     first = new(b"large", b"x" * 200_000)
     rest = b"".join(one.replace(b"a.py", b"large") % (at, at) for at in range(6000))
@@ -198,7 +198,7 @@ async def test_many_copies_of_a_large_file_are_refused_unmade(base: Path, scratc
         await result_of(base, first + rest, scratch)
 
 
-async def test_files_without_number_are_refused_soon(base: Path, scratch: Path) -> None:
+async def test_too_many_files_are_refused_early(base: Path, scratch: Path) -> None:
     content = b"".join(b"diff --git a/%d b/%d\nnew file mode 100644\n" % (at, at) for at in range(300_000))
     with anyio.fail_after(200), pytest.raises(PatchError, match="200,000 files"):
         await result_of(base, content, scratch)

@@ -1,4 +1,4 @@
-"""The patch between two trees is what git says of their commits, byte for byte."""
+"""The patch between two trees equals git's diff of their commits, byte for byte."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def diff(before: Path, after: Path, scratch: Path) -> bytes:
     return anyio.run(main)
 
 
-def test_the_patch_is_what_git_says_of_both_commits(tmp_path: Path) -> None:
+def test_patch_equals_gits_diff_of_both_commits(tmp_path: Path) -> None:
     before, after, work, scratch = (tmp_path / name for name in ("before", "after", "work", "scratch"))
     scratch.mkdir()
     for tree in (before, after, work):
@@ -76,9 +76,9 @@ def test_the_patch_is_what_git_says_of_both_commits(tmp_path: Path) -> None:
     change(work)
     git(work, "add", "-A", "-f")
     git(work, "commit", "-q", "-m", "y")
-    wanted = git(work, "diff", "--binary", "--full-index", "HEAD~1", "HEAD")
-    assert diff(before, after, scratch) == wanted
-    assert wanted.count(b"diff --git") > 7
+    expected = git(work, "diff", "--binary", "--full-index", "HEAD~1", "HEAD")
+    assert diff(before, after, scratch) == expected
+    assert expected.count(b"diff --git") > 7
     assert not any(scratch.iterdir())
 
 
@@ -88,7 +88,7 @@ def test_equal_trees_make_an_empty_patch(tmp_path: Path) -> None:
     assert diff(tmp_path / "a", tmp_path / "b", tmp_path) == b""
 
 
-def test_a_tree_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_missing_tree_is_named(tmp_path: Path) -> None:
     fill(tmp_path / "a")
     with pytest.raises(SourceError, match="nowhere: cannot be read"):
         diff(tmp_path / "a", tmp_path / "nowhere", tmp_path)

@@ -1,4 +1,4 @@
-"""A patch says of itself which lines it removes and adds, however it is written."""
+"""Parsing a patch gives the lines that it removes and adds, in every format."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_only_a_newline_ends_a_line(odd: bytes) -> None:
     assert (file.removed, file.added) == ((1, 2), (1, 2))
 
 
-def test_patch_lines_in_hunk_are_content_regardless_of_form() -> None:
+def test_hunk_lines_that_look_like_headers_are_content() -> None:
     first, second = parse_patch(
         b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,4 +1,5 @@\n--- a/y\n+++ b/y\n diff --git a/z b/z\n"
         b"-@@ -1 +1 @@\n+@@ -1,9 +1 @@\n+GIT binary patch\n -- \n"
@@ -63,14 +63,14 @@ def test_a_plain_diff_may_follow_lines_that_look_like_its_header() -> None:
     assert (first.removed, second.new, second.removed) == ((2,), "y", (1,))
 
 
-def test_missing_newlines_at_the_end_count_nothing() -> None:
+def test_missing_final_newlines_are_not_counted() -> None:
     file = only(
         b"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n\\ Kein Zeilenende\n"
     )
     assert (file.removed, file.added) == ((2,), (2,))
 
 
-def test_patch_empty_context_line_may_lack_its_space() -> None:
+def test_empty_context_line_may_lack_its_space() -> None:
     assert only(b"--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n\n-b\n+c\n").removed == (3,)
 
 
@@ -91,7 +91,7 @@ def test_patch_empty_context_line_may_lack_its_space() -> None:
         (b'diff --git a/x\ty "b/x\\ty"', "x\ty"),
     ],
 )
-def test_patch_names_on_one_line_are_separated(header: bytes, name: str) -> None:
+def test_names_on_one_line_are_separated(header: bytes, name: str) -> None:
     mode_only = only(header + b"\nold mode 100644\nnew mode 100755\n")
     assert (mode_only.old, mode_only.new) == (name, name)
     assert (mode_only.old_mode, mode_only.new_mode) == (0o100644, 0o100755)
@@ -101,7 +101,7 @@ def test_patch_names_on_one_line_are_separated(header: bytes, name: str) -> None
     assert (binary.new, binary.binary) == (name, True)
 
 
-def test_a_tab_ends_a_name_with_blanks_and_a_quoted_one_ends_itself() -> None:
+def test_tab_ends_a_name_with_blanks_and_quote_ends_a_quoted_name() -> None:
     content = b"diff --git a/x y b/x y\n--- a/x y\t\n+++ b/x y\t\n@@ -1 +1 @@\n-a\n+b\n"
     assert only(content).new == "x y"
     quoted = b'diff --git "a/x\\ny" "b/x\\ny"\n--- "a/x\\ny"\n+++ "b/x\\ny"\n@@ -1 +1 @@\n-a\n+b\n'
@@ -130,7 +130,7 @@ def test_a_file_that_is_new_or_deleted_has_one_name() -> None:
     assert (gone.old, gone.new, gone.old_mode, gone.removed) == ("g", None, 0o100755, (1, 2))
 
 
-def test_patch_submodule_is_recognised_by_mode() -> None:
+def test_submodule_is_recognised_by_mode() -> None:
     file = only(
         b"diff --git a/sub b/sub\nindex 1234567..89abcde 160000\n--- a/sub\n+++ b/sub\n@@ -1 +1 @@\n"
         b"-Subproject commit 1\n+Subproject commit 2\n"
@@ -151,7 +151,7 @@ def test_binary_contents_have_no_lines_but_a_size() -> None:
     assert second.old == "y"
 
 
-def test_mail_around_a_patch_is_passed_over() -> None:
+def test_mail_around_a_patch_is_ignored() -> None:
     patch = parse_patch(
         b"From 1234 Mon Sep 17 00:00:00\nFrom: A <a@example.org>\nSubject: [PATCH] x\n\n--- not a header\n"
         b"text\n---\n x | 2 +-\n 1 file changed\n\n"
@@ -172,7 +172,7 @@ def test_plain_diff_names_files_and_detects_new_by_epoch_time() -> None:
     assert only(b"--- x.py.orig\n+++ x.py\n@@ -1 +1 @@\n-a\n+b\n").new == "x.py"
 
 
-def test_lines_that_end_in_cr_lf_are_read_headers_too() -> None:
+def test_lines_and_headers_may_end_in_cr_lf() -> None:
     content = (
         b"diff --git a/x b/x\nindex 1234..5678 100644\n--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n\n-b\n+c\n"
         b"diff --git a/y b/z\nsimilarity index 100%\nrename from y\nrename to z\n"
@@ -192,7 +192,7 @@ X = b"diff --git a/x b/x\nindex 1234..5678 100644\n--- a/x\n+++ b/x\n"
 
 
 @pytest.mark.parametrize(
-    ("content", "line", "says"),
+    ("content", "line", "message"),
     [
         (b"hello\nworld\n", 0, "no file header"),
         (b"PK\x03\x04\0\0", 0, "no file header"),
@@ -225,10 +225,10 @@ X = b"diff --git a/x b/x\nindex 1234..5678 100644\n--- a/x\n+++ b/x\n"
         ),
     ],
 )
-def test_patch_invalid_text_error_names_line(content: bytes, line: int, says: str) -> None:
+def test_error_of_an_invalid_patch_names_the_line(content: bytes, line: int, message: str) -> None:
     with pytest.raises(PatchError) as caught:
         parse_patch(content)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
     assert caught.value.line == line
     assert "\n" not in str(caught.value)
 
@@ -245,20 +245,20 @@ def test_long_lines_cost_no_more_than_short_ones() -> None:
             parse_patch(content)
 
 
-def test_counts_lay_nothing_out() -> None:
+def test_counts_do_not_list_the_lines() -> None:
     many = 300_000
     patch = parse_patch(b"--- a/x\n+++ b/x\n@@ -0,0 +1,%d @@\n" % many + b"+\n" * many)
     assert patch.added_count == many
     assert patch.files[0].added_runs == (range(1, many + 1),)
 
 
-def test_too_many_files_are_too_large_a_patch() -> None:
+def test_patch_with_too_many_files_is_refused() -> None:
     with pytest.raises(PatchTooLarge, match="200,000"):
         parse_patch(b"diff --git a/x b/x\nnew file mode 100644\n" * 200_002)
 
 
 @pytest.mark.slow
-def test_too_many_places_are_too_large_a_patch() -> None:
+def test_patch_with_too_many_places_is_refused() -> None:
     hunk = b"@@ -1,300000 +1,300000 @@\n" + b"-\n+\n" * 300_000
     with pytest.raises(PatchTooLarge, match="2,000,000 places"):
         parse_patch((b"--- a/x\n+++ b/x\n" + hunk) * 4)
@@ -276,7 +276,7 @@ def test_a_large_patch_is_refused_before_it_is_read(tmp_path: Path) -> None:
         read_patch(path, limit=4)
 
 
-def test_patch_not_a_regular_file_is_reported(tmp_path: Path) -> None:
+def test_patch_that_is_not_a_regular_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"none\.diff"):
         read_patch(tmp_path / "none.diff")
     with pytest.raises(SourceError, match="cannot be read"):

@@ -1,4 +1,4 @@
-"""Patches of the published benchmark's own commits have the line counts that the benchmark gives."""
+"""Golden patches from the clones have the line counts of the published benchmark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codetaste.source.origin import GitOrigin
 from codetaste.source.patch.apply import applied_patch
 from codetaste.source.patch.parse import parse_patch
 from support.source.repositories import ENVIRONMENT
-from support.source.tree_contents import everything, layered, tree_of
+from support.source.tree_contents import read_overlay, read_tree, snapshot
 
 GQLGEN, KOA, AWS = "99designs/gqlgen", "koajs/koa", "aws/aws-cli"
 
@@ -30,7 +30,7 @@ def commits_of(published_data: Path, repository: str) -> tuple[str, str]:
 
 
 def golden_patch(clone: Path, commits: tuple[str, str]) -> bytes:
-    """As plain git diff makes it: with renames, else koa's would have three times as many lines."""
+    """Return plain git diff's patch: with renames, else koa's would have three times as many lines."""
     command = ["git", "-C", str(clone), "diff", "--binary", *commits]
     return subprocess.run(command, capture_output=True, check=True, env=ENVIRONMENT).stdout
 
@@ -57,8 +57,8 @@ async def test_golden_patches_make_the_golden_trees(
 ) -> None:
     commits = commits_of(published_data, repository)
     trees = await checkout_trees(GitOrigin(str(clones / repository), *commits), tmp_path / "cache")
-    before = everything(trees.base)
+    before = snapshot(trees.base)
     async with applied_patch(trees.base, golden_patch(clones / repository, commits), tmp_path) as result:
-        assert layered(result.tree) == tree_of(trees.golden)
+        assert read_overlay(result.tree) == read_tree(trees.golden)
     assert (result.other_base, result.notes) == (False, ())
-    assert everything(trees.base) == before
+    assert snapshot(trees.base) == before

@@ -1,4 +1,4 @@
-"""The store of trees: made once, whole or not at all, and noticed when changed."""
+"""The tree cache: a tree is made once, completely or not at all, and made again if it was changed."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ async def fill(into: Path) -> None:
     await to_thread.run_sync((into / "a").write_text, "a")
 
 
-def test_a_tree_is_made_once_however_many_ask(tmp_path: Path) -> None:
+def test_tree_is_made_once_for_concurrent_callers(tmp_path: Path) -> None:
     made: list[Path] = []
-    got: list[Tree] = []
+    trees: list[Tree] = []
 
-    async def slowly(into: Path) -> None:
+    async def fill_slowly(into: Path) -> None:
         await anyio.sleep(0.05)
         made.append(into)
         await fill(into)
 
-    async def ask() -> None:
-        got.append(await cached_tree(tmp_path, "key", slowly))
+    async def request() -> None:
+        trees.append(await cached_tree(tmp_path, "key", fill_slowly))
 
     async def main() -> None:
         async with anyio.create_task_group() as tasks:
             for _ in range(10):
-                tasks.start_soon(ask)
+                tasks.start_soon(request)
 
     anyio.run(main)
     assert len(made) == 1
-    assert set(got) == {Tree(tmp_path / "trees/key/tree", tree_digest(tmp_path / "trees/key/tree"))}
+    assert set(trees) == {Tree(tmp_path / "trees/key/tree", tree_digest(tmp_path / "trees/key/tree"))}
 
 
 def test_cached_tree_changed_on_disk_is_rebuilt(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_cached_tree_changed_on_disk_is_rebuilt(tmp_path: Path) -> None:
         assert names_in(tmp_path / "trees") == ["key"]
 
 
-def test_a_failed_or_cancelled_making_leaves_nothing(tmp_path: Path) -> None:
+def test_failed_or_cancelled_fill_leaves_nothing(tmp_path: Path) -> None:
     async def fail(into: Path) -> None:
         await fill(into)
         raise SourceError("no")
@@ -107,7 +107,7 @@ anyio.run(cached_tree, Path(sys.argv[1]), "key", fill)
 """
 
 
-def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
+def test_partial_tree_of_a_killed_process_is_removed(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -161,22 +161,22 @@ files = st.dictionaries(
 )
 
 
-def brute_force(entries: dict[bytes, tuple[str, bytes]]) -> str:
+def expected_digest(entries: dict[bytes, tuple[str, bytes]]) -> str:
     modes = {"file": b"100644", "program": b"100755", "link": b"120000"}
     whole = b"codetaste tree 1\n"
     for name in sorted(entries):
         kind, content = entries[name]
-        shown = hashlib.sha256(content).hexdigest().encode()
-        whole += b" ".join([modes[kind], str(len(name)).encode(), name, shown]) + b"\n"
+        digest = hashlib.sha256(content).hexdigest().encode()
+        whole += b" ".join([modes[kind], str(len(name)).encode(), name, digest]) + b"\n"
     return hashlib.sha256(whole).hexdigest()
 
 
 @settings(max_examples=60, deadline=None)
 @given(files)
-def test_the_digest_is_that_of_paths_modes_and_contents(found: dict[bytes, tuple[str, bytes]]) -> None:
+def test_digest_depends_on_paths_modes_and_contents(drawn: dict[bytes, tuple[str, bytes]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         entries = {}
-        for number, (last, (kind, content)) in enumerate(sorted(found.items())):
+        for number, (last, (kind, content)) in enumerate(sorted(drawn.items())):
             name = b"%d/%s" % (number % 2, last)
             path = Path(folder) / os.fsdecode(name)
             path.parent.mkdir(exist_ok=True)
@@ -189,10 +189,10 @@ def test_the_digest_is_that_of_paths_modes_and_contents(found: dict[bytes, tuple
                 path.chmod(0o755 if kind == "program" else 0o644)
                 entries[name] = (kind, content)
         (Path(folder) / "empty").mkdir()
-        assert tree_digest(Path(folder)) == brute_force(entries)
+        assert tree_digest(Path(folder)) == expected_digest(entries)
 
 
-def test_a_tree_with_anything_else_than_files_has_no_digest(tmp_path: Path) -> None:
+def test_tree_with_a_pipe_has_no_digest(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SourceError, match="'pipe' is neither"):
         tree_digest(tmp_path)

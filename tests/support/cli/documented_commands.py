@@ -1,10 +1,10 @@
-"""The commands that our pages tell people to type: each line of a fence marked ``sh`` is one.
+"""The commands of the pages: each line of a fence marked ``sh`` is one.
 
-Tests type them. Those that take minutes stand in fences marked ``sh slow``, and ``.ci/full`` types them;
-those that need a container engine stand in fences marked ``sh docker``, those that need the published data
+Tests run them. Those that take minutes are in fences marked ``sh slow``, and ``.ci/full`` runs them;
+those that need a container engine are in fences marked ``sh docker``, those that need the published data
 and clones in ``sh data``.
-``python3 tests/support/cli/documented_commands.py README.md 1`` prints the first, for scripts that must do as
-the page says; ``docs/performance.md slow`` prints all slow ones.
+``python3 tests/support/cli/documented_commands.py README.md 1`` prints the first, for scripts that follow the
+page; ``docs/performance.md slow`` prints all slow ones.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FENCE = "```"
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One line to type; ``line`` counts from 1 in ``page``, which shows the lines ``shown`` of its output."""
+    """One line to run; ``line`` counts from 1 in ``page``, which shows the lines ``shown`` of its output."""
 
     page: str
     line: int
@@ -26,8 +26,8 @@ class Command:
     shown: tuple[str, ...] = ()
 
 
-def commands(page: Path, fence: str = "sh") -> list[Command]:
-    """Return the commands of a Markdown page in order; comment lines are none.
+def read_commands(page: Path, fence: str = "sh") -> list[Command]:
+    """Return the commands of a Markdown page in order; comment lines are left out.
 
     A fence marked ``text`` shows lines that the last command before it prints.
     """
@@ -44,12 +44,16 @@ def commands(page: Path, fence: str = "sh") -> list[Command]:
     return found
 
 
-def pieces(command: str) -> list[str]:
-    """Split a one-line command at its ``&&``."""
+def split_command(command: str) -> list[str]:
+    """Split a one-line command at each ``&&``."""
     return [piece.strip() for piece in command.split(" && ")]
 
 
 if __name__ == "__main__":
     page, which = Path(sys.argv[1]), sys.argv[2]
-    chosen = commands(page, "sh slow") if which == "slow" else commands(page)[int(which) - 1 : int(which)]
+    chosen = (
+        read_commands(page, "sh slow")
+        if which == "slow"
+        else read_commands(page)[int(which) - 1 : int(which)]
+    )
     sys.stdout.writelines(command.text + "\n" for command in chosen)

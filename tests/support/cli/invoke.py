@@ -1,4 +1,4 @@
-"""What is typed after ``codetaste``, in this process: most of the time would be Python's start."""
+"""Runs ``codetaste`` with arguments in this process, which saves Python's start."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from codetaste.cli.app import app
 
 
 def codetaste(capsys: pytest.CaptureFixture[str], *args: str | Path, code: int = 0) -> str:
-    """Standard output of a command that succeeds, standard error of one that ends with ``code``."""
+    """Return standard output if the expected exit ``code`` is 0, else standard error."""
     capsys.readouterr()
     try:
-        ended = app([*map(str, args)], exit_on_error=False)
+        exit_code = app([*map(str, args)], exit_on_error=False)
     except SystemExit as error:
-        ended = error.code
-    said = capsys.readouterr()
-    assert (ended or 0) == code, said.err
-    return said.out if code == 0 else said.err
+        exit_code = error.code
+    captured = capsys.readouterr()
+    assert (exit_code or 0) == code, captured.err
+    return captured.out if code == 0 else captured.err

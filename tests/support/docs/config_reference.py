@@ -32,14 +32,14 @@ PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false
 
 
 def model_in(annotation: Any) -> type[BaseModel] | None:
-    """The model behind ``Model``, ``Model | None`` or ``tuple[Model, ...]``."""
+    """Return the model in ``Model``, ``Model | None`` or ``tuple[Model, ...]``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next(filter(None, map(model_in, get_args(annotation))), None)
 
 
 def sections() -> Iterator[tuple[str, str, type[BaseModel]]]:
-    """(name, heading, model) of each table that a config may have."""
+    """Yield (name, heading, model) of each table that a config may have."""
     for name, field in Config.model_fields.items():
         model = model_in(field.annotation)
         assert model is not None
@@ -69,7 +69,7 @@ def _section(heading: str, model: type[BaseModel]) -> Iterator[str]:
 
 
 def _texts(model: type[BaseModel]) -> dict[str, str]:
-    """The string under each field, also of the classes that the model extends."""
+    """Return the string under each field, also of the classes that the model extends."""
     found: dict[str, str] = {}
     for each in reversed(model.__mro__):
         if not issubclass(each, BaseModel) or not each.model_fields:
@@ -91,7 +91,7 @@ def _earlier_name(key: str, field: FieldInfo) -> str:
 
 
 def _type(annotation: Any) -> str:
-    """What a user writes for a value: "text", "duration", the allowed values …"""
+    """Describe what a user writes for a value: "text", "duration", the allowed values …"""
     for quantity, name in (QUANTITIES | PLAIN).items():
         if annotation == quantity:
             return name
@@ -111,7 +111,7 @@ def _type(annotation: Any) -> str:
 
 
 def _choices(arguments: tuple[Any, ...]) -> Iterator[Any]:
-    """The values of a Literal; a nested one contributes its own."""
+    """Yield the values of a Literal, nested ones included."""
     for one in arguments:
         yield from _choices(get_args(one)) if get_origin(one) is Literal else (one,)
 
@@ -138,10 +138,10 @@ def _in_units(amount: float, units: dict[str, int]) -> str:
     return f'`"{amount / size:.0f}{unit}"`'
 
 
-def page(text: str) -> str:
-    """``text`` with everything from its first heading of a section on replaced."""
+def render_page(text: str) -> str:
+    """Return ``text`` with everything from the first heading of a section on replaced."""
     return text.partition(FIRST_HEADING)[0] + render().rstrip("\n") + "\n"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text("utf-8")), "utf-8")
+    PAGE.write_text(render_page(PAGE.read_text("utf-8")), "utf-8")

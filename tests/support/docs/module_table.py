@@ -17,7 +17,7 @@ PAGE = CHECKOUT / "docs" / "architecture.md"
 HEAD = "| folder | content | modules |\n| --- | --- | --- |\n"
 
 
-def rows() -> Iterator[str]:
+def render_rows() -> Iterator[str]:
     for init in sorted(PACKAGE.rglob("__init__.py")):
         folder = init.parent.relative_to(PACKAGE).as_posix()
         text = (ast.get_docstring(ast.parse(init.read_text("utf-8"))) or "").split("\n\n")[0]
@@ -27,12 +27,12 @@ def rows() -> Iterator[str]:
             yield f"| {'top' if folder == '.' else f'`{folder}/`'} | {about} | {modules} |\n"
 
 
-def page(text: str) -> str:
-    """``text`` with today's table in place of the one that it has."""
+def render_page(text: str) -> str:
+    """Return ``text`` with its table replaced by the current one."""
     before, _, rest = text.partition(HEAD)
     after = re.sub(r"\A(\|.*\n)*", "", rest)
-    return before + HEAD + "".join(rows()) + after
+    return before + HEAD + "".join(render_rows()) + after
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text("utf-8")), "utf-8")
+    PAGE.write_text(render_page(PAGE.read_text("utf-8")), "utf-8")

@@ -1,6 +1,6 @@
-"""Scripts for the real programs in trials: each plans or codes with the program's own tools.
+"""Scripted models for real CLI agents in trials: each plans or codes with the agent's own tools.
 
-A script knows by the conversation alone how far it is. Requests without tools are side calls, whatever their
+A script derives its progress from the conversation alone. Requests without tools are side requests, in any
 number and order.
 """
 
@@ -10,12 +10,18 @@ import os
 import sys
 from pathlib import Path
 
-# Another room's scripts know the programs' tools.
+# The scripts of support.harness know the agents' tools.
 sys.path.append(str(Path(__file__).parents[2]))  # loaded by path, as a user's file is
 
 from codetaste.llm.messages import Request, Usage
 from codetaste.llm.providers.scripted import ScriptedReply
-from support.harness.coding_models import DEAR, Step, following, shell, side
+from support.harness.coding_models import (
+    EXPENSIVE_USAGE,
+    Step,
+    follow_plan,
+    reply_to_side_request,
+    shell_step,
+)
 from support.harness.coding_models import USAGE as USUAL
 
 GREAT = "class Store(object):"
@@ -30,26 +36,26 @@ LOOK = """\
 	ls -laR /run/codetaste
 } 2>&1 | tr -cd '\\11\\12\\40-\\176' >seen.txt
 """
-"""The second edit: whatever could tell an agent more than it may know goes into its patch."""
+"""The second edit: it writes all that could reveal hidden information to an agent into the patch."""
 STUCK = f"sleep {os.environ.get('STUCK_S', '4321.5')} & sleep 1234.5"
-DONE = "Store is a class of today, and look.sh is new."
+DONE = "Store is a new-style class, and look.sh is new."
 
 
 def task_of(request: Request) -> str:
-    """What the program was asked, whatever it says around it."""
+    """The user messages of a request."""
     return "\n".join(message.text for message in request.messages if message.role == "user")
 
 
-def planning(request: Request) -> str:
-    """Which plans are asked for, "" when the code is to be changed."""
+def requested_plans(request: Request) -> str:
+    """The mode of the requested plans; "" if the code is to be changed."""
     task = task_of(request)
     if "/output/refactoring_plans/" in task:
         return "multiplan"
     return "plan" if "/output/refactoring_plan.md" in task else ""
 
 
-def marker(request: Request) -> str:
-    """What the plan that is carried out asks for."""
+def plan_marker(request: Request) -> str:
+    """The marker of the plan that is executed."""
     task = task_of(request)
     return next((f"marker-{number}" for number in range(10) if f"marker-{number}" in task), "direct")
 
@@ -58,8 +64,8 @@ def plan_text(number: int) -> str:
     return f"# Plan {number}\nUse marker-{number}.\n## Changes\nStore.\n## Why\nIt is old.\n"
 
 
-def written(tools: set[str], path: str, text: str) -> Step:
-    """A new file, by the program's own tool where it has one."""
+def write_step(tools: set[str], path: str, text: str) -> Step:
+    """Create a file, with the agent's own tool if it has one."""
     if "Write" in tools:
         return "Write", {"file_path": path, "content": text}
     if "write_file" in tools:
@@ -67,77 +73,77 @@ def written(tools: set[str], path: str, text: str) -> Step:
     if "apply_patch" in tools:
         added = "".join(f"+{line}\n" for line in text.splitlines())
         return "apply_patch", {"input": f"*** Begin Patch\n*** Add File: {path}\n{added}*** End Patch\n"}
-    return shell(tools, f"mkdir -p $(dirname {path}); cat >{path} <<'EOF'\n{text}EOF")
+    return shell_step(tools, f"mkdir -p $(dirname {path}); cat >{path} <<'EOF'\n{text}EOF")
 
 
-def editing(tools: set[str], mark: str) -> list[Step]:
-    """A look at a file, an edit of it, and a new file."""
+def edit_steps(tools: set[str], mark: str) -> list[Step]:
+    """Read a file, edit it, and create another."""
     new = f"class Store:  # {mark}"
-    added = written(tools, SECOND, LOOK)
+    added = write_step(tools, SECOND, LOOK)
     if "Edit" in tools:
         changed = {"file_path": FIRST, "old_string": GREAT, "new_string": new}
         return [("Read", {"file_path": FIRST}), ("Edit", changed), added]
     if "edit" in tools:
         changed = {"file_path": FIRST, "old_string": GREAT, "new_string": new}
         return [("read_file", {"absolute_path": FIRST}), ("edit", changed), added]
-    look = shell(tools, "cat pack/store.py")
+    look = shell_step(tools, "cat pack/store.py")
     if "apply_patch" in tools:
         patch = f"*** Begin Patch\n*** Update File: pack/store.py\n@@\n-{GREAT}\n+{new}\n*** End Patch\n"
         return [look, ("apply_patch", {"input": patch}), added]
-    return [look, shell(tools, f"sed -i 's/class Store(object):/{new}/' pack/store.py"), added]
+    return [look, shell_step(tools, f"sed -i 's/class Store(object):/{new}/' pack/store.py"), added]
 
 
 def steps_of(request: Request, tools: set[str], *then: Step) -> list[Step]:
-    """What is done for the task of ``request``; ``then``, when it is the code that is changed."""
-    match planning(request):
+    """The steps for the task of ``request``; ``then`` follows if the code is changed."""
+    match requested_plans(request):
         case "plan":
             return [
-                shell(tools, "cat pack/*.py"),
-                written(tools, "/output/refactoring_plan.md", plan_text(7)),
+                shell_step(tools, "cat pack/*.py"),
+                write_step(tools, "/output/refactoring_plan.md", plan_text(7)),
             ]
         case "multiplan":
             path = "/output/refactoring_plans/refactoring_plan{}.md"
-            return [written(tools, path.format(number), plan_text(number)) for number in range(5)]
+            return [write_step(tools, path.format(number), plan_text(number)) for number in range(5)]
         case _:
-            return [*editing(tools, marker(request)), *then]
+            return [*edit_steps(tools, plan_marker(request)), *then]
 
 
-def playing(request: Request, *commands: str, usage: Usage = USUAL) -> ScriptedReply:
+def do_task(request: Request, *commands: str, usage: Usage = USUAL) -> ScriptedReply:
     """Do the task of ``request``, and then ``commands``."""
     if not request.tools:
-        return side(request)
+        return reply_to_side_request(request)
 
     def steps(tools: set[str]) -> list[Step]:
-        return steps_of(request, tools, *(shell(tools, command) for command in commands))
+        return steps_of(request, tools, *(shell_step(tools, command) for command in commands))
 
-    return following(steps, DONE, usage)(request)
+    return follow_plan(steps, DONE, usage)(request)
 
 
 def coder(request: Request) -> ScriptedReply:
-    """Plans, or changes the code and looks for all that it should not see."""
-    return playing(request, "sh look.sh", "git status --short")
+    """Plans, or changes the code and searches for all that must be hidden."""
+    return do_task(request, "sh look.sh", "git status --short")
 
 
 def restless(request: Request) -> ScriptedReply:
-    """Goes on for ever after its edits, and is dear."""
-    return playing(request, *["git log --oneline"] * 1000, usage=DEAR)
+    """Continues for ever after its edits, and is expensive."""
+    return do_task(request, *["git log --oneline"] * 1000, usage=EXPENSIVE_USAGE)
 
 
 def stuck(request: Request) -> ScriptedReply:
-    """Does not come back from a command after its edits; a program that leaves it alone is given it again."""
-    return playing(request, *[STUCK] * 1000)
+    """Runs a command that does not end after its edits, again if the agent abandons it."""
+    return do_task(request, *[STUCK] * 1000)
 
 
 def stuck_while(request: Request) -> ScriptedReply:
-    """The same, as long as a file is there."""
-    return stuck(request) if Path("stuck").exists() else playing(request)
+    """The same, as long as the file ``stuck`` exists."""
+    return stuck(request) if Path("stuck").exists() else do_task(request)
 
 
-def dear_words(_request: Request) -> ScriptedReply:
-    """An answer that costs a tenth of a small budget, after a while."""
+def expensive_reply(_request: Request) -> ScriptedReply:
+    """A delayed reply that costs a tenth of a small budget."""
     return ScriptedReply("word", usage=Usage(input=1000, output=900), latency_s=0.2)
 
 
 def judge(_request: Request) -> ScriptedReply:
-    """Picks the fourth plan, and says why."""
+    """Selects the fourth plan, with a reason."""
     return ScriptedReply("secret-reasoning: it overlaps most.\n\nSELECTED: 3")

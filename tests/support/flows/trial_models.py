@@ -1,4 +1,4 @@
-"""Scripts for coding agents and judges of tests: each decides its reply from the conversation alone."""
+"""Scripted models for coding agents and judges: each derives its reply from the conversation alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def turn(request: Request) -> int:
     return sum(message.role == "assistant" for message in request.messages)
 
 
-def say(request: Request, steps: list[Step]) -> Message:
+def next_step(request: Request, steps: list[Step]) -> Message:
     number = min(turn(request), len(steps) - 1)
     name, arguments = steps[number]
     return Message(
@@ -40,7 +40,7 @@ def task_of(request: Request) -> str:
 
 
 def planning(request: Request) -> str:
-    """Which plans are asked for: "plan", "multiplan", or "" when the code is to be changed."""
+    """The requested plans: "plan", "multiplan", or "" if the code is to be changed."""
     task = task_of(request)
     return (
         "multiplan"
@@ -86,83 +86,89 @@ def steps_of(request: Request) -> list[Step]:
 
 
 def coder(request: Request) -> Message:
-    """Plans or changes the code, as it is asked."""
-    return say(request, steps_of(request))
+    """Plans or changes the code, as requested."""
+    return next_step(request, steps_of(request))
 
 
 def slowly(request: Request) -> ScriptedReply:
-    """The same; the latency leaves time to be killed between the bill and the reply."""
+    """The same, with latency between the ledger line and the reply, so that a kill can fall between."""
     return ScriptedReply(coder(request).content, latency_s=0.05)
 
 
 def in_words(request: Request) -> Message:
-    """The same, and says that it is done without a tool."""
-    said = coder(request)
-    return Message("assistant", (TextBlock("All is done."),)) if said.tool_calls[0].name == "finish" else said
+    """The same, but ends with a reply without tool calls."""
+    reply = coder(request)
+    return (
+        Message("assistant", (TextBlock("All is done."),)) if reply.tool_calls[0].name == "finish" else reply
+    )
 
 
 def endless(request: Request) -> Message:
-    """Changes one file after the other for ever."""
+    """Creates one file after the other for ever."""
     number = turn(request)
-    return say(request, [edit(f"pack/more{each}.py", "", f"more = {each}\n") for each in range(number + 1)])
+    return next_step(
+        request, [edit(f"pack/more{each}.py", "", f"more = {each}\n") for each in range(number + 1)]
+    )
 
 
 def sleeper(request: Request) -> Message:
-    """Changes a file, and then is busy with a long command."""
-    return say(request, [edit("pack/slept.py", "", "slept = True\n"), shell("sleep 4321.5 & sleep 1234.5")])
+    """Creates a file, then runs a long command."""
+    return next_step(
+        request, [edit("pack/slept.py", "", "slept = True\n"), shell("sleep 4321.5 & sleep 1234.5")]
+    )
 
 
 def sleepy_planner(request: Request) -> Message:
-    """Never comes to write a plan."""
+    """Runs a long command before it writes a plan."""
     return sleeper(request) if planning(request) else coder(request)
 
 
 def endless_planner(request: Request) -> Message:
-    """Spends all there is on looking around before it writes a plan."""
-    return say(request, [shell("cat pack/*.py")]) if planning(request) else coder(request)
+    """Reads files for ever before it writes a plan."""
+    return next_step(request, [shell("cat pack/*.py")]) if planning(request) else coder(request)
 
 
 def no_plan(request: Request) -> Message:
-    return say(request, [shell("ls"), FINISH]) if planning(request) else coder(request)
+    return next_step(request, [shell("ls"), FINISH]) if planning(request) else coder(request)
 
 
 def empty_plan(request: Request) -> Message:
     steps = [shell("printf ' \\n' >/output/refactoring_plan.md"), FINISH]
-    return say(request, steps) if planning(request) else coder(request)
+    return next_step(request, steps) if planning(request) else coder(request)
 
 
 def linked_plan(request: Request) -> Message:
     steps = [shell("ln -s /task_description/description.md /output/refactoring_plan.md"), FINISH]
-    return say(request, steps) if planning(request) else coder(request)
+    return next_step(request, steps) if planning(request) else coder(request)
 
 
 def huge_plan(request: Request) -> Message:
     steps = [shell("head -c 300000 /dev/zero | tr '\\0' x >/output/refactoring_plan.md"), FINISH]
-    return say(request, steps) if planning(request) else coder(request)
+    return next_step(request, steps) if planning(request) else coder(request)
 
 
 def odd_bytes(request: Request) -> Message:
     steps = [shell("printf '# Plan\\nmarker-3 \\377\\376 \\n' >/output/refactoring_plan.md"), FINISH]
-    return say(request, steps) if planning(request) else coder(request)
+    return next_step(request, steps) if planning(request) else coder(request)
 
 
 def from_one(request: Request) -> Message:
     """Numbers its five plans from 1."""
-    return say(request, [*plans(1, 2, 3, 4, 5), FINISH]) if planning(request) else coder(request)
+    return next_step(request, [*plans(1, 2, 3, 4, 5), FINISH]) if planning(request) else coder(request)
 
 
 def flooding(request: Request) -> Message:
-    """Fills /output before it writes a good plan."""
+    """Fills /output, then writes a good plan."""
     steps = [
         shell("head -c 100000000 /dev/zero >/output/a"),
         edit("/output/refactoring_plan.md", "", plan_text(7)),
         FINISH,
     ]
-    return say(request, steps) if planning(request) else coder(request)
+    return next_step(request, steps) if planning(request) else coder(request)
 
 
 def snooping(request: Request) -> Message:
-    """Looks for all that must not be in its box, and puts what it finds into the patch."""
+    """Searches for all that must not be in its sandbox, and writes what it finds into the patch."""
     names = " -o ".join(
         f"-name '{glob}'"
         for glob in ("*.jsonl", "*description*", "*.yml", "*.diff", "scores.json", "*.sarif")
@@ -172,32 +178,32 @@ def snooping(request: Request) -> Message:
         f"find / -xdev -type f \\( {names} \\) -not -path '/usr/*' -not -path '/proc/*'; "
         "find /run/codetaste -type f -exec cat {} +; } >pack/seen.txt 2>&1; true"
     )
-    return say(request, [shell(look), FINISH]) if not planning(request) else coder(request)
+    return next_step(request, [shell(look), FINISH]) if not planning(request) else coder(request)
 
 
 def judge(_request: Request) -> ScriptedReply:
-    """Picks the plan that the environment names, and says why."""
+    """Selects the plan that the environment names, with a reason."""
     number = os.environ.get("TRIAL_SELECTS", "2")
     return ScriptedReply(f"secret-reasoning: it overlaps most.\n\n**SELECTED:** [{number}]", latency_s=0.02)
 
 
-def late_judge(request: Request) -> str:
-    """Hesitates once."""
+def hesitant_judge(request: Request) -> str:
+    """Selects a plan in its second reply."""
     return "SELECTED: 1 or 3" if turn(request) == 0 else "SELECTED: **Plan 3**"
 
 
-def mute_judge(_request: Request) -> str:
+def undecided_judge(_request: Request) -> str:
     return "All of them have their merits."
 
 
-def far_judge(_request: Request) -> str:
+def out_of_range_judge(_request: Request) -> str:
     return "SELECTED: 5"
 
 
 def fails_later(request: Request) -> Message:
-    """Changes a file, and is then refused for good."""
+    """Creates a file, then raises a permanent error."""
     if turn(request) < 2:
-        return say(request, [edit("pack/before.py", "", "before = 1\n"), shell("ls")])
+        return next_step(request, [edit("pack/before.py", "", "before = 1\n"), shell("ls")])
     raise ModelRefused("the scripted provider is gone")
 
 
@@ -206,45 +212,49 @@ def _more(number: int) -> Step:
 
 
 def by_shell(request: Request) -> Message:
-    """Plans or changes the code with a shell alone, and says in words that it is done."""
+    """Plans or changes the code with a shell alone, and ends with a reply without tool calls."""
     if planning(request):
         names = [f"/output/refactoring_plans/refactoring_plan{number}.md" for number in range(5)]
         texts = "; ".join(f"echo 'Use marker-{number}.' >{name}" for number, name in enumerate(names))
         steps = [shell(f"mkdir -p /output/refactoring_plans; {texts}")]
     else:
         steps = [shell("cat /task_description/* >pack/seen.txt"), _more(0)]
-    return say(request, steps) if turn(request) < len(steps) else Message("assistant", (TextBlock("Done."),))
+    return (
+        next_step(request, steps)
+        if turn(request) < len(steps)
+        else Message("assistant", (TextBlock("Done."),))
+    )
 
 
-def by_shell_for_ever(request: Request) -> Message:
-    return say(request, [_more(number) for number in range(turn(request) + 1)])
+def by_shell_endless(request: Request) -> Message:
+    return next_step(request, [_more(number) for number in range(turn(request) + 1)])
 
 
 def by_shell_slowly(request: Request) -> ScriptedReply:
-    """Four changes, with time between them."""
+    """Four changes, with latency between them."""
     done = turn(request) == 4
-    said = Message("assistant", (TextBlock("Done."),)) if done else by_shell_for_ever(request)
-    return ScriptedReply(said.content, latency_s=0.3)
+    reply = Message("assistant", (TextBlock("Done."),)) if done else by_shell_endless(request)
+    return ScriptedReply(reply.content, latency_s=0.3)
 
 
 def fails_later_by_shell(request: Request) -> Message:
     if turn(request) < 2:
-        return by_shell_for_ever(request)
+        return by_shell_endless(request)
     raise ModelRefused("the scripted provider is gone")
 
 
-def nonsense_later_by_shell(request: Request) -> Message:
+def malformed_later_by_shell(request: Request) -> Message:
     if turn(request) < 2:
-        return by_shell_for_ever(request)
+        return by_shell_endless(request)
     raise MalformedReply("this is no reply")
 
 
 def by_shell_then_slowly(request: Request) -> ScriptedReply:
-    """A third answer that comes long after the time of everybody is up."""
-    return ScriptedReply(by_shell_for_ever(request).content, latency_s=300.0 if turn(request) == 2 else 0.0)
+    """The third reply comes long after all time limits."""
+    return ScriptedReply(by_shell_endless(request).content, latency_s=300.0 if turn(request) == 2 else 0.0)
 
 
-def side_by_side(_request: Request) -> ScriptedReply:
+def slow_reply(_request: Request) -> ScriptedReply:
     return ScriptedReply((TextBlock("Done."),), latency_s=0.5)
 
 

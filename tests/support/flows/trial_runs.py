@@ -1,4 +1,4 @@
-"""Places with configs of trials on the tiny benchmark, in bubblewrap boxes, and what is looked at there."""
+"""Workspaces for trials on the tiny benchmark, in bubblewrap sandboxes, and readers of their outputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from support.flows import tiny_benchmark
-from support.flows.tiny_benchmark import Place, Tiny
+from support.flows.tiny_benchmark import TinyBenchmark, Workspace
 
 MODELS = Path(__file__).parent / "trial_models.py"
 DIRECT = ("open/direct",)
@@ -30,9 +30,9 @@ def track_table(name: str, more: str = "") -> str:
     return f'[[tracks]]\ntrack = "{track}"\nmode = "{mode}"\n{judge}{more}\n'
 
 
-def trial_place(
+def make_trial_workspace(
     folder: Path,
-    alpha: Tiny,
+    alpha: TinyBenchmark,
     tracks: Sequence[str] = DIRECT,
     *,
     coder: str = "coder",
@@ -41,8 +41,8 @@ def trial_place(
     track: str = "",
     run: str = "budget_usd = 20.0",
     more: str = "",
-) -> Place:
-    """A place whose one agent "a" works on ``tracks`` as the scripts ``coder`` and ``judge`` say."""
+) -> Workspace:
+    """Create a workspace with the agent "a" on ``tracks``, with the scripts ``coder`` and ``judge``."""
     text = "\n".join(
         [
             f'[run]\nname = "r"\n{run}',
@@ -58,20 +58,22 @@ def trial_place(
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "config.toml"
     config.write_text(text)
-    return Place(folder, alpha.cache, config)
+    return Workspace(folder, alpha.cache, config)
 
 
-def output(where: Place, alpha: Tiny, track: str = "open/direct", agent: str = "a") -> Path:
-    return where.out / "outputs" / track / alpha.row.path / agent
+def output_folder(
+    workspace: Workspace, alpha: TinyBenchmark, track: str = "open/direct", agent: str = "a"
+) -> Path:
+    return workspace.out / "outputs" / track / alpha.row.path / agent
 
 
-def metadata(folder: Path) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((folder / "inference_metadata.json").read_text())
-    return told
+def read_metadata(folder: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((folder / "inference_metadata.json").read_text())
+    return document
 
 
-def applied(alpha: Tiny, folder: Path, into: Path) -> dict[str, str]:
-    """R with the prediction in ``folder`` applied by git: every file and its text."""
+def apply_prediction(alpha: TinyBenchmark, folder: Path, into: Path) -> dict[str, str]:
+    """Apply the prediction in ``folder`` to R with git; return the text of every file."""
     clone = alpha.bench.repos / "tiny" / alpha.row.repo
     tiny_benchmark.git(clone, "worktree", "prune")
     subprocess.run(["git", "clone", "--quiet", str(clone), str(into)], check=True, capture_output=True)
@@ -83,13 +85,15 @@ def applied(alpha: Tiny, folder: Path, into: Path) -> dict[str, str]:
     return {name: (into / name).read_text() for name in files}
 
 
-def products(where: Place) -> dict[str, bytes]:
-    """Every file below outputs/, without what differs from run to run: times."""
-    root = where.out / "outputs"
+def read_products(workspace: Workspace) -> dict[str, bytes]:
+    """The content of every file below outputs/, without the times, which differ from run to run."""
+    root = workspace.out / "outputs"
     found = {}
     for path in sorted(root.rglob("*")):
         if path.name in {"inference_metadata.json", "evaluation_result.json"}:
-            found[str(path.relative_to(root))] = json.dumps(_timeless(json.loads(path.read_text()))).encode()
+            found[str(path.relative_to(root))] = json.dumps(
+                _without_times(json.loads(path.read_text()))
+            ).encode()
         elif path.is_file():
             found[str(path.relative_to(root))] = path.read_bytes()
     return found
@@ -98,7 +102,7 @@ def products(where: Place) -> dict[str, bytes]:
 TIMES = {"start_time", "finish_time", "evaluation_timestamp"}
 
 
-def _timeless(told: Any) -> Any:
-    if isinstance(told, dict):
-        return {key: _timeless(value) for key, value in told.items() if key not in TIMES}
-    return [_timeless(item) for item in told] if isinstance(told, list) else told
+def _without_times(document: Any) -> Any:
+    if isinstance(document, dict):
+        return {key: _without_times(value) for key, value in document.items() if key not in TIMES}
+    return [_without_times(item) for item in document] if isinstance(document, list) else document

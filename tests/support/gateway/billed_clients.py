@@ -34,7 +34,7 @@ from support.orchestration.closure_jobs import closure_job
 
 
 def provided(
-    protocol: str, url: str, folder: Path, name: str = "dear", *, slots: int = 16, **more: Any
+    protocol: str, url: str, folder: Path, name: str = "expensive", *, slots: int = 16, **more: Any
 ) -> GatewayModel:
     """A model behind a provider on the loopback, with quick retries."""
     rng, retries = Random(0), more.pop("retries", QUICK)
@@ -108,7 +108,10 @@ async def hold(talk: Talk, folder: Path) -> tuple[dict[str, Outcome], BudgetSnap
 
 async def converse(talk: Talk, ctx: JobContext, gateway: Gateway, rng: Random) -> Json:
     statuses: list[int] = []
-    async with admitted(ctx, gateway, talk.protocol, ["dear"], name=f"{ctx.key}.jsonl") as (access, client):
+    async with admitted(ctx, gateway, talk.protocol, ["expensive"], name=f"{ctx.key}.jsonl") as (
+        access,
+        client,
+    ):
         program = Program(talk.protocol, client)
         for _ in range(talk.turns):
             name = f"{ctx.key}/gateway/attempt-{ctx.attempt}/call-{access.usage.requests + 1}"
@@ -152,7 +155,7 @@ class Program:
         else:
             tool = {"type": "function", "function": {"name": "look", "parameters": schema}}
             body = {"messages": self.said, "max_tokens": cap}
-        return {"model": "dear", **body, "tools": [tool], "stream": stream}
+        return {"model": "expensive", **body, "tools": [tool], "stream": stream}
 
     async def ask(self, cap: int, *, stream: bool, leave_after: float | None = None) -> int:
         """Ask and take what comes into the conversation; a program that leaves takes nothing."""

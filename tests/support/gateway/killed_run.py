@@ -35,11 +35,14 @@ def script(request: Request) -> ScriptedReply:
 
 
 async def main(folder: Path, url: str) -> None:
-    model = provided("anthropic", url, folder) if url else scripted(folder, script, "dear")
+    model = provided("anthropic", url, folder) if url else scripted(folder, script, "expensive")
 
     async def talk(ctx: JobContext, gateway: Gateway) -> Json:
         rng = Random(ctx.key)
-        async with admitted(ctx, gateway, "anthropic", ["dear"], name=f"{ctx.key}.jsonl") as (access, client):
+        async with admitted(ctx, gateway, "anthropic", ["expensive"], name=f"{ctx.key}.jsonl") as (
+            access,
+            client,
+        ):
             program = Program("anthropic", client)
             for turn in range(TURNS):
                 name = f"{ctx.key}/gateway/attempt-{ctx.attempt}/call-{access.usage.requests + 1}"

@@ -25,14 +25,14 @@ def sdist(name: str, version: str, files: dict[str, str]) -> bytes:
 
 
 @dataclass
-class MadeIndex:
+class PackageIndex:
     """``faults`` are answered first, one by one: a status, or "cut" to break off in the middle."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     html: bool = False
     hashes: bool = True
     faults: list[int | str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
+    requested_paths: list[str] = field(default_factory=list)
     url: str = ""
 
     def page(self) -> tuple[str, bytes]:
@@ -57,10 +57,10 @@ class MadeIndex:
 
 
 @contextmanager
-def serving(index: MadeIndex) -> Iterator[MadeIndex]:
+def serving(index: PackageIndex) -> Iterator[PackageIndex]:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            index.asked.append(self.path)
+            index.requested_paths.append(self.path)
             fault = index.faults.pop(0) if index.faults else None
             if isinstance(fault, int):
                 self.send_error(fault)

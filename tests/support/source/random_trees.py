@@ -1,4 +1,4 @@
-"""Two trees that differ at random, as commits of a real repository and as bytes in memory."""
+"""Two trees with random differences, as commits of a real repository and as bytes in memory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def random_edits(rng: random.Random, files: int, *, submodules: bool = True) -> 
     for number in range(files):
         path = _path(rng, number)
         content = _content(rng)
-        edited = _edited(rng, content)
+        edited = _edit(rng, content)
         mode = rng.choice([FILE, FILE, PROGRAM])
         kind = rng.random()
         if kind < 0.08:
@@ -53,7 +53,7 @@ def random_edits(rng: random.Random, files: int, *, submodules: bool = True) -> 
             )
         elif kind < 0.38:
             old[path], new[path] = (mode, content), (mode, edited)
-            new[_path(rng, files + number)] = mode, _edited(rng, content)
+            new[_path(rng, files + number)] = mode, _edit(rng, content)
         elif kind < 0.46:
             old[path], new[path] = (FILE, content), (PROGRAM, rng.choice([content, edited]))
         elif kind < 0.54:
@@ -89,7 +89,7 @@ def _content(rng: random.Random) -> bytes:
     return text if rng.random() < 0.7 else text + rng.choice(LINES)
 
 
-def _edited(rng: random.Random, content: bytes) -> bytes:
+def _edit(rng: random.Random, content: bytes) -> bytes:
     lines = content.split(b"\n")
     for _ in range(rng.randrange(1, 4)):
         at = rng.randrange(len(lines) + 1)
@@ -109,7 +109,7 @@ class EditedRepository:
         ).stdout
 
     @staticmethod
-    def made(path: Path, edits: Edits) -> EditedRepository:
+    def create(path: Path, edits: Edits) -> EditedRepository:
         subprocess.run(["git", "init", "-q", "--bare", str(path)], check=True, env=ENVIRONMENT)
         stream = _commits(b"old", edits.old) + _commits(b"new", edits.new)
         subprocess.run(

@@ -1,4 +1,4 @@
-"""A release archive, and a web server on loopback that hands it out with faults on demand."""
+"""A release archive, and a web server on loopback that serves it with faults on demand."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def release_files(instances: tuple[Instance, ...] = INSTANCES) -> dict[str, byte
     files = {"instances.csv": format_table(instances).encode(), "assets/default.semgrepignore": b"*.svg\n"}
     for each in instances:
         task, image = f"assets/descriptions/{each.path}", f"instance_images/{each.path}"
-        told = {"base_hash": each.commit_hash, "golden_hash": each.golden_commit_hash}
+        metadata = {"base_hash": each.commit_hash, "golden_hash": each.golden_commit_hash}
         files |= {
             f"{task}/description.md": b"all\n",
             f"{task}/open_description.md": b"some\n",
             f"assets/rules/{each.path}/rules_positive.yml": b"rules: [1]\n",
             f"assets/rules/{each.path}/rules_negative.yml": b"rules: [2]\n",
-            f"{image}/instance_metadata.json": json.dumps(told).encode(),
+            f"{image}/instance_metadata.json": json.dumps(metadata).encode(),
             f"{image}/scripts/setup_system.sh": b"true\n",
             f"{image}/scripts/setup_shell.sh": b"true\n",
             f"{image}/scripts/run_tests": b"true\n",
@@ -40,7 +40,7 @@ def release_files(instances: tuple[Instance, ...] = INSTANCES) -> dict[str, byte
     return files
 
 
-def zipped(files: dict[str, bytes]) -> bytes:
+def zip_files(files: dict[str, bytes]) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
@@ -48,7 +48,7 @@ def zipped(files: dict[str, bytes]) -> bytes:
     return packed.getvalue()
 
 
-def laid_out(files: dict[str, bytes], root: Path) -> Path:
+def write_files(files: dict[str, bytes], root: Path) -> Path:
     for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(content)
@@ -56,15 +56,15 @@ def laid_out(files: dict[str, bytes], root: Path) -> Path:
 
 
 @dataclass
-class Site:
+class ServedFile:
     """``faults`` are answered first, one by one: a status, a number of bytes to break off after, or "loop".
 
     Attributes:
-        content: what it hands out.
-        etag: sent with it; "" for a server that has none.
-        kind: its content type.
-        ranges: whether it knows about parts.
-        asked: the Range header of each request, "" without.
+        content: the bytes.
+        etag: the ETag header; "" for none.
+        kind: the content type.
+        ranges: whether range requests are answered with a part.
+        range_headers: the Range header of each request, "" without.
     """
 
     content: bytes
@@ -72,22 +72,22 @@ class Site:
     kind: str = "application/zip"
     ranges: bool = True
     faults: list[int | str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
+    range_headers: list[str] = field(default_factory=list)
     url: str = ""
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Answers for the ``site`` of its class."""
+    """Serves the file ``served`` of its class."""
 
     protocol_version = "HTTP/1.1"
-    site: Site
+    served: ServedFile
 
     def log_message(self, *_: object) -> None: ...
 
     def do_GET(self) -> None:
         wanted = self.headers.get("Range", "")
-        self.site.asked.append(wanted)
-        fault = self.site.faults.pop(0) if self.site.faults else None
+        self.served.range_headers.append(wanted)
+        fault = self.served.faults.pop(0) if self.served.faults else None
         if fault == "loop" or self.path == "/loop":
             self._answer(302, {"Location": "/loop"})
         elif isinstance(fault, int) and 400 <= fault < 600:
@@ -96,16 +96,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._send(wanted, cut=fault if isinstance(fault, int) else None)
 
     def _send(self, wanted: str, cut: int | None) -> None:
-        site, whole = self.site, len(self.site.content)
+        served, whole = self.served, len(self.served.content)
         start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
-        if not site.ranges or self.headers.get("If-Range") != site.etag:
+        if not served.ranges or self.headers.get("If-Range") != served.etag:
             start = 0
-        head = {"Content-Type": site.kind} | ({"ETag": site.etag} if site.etag else {})
+        head = {"Content-Type": served.kind} | ({"ETag": served.etag} if served.etag else {})
         if start >= whole and start:
             self._answer(416, {"Content-Range": f"bytes */{whole}"})
             return
         part = {"Content-Range": f"bytes {start}-{whole - 1}/{whole}"} if start else {}
-        self._answer(206 if start else 200, head | part, site.content[start:], cut)
+        self._answer(206 if start else 200, head | part, served.content[start:], cut)
 
     def _answer(self, status: int, head: dict[str, str], body: bytes = b"", cut: int | None = None) -> None:
         self.send_response(status)
@@ -118,15 +118,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(site: Site) -> Iterator[Site]:
-    handler = type("Bound", (Handler,), {"site": site})
+def serving(served: ServedFile) -> Iterator[ServedFile]:
+    handler = type("Bound", (Handler,), {"served": served})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = False
-    site.url = f"http://127.0.0.1:{server.server_address[1]}/codetaste100.zip"
+    served.url = f"http://127.0.0.1:{server.server_address[1]}/codetaste100.zip"
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     try:
-        yield site
+        yield served
     finally:
         server.shutdown()
         thread.join()

@@ -1,4 +1,4 @@
-"""Real git repositories for tests, made on the spot."""
+"""Real git repositories, created by the tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENVIRONMENT = {
 
 
 @dataclass
-class MadeRepository:
+class GitRepository:
     path: Path
 
     def git(self, *args: str, stdin: bytes = b"") -> str:
@@ -49,7 +49,7 @@ class MadeRepository:
         return self.git("hash-object", "-w", "--stdin", stdin=content)
 
     def tree(self, *entries: tuple[str, bytes, str]) -> str:
-        """A tree object of (mode, name, hash), however senseless."""
+        """Write a tree object of (mode, name, hash), valid or not."""
         raw = b"".join(
             mode.encode() + b" " + name + b"\0" + bytes.fromhex(identity) for mode, name, identity in entries
         )
@@ -59,16 +59,16 @@ class MadeRepository:
         return self.git("commit-tree", "-m", "x", tree)
 
 
-def make_repository(path: Path) -> MadeRepository:
+def make_repository(path: Path) -> GitRepository:
     path.mkdir(parents=True)
-    made = MadeRepository(path)
-    made.git("init", "--quiet", "--initial-branch=main")
-    made.git("config", "uploadpack.allowFilter", "true")
-    return made
+    repository = GitRepository(path)
+    repository.git("init", "--quiet", "--initial-branch=main")
+    repository.git("config", "uploadpack.allowFilter", "true")
+    return repository
 
 
 def contents(root: Path) -> dict[bytes, tuple[str, bytes]]:
-    """Every file and link below ``root`` by name: its kind and its content or target."""
+    """Return every file and link below ``root`` by name: its kind and its content or target."""
     found: dict[bytes, tuple[str, bytes]] = {}
     for folder, folders, files in os.walk(root):
         for name in folders + files:

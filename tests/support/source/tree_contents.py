@@ -1,4 +1,4 @@
-"""Folders and patched trees, looked at from outside: every file by path with mode and content."""
+"""Folders and patched trees as dictionaries: every file by path with mode and content."""
 
 from __future__ import annotations
 
@@ -10,47 +10,47 @@ from codetaste.source.tree.overlay import OverlayTree
 from support.source.random_trees import FILE, LINK, PROGRAM, SUBMODULE, Tree
 
 
-def written(root: Path, tree: Tree) -> Path:
+def write_tree(root: Path, tree: Tree) -> Path:
     """Write ``tree`` below the new folder ``root``."""
     root.mkdir()
     for path, (mode, content) in tree.items():
-        place = root / os.fsdecode(path)
+        file = root / os.fsdecode(path)
         if mode == SUBMODULE:
-            place.mkdir(parents=True)
+            file.mkdir(parents=True)
             continue
-        place.parent.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         if mode == LINK:
-            place.symlink_to(os.fsdecode(content))
+            file.symlink_to(os.fsdecode(content))
         else:
-            place.write_bytes(content)
-            place.chmod(0o755 if mode == PROGRAM else 0o644)
+            file.write_bytes(content)
+            file.chmod(0o755 if mode == PROGRAM else 0o644)
     return root
 
 
-def tree_of(root: Path) -> Tree:
-    """Every file and link below ``root``."""
+def read_tree(root: Path) -> Tree:
+    """Return every file and link below ``root``."""
     found: Tree = {}
-    for place in root.rglob("*"):
-        path, status = os.fsencode(place.relative_to(root)), place.lstat()
+    for file in root.rglob("*"):
+        path, status = os.fsencode(file.relative_to(root)), file.lstat()
         if stat.S_ISLNK(status.st_mode):
-            found[path] = LINK, os.fsencode(place.readlink())
+            found[path] = LINK, os.fsencode(file.readlink())
         elif stat.S_ISREG(status.st_mode):
-            found[path] = PROGRAM if status.st_mode & 0o100 else FILE, place.read_bytes()
+            found[path] = PROGRAM if status.st_mode & 0o100 else FILE, file.read_bytes()
         else:
-            assert stat.S_ISDIR(status.st_mode), place
+            assert stat.S_ISDIR(status.st_mode), file
     return found
 
 
-def layered(tree: OverlayTree) -> Tree:
-    """What ``tree`` is: R without what goes, and what the patch made."""
-    over = tree_of(tree.overlay)
+def read_overlay(tree: OverlayTree) -> Tree:
+    """Return the files of ``tree``: those of R that the patch leaves alone, and those that it made."""
+    over = read_tree(tree.overlay)
     assert {os.fsdecode(path) for path in over} == tree.changed
     hidden = {os.fsencode(path) for path in tree.deleted | tree.changed}
-    return {path: entry for path, entry in tree_of(tree.base).items() if path not in hidden} | over
+    return {path: entry for path, entry in read_tree(tree.base).items() if path not in hidden} | over
 
 
-def everything(root: Path) -> dict[str, tuple[int, int, int, bytes]]:
-    """All below ``root``, with modes, times and contents: equal only if nothing was touched."""
+def snapshot(root: Path) -> dict[str, tuple[int, int, int, bytes]]:
+    """Return all below ``root`` with modes, times and contents: equal only if nothing was changed."""
     found = {}
     for path in [root, *root.rglob("*")]:
         status = path.lstat()
