@@ -86,8 +86,9 @@ def comparable(edits: Edits, names: tuple[bytes, bytes], options: list[str]) -> 
     old, new = edits.old.get(names[0]), edits.new.get(names[1])
     contents = [each[1] for each in (old, new) if each]
     if "--text" in options and any(b"\0" in content for content in contents):
-        return False  # the counts ignore that option
-    return not (old and new and old[0] != new[0] and old[1] == new[1])  # and a link that becomes a file
+        return False  # git's counts ignore that option
+    # They also ignore a link that becomes a file of the same content.
+    return not (old and new and old[0] != new[0] and old[1] == new[1])
 
 
 def check_parsing(seed: int) -> None:
