@@ -1,4 +1,4 @@
-"""What becomes of a patch: scored, or named why it is not; and what cannot be seen is not cleaned."""
+"""A patch is scored or has a status with a reason; an unscannable file does not count as cleaned."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_evaluate_reports_both_line_counts_and_configured_exclusions(
     ],
     ids=["unparsable", "renamed and unparsable", "too large to be scanned"],
 )
-def test_a_file_that_cannot_be_seen_any_more_does_not_count_as_cleaned(
+def test_file_unscannable_after_patch_does_not_count_as_cleaned(
     tmp_path: Path, scanner: Scanner, broken: str, name: str
 ) -> None:
     lines = "".join(f"keep({number})\n" for number in range(40))
@@ -79,7 +79,7 @@ def test_a_file_that_cannot_be_seen_any_more_does_not_count_as_cleaned(
     assert "reductive rules that count as unmet because of it: 1" in found.notes[-1]
 
 
-def test_a_file_that_did_not_parse_before_hides_nothing_new(tmp_path: Path, scanner: Scanner) -> None:
+def test_file_unparsable_before_patch_is_not_reported(tmp_path: Path, scanner: Scanner) -> None:
     before = {"a.py": "old(1)\n", "b.py": "def (:\n"}
     after = {"a.py": "new(1)\n", "b.py": "def (((:\n"}
     base = write(tmp_path / "before", before)
@@ -87,7 +87,7 @@ def test_a_file_that_did_not_parse_before_hides_nothing_new(tmp_path: Path, scan
     assert (found.unscannable, found.unmet_reductive, found.notes) == ((), (), ())
 
 
-def test_a_patch_that_does_not_apply_is_named_so(tmp_path: Path, base: Path, scanner: Scanner) -> None:
+def test_patch_that_does_not_apply_has_own_status(tmp_path: Path, base: Path, scanner: Scanner) -> None:
     other = {"a.py": "something()\nelse()\nentirely()\n"}
     patch = difference(tmp_path, other, {"a.py": "something()\nnew(1)\nentirely()\n"})
     found = score(scanner, base, patch, POSITIVE, NEGATIVE)
@@ -97,9 +97,7 @@ def test_a_patch_that_does_not_apply_is_named_so(tmp_path: Path, base: Path, sca
     assert (found.rule_counts, found.precision, found.line_counts) == (None, None, (1, 1))
 
 
-def test_a_patch_of_another_commit_that_applies_all_the_same_is_noted(
-    tmp_path: Path, base: Path, scanner: Scanner
-) -> None:
+def test_applicable_patch_of_another_commit_is_noted(tmp_path: Path, base: Path, scanner: Scanner) -> None:
     far = "".join(f"line({number})\n" for number in range(30))
     other = {"a.py": f"old(1)\nkeep()\n{far}changed()\n"}
     patch = difference(tmp_path, other, {"a.py": f"new(1)\nkeep()\n{far}changed()\n"})
@@ -113,7 +111,7 @@ def test_a_patch_of_another_commit_that_applies_all_the_same_is_noted(
     "patch",
     [b"no patch at all\n", b"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,9 +1,9 @@\n-old(1)\n"],
 )
-def test_what_is_no_patch_is_named_so(base: Path, scanner: Scanner, patch: bytes) -> None:
+def test_invalid_patch_has_own_status(base: Path, scanner: Scanner, patch: bytes) -> None:
     found = score(scanner, base, patch, POSITIVE, NEGATIVE)
     assert found.status is EvaluationStatus.UNPARSABLE_PATCH
     assert found.why
@@ -121,7 +119,7 @@ def test_what_is_no_patch_is_named_so(base: Path, scanner: Scanner, patch: bytes
     assert (found.rule_counts, found.line_counts) == (None, None)
 
 
-def test_without_rules_there_is_no_rate_but_lines(tmp_path: Path, base: Path, scanner: Scanner) -> None:
+def test_without_rules_only_lines_are_counted(tmp_path: Path, base: Path, scanner: Scanner) -> None:
     patch = difference(tmp_path, BASE, GOLDEN)
     for positive, negative in (([], []), (None, None)):
         found = score(scanner, base, patch, positive, negative)
@@ -133,7 +131,7 @@ def test_without_rules_there_is_no_rate_but_lines(tmp_path: Path, base: Path, sc
         )
 
 
-def test_a_direction_without_rules_leaves_the_other(tmp_path: Path, base: Path, scanner: Scanner) -> None:
+def test_direction_without_rules_leaves_other_direction(tmp_path: Path, base: Path, scanner: Scanner) -> None:
     found = score(scanner, base, difference(tmp_path, BASE, GOLDEN), None, NEGATIVE)
     assert found.rule_counts is not None
     assert (found.rule_counts.positive_total, found.rule_counts.negative_total) == (0, 2)
@@ -148,7 +146,7 @@ def test_evaluate_rule_engine_rejects_makes_scan_partial(
     assert found.why.startswith("the scan of R is partial: rule broken")
 
 
-def test_time_that_runs_out_makes_the_scan_partial(tmp_path: Path, engine: RuleEngine) -> None:
+def test_scan_over_time_limit_is_partial(tmp_path: Path, engine: RuleEngine) -> None:
     before = {"a.py": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\n"}
     base = write(tmp_path / "slow", before)
     hanging = regex("hangs", r"(a*)*(a*)*(a*)*(a*)*c")
@@ -158,7 +156,7 @@ def test_time_that_runs_out_makes_the_scan_partial(tmp_path: Path, engine: RuleE
     assert found.rule_counts is None
 
 
-def test_an_engine_that_is_gone_is_an_error_and_no_score(base: Path, engine: RuleEngine) -> None:
+def test_missing_rule_engine_raises_error(base: Path, engine: RuleEngine) -> None:
     from dataclasses import replace
 
     gone = FullScanner(OpenGrep(replace(engine, program=base / "nothing")))
@@ -166,7 +164,7 @@ def test_an_engine_that_is_gone_is_an_error_and_no_score(base: Path, engine: Rul
         score(gone, base, b"\n", POSITIVE, NEGATIVE)
 
 
-def test_rule_files_that_are_broken_say_where() -> None:
+def test_invalid_rule_file_error_names_location() -> None:
     with pytest.raises(RuleError, match=r"rules_negative.yml:1"):
         parse_rule_set(b"", b"rules: [")
     with pytest.raises(RuleError, match="message is missing"):

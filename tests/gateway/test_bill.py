@@ -12,7 +12,7 @@ import pytest
 
 from codetaste.orchestration.job import Outcome, Status
 from support.gateway.billed_clients import Talk, hold
-from support.llm.bill_audit import Audit, audited
+from support.llm.bill_audit import Audit, audit_run
 from support.llm.bill_run import RATES
 from support.llm.provider import server as provider
 from support.llm.provider.fault_plan import DATED, FINAL, HIDING, ODD, REFUSALS, STALLS, Plan
@@ -37,7 +37,7 @@ async def held(
     server.default = plan
     outcomes, spent = await hold(talk, folder)
     assert {outcome.status for outcome in outcomes.values()} == {Status.DONE}, outcomes
-    audit = audited(folder / "run", server.bill, talk.limits)
+    audit = audit_run(folder / "run", server.bill, talk.limits)
     print(f"CODETASTE_SEED={SEED} {talk.protocol}: {audit}; {dict(plan.done)}")  # noqa: T201
     assert (spent.settled.usd, spent.unknown.usd) == (audit.settled, audit.unknown)
     tallies: list[Any] = [outcome.value for outcome in outcomes.values()]

@@ -54,7 +54,7 @@ async def until(true: Callable[[], bool]) -> None:
 def spoken(exchange: Exchange, words: str) -> tuple[bytes, dict[str, int]]:
     """A whole stream with what real ones have in it beside events."""
     blocks = [provider.text(words)]
-    usage = provider.counted(exchange.body, blocks)
+    usage = provider.count_usage(exchange.body, blocks)
     events = events_of(exchange.body, blocks, "end_turn", usage, protocol=exchange.protocol)
     pieces = [sse(exchange.protocol, event) for event in events]
     ping = (
@@ -204,7 +204,7 @@ async def test_a_program_without_a_cap_gets_one(
 async def test_failure_before_first_byte_is_retried_unseen_by_client(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
-    server.acts.extend([provider.status(500), provider.reset, provider.status(429, retry_after="0.01")])
+    server.handlers.extend([provider.status(500), provider.reset, provider.status(429, retry_after="0.01")])
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
         async with admitted(ctx, gateway, protocol, ["expensive"]) as (access, client):
@@ -227,7 +227,7 @@ async def test_failure_before_first_byte_is_retried_unseen_by_client(
 async def test_a_stream_that_breaks_off_ends_with_the_protocols_own_error(
     server: provider.Server, tmp_path: Path, protocol: str, reset: bool
 ) -> None:
-    server.acts.append(provider.cut(provider.text("hello"), after=2, reset=reset))
+    server.handlers.append(provider.cut(provider.text("hello"), after=2, reset=reset))
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
         async with admitted(ctx, gateway, protocol, ["expensive"]) as (access, client):
@@ -253,7 +253,7 @@ async def test_request_refusal_is_forwarded_and_key_refusal_ends_agent(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
     said = {"type": "error", "error": {"type": "invalid_request_error", "message": f"no beta {KEY}"}}
-    server.acts.extend([provider.status(400, said), provider.status(401)])
+    server.handlers.extend([provider.status(400, said), provider.status(401)])
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
         async with admitted(ctx, gateway, protocol, ["expensive"]) as (access, client):
@@ -283,7 +283,7 @@ async def test_a_program_that_leaves_before_its_request_was_sent_costs_nothing(
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
         async with admitted(ctx, gateway, "anthropic", ["expensive"]) as (access, client):
-            server.acts.append(late)
+            server.handlers.append(late)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(lambda: client.post(PATHS["anthropic"], json=asked("anthropic")))
                 await until(lambda: len(server.bodies) == 1)
@@ -308,7 +308,7 @@ async def test_a_program_that_leaves_before_its_request_was_sent_costs_nothing(
 async def test_what_is_in_flight_when_a_job_ends_is_read_to_its_end(
     server: provider.Server, tmp_path: Path
 ) -> None:
-    server.default = provider.slowly(provider.reply(provider.text("late")), 0.3)
+    server.default = provider.delayed(provider.reply(provider.text("late")), 0.3)
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
         async with client_of(gateway, "") as client:

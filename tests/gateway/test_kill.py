@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from support.gateway import killed_run
-from support.llm.bill_audit import audited
+from support.llm.bill_audit import audit_run
 from support.llm.provider import server as provider
 from support.llm.provider.faults import billed_and_late
 
@@ -70,7 +70,7 @@ def test_provider_calls_stay_charged_after_kill_and_are_repeated(tmp_path: Path)
 
         server.default = act
         spent = run_with_kills(tmp_path, 1, random.Random(1), server.url)
-        audit = audited(tmp_path / "run", server.bill, {(): killed_run.BUDGET})
+        audit = audit_run(tmp_path / "run", server.bill, {(): killed_run.BUDGET})
     assert spent == (audit.settled, audit.unknown)
     assert audit.states["unknown"] + audit.states["reserved"] > 0
     assert audit.states["settled"] >= killed_run.JOBS * killed_run.TURNS

@@ -35,7 +35,7 @@ def model(**fields: Any) -> ModelConfig:
         ({"options": {"include": [1]}}, "must be a list of strings"),
         ({"provider": "openai-chat", "options": {"output_cap": "tokens"}}, "max_completion_tokens"),
         ({"provider": "openai-chat", "options": {"stream_options": True}}, "must be a table"),
-        ({"price": {"input": "dear", "output": 1}}, "US dollars"),
+        ({"price": {"input": "expensive", "output": 1}}, "US dollars"),
         ({"options": {"max_tokens": 5}}, "max_output_tokens"),
         ({"options": {"api_key": "x"}}, "api_key_env"),
         ({"options": {"since": dt.date(2026, 1, 1)}}, "a provider takes text"),

@@ -1,4 +1,4 @@
-"""What is written of an evaluation: the published layout, our scores beside it, and nothing lost."""
+"""Result files of an evaluation: the published layout, scores.json, and existing results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def half(tmp_path: Path, scanner: Scanner) -> Evaluation:
     )
 
 
-def put(folder: Path, evaluation: Evaluation, metadata: dict[str, Any] | None = None) -> dict[str, str]:
+def write_half(
+    folder: Path, evaluation: Evaluation, metadata: dict[str, Any] | None = None
+) -> dict[str, str]:
     return write_evaluation(
         folder,
         evaluation,
@@ -59,7 +61,7 @@ def read(folder: Path, name: str) -> Any:
 
 def test_write_scored_patch_has_published_and_own_files(tmp_path: Path, half: Evaluation) -> None:
     folder = tmp_path / "evaluation"
-    written = put(folder, half)
+    written = write_half(folder, half)
     names = {"evaluation_result.json", "rules_positive.sarif", "rules_negative.sarif", "rule_output.txt"}
     assert written.keys() == {path.name for path in folder.iterdir()} == {*names, "scores.json"}
     result = read(folder, "evaluation_result.json")
@@ -95,11 +97,11 @@ def test_write_scored_patch_has_published_and_own_files(tmp_path: Path, half: Ev
     assert negative.lines.keys() == {"caf\udce9.py"}
 
 
-def test_scores_hold_every_value_and_what_it_was_made_of(tmp_path: Path, half: Evaluation) -> None:
-    put(tmp_path / "e", half)
+def test_scores_file_has_values_and_their_inputs(tmp_path: Path, half: Evaluation) -> None:
+    write_half(tmp_path / "e", half)
     scores = read(tmp_path / "e", "scores.json")
-    told = {key: scores[key] for key in ("status", "ifr", "ifr_plus", "ifr_minus", "passed", "alignment")}
-    assert told == {
+    values = {key: scores[key] for key in ("status", "ifr", "ifr_plus", "ifr_minus", "passed", "alignment")}
+    assert values == {
         "status": "scored",
         "ifr": 0.5,
         "ifr_plus": 1.0,
@@ -113,40 +115,44 @@ def test_scores_hold_every_value_and_what_it_was_made_of(tmp_path: Path, half: E
     assert (scores["instance"], scores["patch_sha256"]) == (INSTANCE.id, half.patch_sha256)
 
 
-def test_what_is_no_number_for_json_is_null(tmp_path: Path, half: Evaluation) -> None:
-    put(tmp_path / "e", half, {"cost_usd": float("nan"), "additional": {"x": [float("inf"), 1.5]}})
-    told = read(tmp_path / "e", "evaluation_result.json")["inference_metadata"]
-    assert told == {"cost_usd": None, "additional": {"x": [None, 1.5]}}
+def test_non_finite_numbers_are_written_as_null(tmp_path: Path, half: Evaluation) -> None:
+    write_half(tmp_path / "e", half, {"cost_usd": float("nan"), "additional": {"x": [float("inf"), 1.5]}})
+    values = read(tmp_path / "e", "evaluation_result.json")["inference_metadata"]
+    assert values == {"cost_usd": None, "additional": {"x": [None, 1.5]}}
 
 
 def test_writing_twice_gives_the_same_bytes(tmp_path: Path, half: Evaluation) -> None:
-    assert put(tmp_path / "one", half) == put(tmp_path / "one", half) == put(tmp_path / "two", half)
+    assert (
+        write_half(tmp_path / "one", half)
+        == write_half(tmp_path / "one", half)
+        == write_half(tmp_path / "two", half)
+    )
 
 
 def test_write_unscored_patch_leaves_no_published_result_files(
     tmp_path: Path, half: Evaluation, scanner: Scanner
 ) -> None:
     folder = tmp_path / "evaluation"
-    put(folder, half)
+    write_half(folder, half)
     bad = score(scanner, tmp_path / "R", b"no patch\n", [rule("p", "new(...)")], [rule("n", "old(...)")])
-    assert put(folder, bad).keys() == {"rule_output.txt", "scores.json"}
+    assert write_half(folder, bad).keys() == {"rule_output.txt", "scores.json"}
     assert {path.name for path in folder.iterdir()} == {"rule_output.txt", "scores.json"}
     scores = read(folder, "scores.json")
     assert scores["status"] == "unparsable_patch"
     assert [scores[key] for key in ("ifr", "ifr_minus", "prec", "added", "alignment")] == [None] * 5
 
 
-def test_test_results_outlive_a_scoring_that_came_to_nothing(tmp_path: Path, half: Evaluation) -> None:
+def test_recorded_tests_survive_failed_scoring(tmp_path: Path, half: Evaluation) -> None:
     folder = tmp_path / "evaluation"
-    put(folder, half)
-    put(folder, replace(half, status=EvaluationStatus.PARTIAL_SCAN, rule_counts=None, precision=None))
+    write_half(folder, half)
+    write_half(folder, replace(half, status=EvaluationStatus.PARTIAL_SCAN, rule_counts=None, precision=None))
     assert not (folder / "evaluation_result.json").exists()
     assert read_recorded_tests(folder, half.patch_sha256) == read_recorded_tests(folder) == TESTS
     assert read_recorded_tests(folder, "0" * 64) is None
 
 
 @pytest.mark.parametrize("content", ['{"agent_test_metrics"', "[]", "\x00", "[" * 100_000])
-def test_a_damaged_result_is_named_by_its_path(tmp_path: Path, content: str) -> None:
+def test_damaged_result_error_names_path(tmp_path: Path, content: str) -> None:
     (tmp_path / "evaluation_result.json").write_text(content)
     with pytest.raises(ConfigError, match=r"evaluation_result\.json: ") as error:
         read_recorded_tests(tmp_path)
@@ -154,7 +160,7 @@ def test_a_damaged_result_is_named_by_its_path(tmp_path: Path, content: str) -> 
 
 
 @pytest.mark.parametrize("metrics", [None, {}, {"passed": float("nan"), "failed": 0, "total": 1}, 3])
-def test_a_result_without_tests_has_none(tmp_path: Path, metrics: object) -> None:
+def test_result_without_tests_gives_none(tmp_path: Path, metrics: object) -> None:
     (tmp_path / "evaluation_result.json").write_text(json.dumps({"agent_test_metrics": metrics}))
     assert read_recorded_tests(tmp_path) is None
     assert read_recorded_tests(tmp_path / "nowhere") is None
@@ -165,10 +171,10 @@ def test_results_folder_depends_on_patch_name(tmp_path: Path) -> None:
     assert results_folder(tmp_path / "mine.patch") == tmp_path / "mine-evaluation"
 
 
-def test_results_of_something_else_are_never_replaced(tmp_path: Path, half: Evaluation) -> None:
+def test_results_of_another_patch_are_not_replaced(tmp_path: Path, half: Evaluation) -> None:
     folder = tmp_path / "evaluation"
     check_results_folder(folder, INSTANCE.id, half.patch_sha256)
-    put(folder, half)
+    write_half(folder, half)
     check_results_folder(folder, INSTANCE.id, half.patch_sha256)
     for instance, digest in ((INSTANCE.id, "0" * 64), ("other", half.patch_sha256)):
         with pytest.raises(ConfigError, match="another patch"):

@@ -1,4 +1,4 @@
-"""Published instances: the golden patch follows every rule, an empty one none, of the published sizes."""
+"""Published instances: the golden patch follows every rule, an empty patch none; counts are as published."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HITS = {
     "99designs__gqlgen-d5c9f896": (323, 282),
     "aws__aws-cli-20315462": (73, 675),
 }
-"""|L⁺ ∩ C| and |L⁻ ∩ C| of the golden patch, as by the stock engine's SARIF (docs/reproduction.md)."""
+"""|L⁺ ∩ C| and |L⁻ ∩ C| of the golden patch, from the stock engine's SARIF (docs/reproduction.md)."""
 
 
 def reference(benchmark: Benchmark, instance: Instance) -> dict[str, str]:
@@ -48,7 +48,7 @@ def rate(evaluation: Evaluation | None) -> tuple[int, int, int, int]:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", HITS)
-def test_an_instance_is_sound_and_its_golden_patch_has_the_published_size(
+def test_instance_is_valid_and_golden_patch_has_published_counts(
     name: str, published_data: Path, clones: Path, engine: RuleEngine, tmp_path: Path
 ) -> None:
     benchmark = open_benchmark(published_data, repos=clones)

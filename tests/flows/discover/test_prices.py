@@ -1,4 +1,4 @@
-"""What a run's models cost, and who says so: told by the dry run, kept in the journal and in the result."""
+"""Prices of models and their sources: in the dry run, in the journal and in the result."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_session_journals_prices_and_price_change_buys_nothing(tmp_path: Path, a
     settled = tiny_benchmark.count_steps(workspace.journal())
     billed = sum(1 for _ in workspace.ledger("m"))
     again = workspace.run("--set", "models.m.price={ input = 9, output = 9 }", "--json")
-    assert again.code == 2  # one of the two, not both
+    assert again.code == 2  # price and price_as exclude each other
     workspace.config.write_text(
         workspace.config.read_text().replace(SCRIPTED.splitlines()[2], "price = { input = 9, output = 9 }")
     )

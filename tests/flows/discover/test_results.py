@@ -1,4 +1,4 @@
-"""What the main job finds: in the published layout, and the other way round when the task is."""
+"""Rules that discovery finds, in the published layout; swapped commits swap the rules."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_tiny_benchmark_rules_have_expected_counts(
     }
 
 
-def test_what_a_model_found_is_a_benchmark_of_its_own(
+def test_discovered_rules_form_a_benchmark(
     uninterrupted_run: tuple[Workspace, CommandResult], alpha: TinyBenchmark
 ) -> None:
     workspace, _ = uninterrupted_run
@@ -88,7 +88,7 @@ def accepted_rules(workspace: Workspace, model: str) -> dict[str, set[str]]:
 
 
 def test_swapped_base_and_golden_swap_accepted_rules(tmp_path: Path, tools: None) -> None:
-    """The model offers the same seven rules in either direction, each time."""
+    """The model registers the same seven rules in either direction, in both runs."""
     found = {}
     for name, swap in (("straight", False), ("swapped", True)):
         bench = Bench(tmp_path / name)
@@ -126,14 +126,14 @@ def test_quickstart_swapped_base_and_golden_rejects_all_rules(
     result = workspace.run("--json", "--set", f'benchmark.path="{bench}"')
     assert result.code == 0
     swapped = accepted_rules(workspace, "scripted")
-    # The script offers additive rules in the additive pass and reductive ones in the other, as before.
+    # The script registers the same rules in each pass as before.
     assert accepted["additive"]
     assert accepted["reductive"]
     assert not accepted["additive"] & swapped["additive"]
     assert not accepted["reductive"] & swapped["reductive"]
 
 
-def test_a_transcript_holds_the_whole_conversation_of_each_pass(
+def test_transcript_contains_whole_conversation_of_each_pass(
     uninterrupted_run: tuple[Workspace, CommandResult],
 ) -> None:
     workspace, _ = uninterrupted_run
@@ -151,7 +151,7 @@ def test_a_transcript_holds_the_whole_conversation_of_each_pass(
 def test_agent_prompt_contains_nothing_of_golden_commit(
     quickstart: tuple[Workspace, CommandResult], model: str
 ) -> None:
-    """No message to the additive model has the text of a line that only R∘X* has, but for its own words."""
+    """No message to the additive model has the text of a line that only R∘X* has."""
     workspace, _ = quickstart
     (path,) = (workspace.out / "transcripts").rglob("additive.jsonl")
     messages = [json.loads(line) for line in path.read_text().splitlines()][2:]

@@ -74,9 +74,9 @@ async def test_a_reply_comes_out_whole_however_its_bytes_are_cut(
 ) -> None:
     async def act(exchange: provider.Exchange) -> None:
         exchange.call.piece = lambda: 3
-        await provider.say(exchange, provider.text("näh 🙂"), usage=COUNTS, chunked=chunked)
+        await provider.send_reply(exchange, provider.text("näh 🙂"), usage=COUNTS, chunked=chunked)
 
-    server.acts.append(act)
+    server.handlers.append(act)
     reply = await model.complete(HELLO, call="1")
     assert (reply.message.text, reply.stop, reply.model) == ("näh 🙂", StopReason.END, "some-model")
     assert reply.request_id == "req_1"
@@ -89,7 +89,7 @@ async def test_server_closing_kept_connection_loses_no_call(
     server: provider.Server, model: Model, protocol: Protocol
 ) -> None:
     async def act(exchange: provider.Exchange) -> None:
-        usage = provider.counted(exchange.body, [], exchange.cap)
+        usage = provider.count_usage(exchange.body, [], exchange.cap)
         events = provider.events_of(
             exchange.body, [provider.text("ok")], "end_turn", usage, protocol=protocol
         )
@@ -109,7 +109,7 @@ async def test_a_conversation_beyond_the_context_is_refused_by_that_name(
 ) -> None:
     said = "request (6018 tokens) exceeds the available context size (2048 tokens), try increasing it"
     error = {"code": 400, "message": said, "type": "exceed_context_size_error", "n_prompt_tokens": 6018}
-    server.acts.append(provider.status(400, {"error": {**error, "n_ctx": 2048}}))
+    server.handlers.append(provider.status(400, {"error": {**error, "n_ctx": 2048}}))
     with pytest.raises(ModelRefused, match=r"6018 tokens.*the conversation is too long") as caught:
         await model.complete(HELLO, call="1")
     assert caught.value.unbilled
@@ -136,7 +136,7 @@ async def test_a_conversation_beyond_the_context_is_refused_by_that_name(
 async def test_every_status_becomes_an_error_that_says_what_to_do(
     server: provider.Server, model: Model, code: int, kind: type[ModelError], hint: str
 ) -> None:
-    server.acts.append(provider.status(code, location="http://127.0.0.1:9/"))
+    server.handlers.append(provider.status(code, location="http://127.0.0.1:9/"))
     with pytest.raises(kind, match=rf"HTTP {code}: .*{hint}") as caught:
         await model.complete(HELLO, call="1")
     assert caught.value.unbilled is (code not in {500, 503})
@@ -149,7 +149,7 @@ async def test_a_server_is_believed_when_it_says_how_long_to_wait(
     server: provider.Server, model: Model
 ) -> None:
     for headers, wait_s in (({"retry_after": "7"}, 7.0), ({"retry_after_ms": "250"}, 0.25), ({}, None)):
-        server.acts.append(provider.status(429, **headers))
+        server.handlers.append(provider.status(429, **headers))
         with pytest.raises(RateLimited) as caught:
             await model.complete(HELLO, call="1")
         assert caught.value.retry_after_s == wait_s
@@ -162,7 +162,7 @@ async def test_a_server_is_believed_when_it_says_how_long_to_wait(
 async def test_a_reply_that_breaks_off_may_have_been_billed(
     server: provider.Server, model: Model, *, chunked: bool, broken: bool, after: int
 ) -> None:
-    server.acts.append(
+    server.handlers.append(
         provider.cut(provider.text("a long reply"), after=after, chunked=chunked, reset=broken)
     )
     with pytest.raises(ModelUnavailable, match="lost") as caught:
@@ -173,9 +173,9 @@ async def test_a_reply_that_breaks_off_may_have_been_billed(
 @pytest.mark.anyio
 @pytest.mark.parametrize("act", [provider.hang_up, provider.reset])
 async def test_connection_dropped_before_reply_may_be_billed(
-    server: provider.Server, model: Model, act: provider.Act
+    server: provider.Server, model: Model, act: provider.Handler
 ) -> None:
-    server.acts.append(act)
+    server.handlers.append(act)
     with pytest.raises(ModelUnavailable, match="lost before it answered") as caught:
         await model.complete(HELLO, call="1")
     assert not caught.value.unbilled
@@ -199,7 +199,7 @@ async def test_a_provider_that_cannot_be_reached_has_billed_nothing(
 async def test_a_stalled_reply_ends_at_the_time_limit_and_may_have_been_billed(
     server: provider.Server, protocol: Protocol, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    server.acts.append(provider.stall(provider.text("x"), after=after))
+    server.handlers.append(provider.stall(provider.text("x"), after=after))
     model = client(protocol, server.url, monkeypatch, timeout=0.3)
     with anyio.fail_after(60), pytest.raises(ModelUnavailable) as caught:
         await model.complete(HELLO, call="1")
@@ -211,7 +211,7 @@ async def test_a_stalled_reply_ends_at_the_time_limit_and_may_have_been_billed(
 async def test_a_cancelled_call_closes_its_connection_and_the_next_one_works(
     server: provider.Server, model: Model
 ) -> None:
-    server.acts += [provider.stall(provider.text("x")), provider.reply(provider.text("fine"))]
+    server.handlers += [provider.stall(provider.text("x")), provider.reply(provider.text("fine"))]
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: model.complete(HELLO, call="1"))
         while not server.bodies:  # noqa: ASYNC110 - it has its own thread
@@ -224,14 +224,14 @@ async def test_a_cancelled_call_closes_its_connection_and_the_next_one_works(
 @pytest.mark.anyio
 async def test_what_follows_a_whole_reply_is_not_waited_for(server: provider.Server, model: Model) -> None:
     async def act(exchange: provider.Exchange) -> None:
-        usage = provider.counted(exchange.body, [], exchange.cap)
+        usage = provider.count_usage(exchange.body, [], exchange.cap)
         events = provider.events_of(
             exchange.body, [provider.text("all")], "end_turn", usage, protocol=exchange.protocol
         )
         await exchange.stream(events, chunked=True, end=False)
         await anyio.sleep(3600)
 
-    server.acts.append(act)
+    server.handlers.append(act)
     with anyio.fail_after(60):
         assert (await model.complete(HELLO, call="1")).message.text == "all"
 
@@ -255,9 +255,9 @@ async def test_what_follows_a_whole_reply_is_not_waited_for(server: provider.Ser
     ],
 )
 async def test_garbage_is_a_named_fault_in_one_short_line(
-    server: provider.Server, model: Model, act: provider.Act
+    server: provider.Server, model: Model, act: provider.Handler
 ) -> None:
-    server.acts.append(act)
+    server.handlers.append(act)
     with pytest.raises(ModelError) as caught:
         await model.complete(HELLO, call="1")
     assert isinstance(caught.value, MalformedReply | ModelUnavailable)
@@ -274,7 +274,7 @@ async def test_bytes_that_are_no_utf_8_are_a_malformed_reply(
     async def act(exchange: provider.Exchange) -> None:
         await exchange.respond(200, b'data: {"\xff": 1}\n\n', content_type, {})
 
-    server.acts.append(act)
+    server.handlers.append(act)
     with pytest.raises(MalformedReply, match="not UTF-8"):
         await model.complete(HELLO, call="1")
 
@@ -287,7 +287,7 @@ async def test_a_refusal_without_an_end_is_not_read_for_ever(server: provider.Se
         while True:
             await exchange.call.send(b"no " * 10_000)
 
-    server.acts.append(act)
+    server.handlers.append(act)
     server.default = provider.reply(provider.text("ok"))
     with anyio.fail_after(60), pytest.raises(RateLimited, match="HTTP 429: no no") as caught:
         await model.complete(HELLO, call="1")
@@ -298,7 +298,7 @@ async def test_a_refusal_without_an_end_is_not_read_for_ever(server: provider.Se
 @pytest.mark.anyio
 async def test_an_html_error_page_does_not_fill_the_screen(server: provider.Server, model: Model) -> None:
     page = "<html>" + "bad gateway " * 10_000 + "</html>"
-    server.acts.append(provider.status(502, page, content_type="text/html"))
+    server.handlers.append(provider.status(502, page, content_type="text/html"))
     with pytest.raises(ModelUnavailable, match="HTTP 502: an HTML page"):
         await model.complete(HELLO, call="1")
 
@@ -325,7 +325,7 @@ async def test_an_html_error_page_does_not_fill_the_screen(server: provider.Serv
 async def test_missing_or_invalid_usage_is_unknown(
     server: provider.Server, model: Model, absurd: Any
 ) -> None:
-    server.acts.append(provider.reply(provider.text("x"), tell=lambda _: absurd))
+    server.handlers.append(provider.reply(provider.text("x"), report_usage=lambda _: absurd))
     reply = await model.complete(HELLO, call="1")
     assert reply.message.text == "x"
     assert reply.usage is None
@@ -341,9 +341,9 @@ async def test_a_server_that_does_not_stream_is_understood_too(
             provider.text("all at once"),
             {"type": "tool_use", "id": "1", "name": "look", "input": {"at": "é"}},
         ]
-        await provider.say(exchange, *blocks, stop="tool_use", usage=COUNTS)
+        await provider.send_reply(exchange, *blocks, stop="tool_use", usage=COUNTS)
 
-    server.acts.append(act)
+    server.handlers.append(act)
     reply = await model.complete(HELLO, call="1")
     assert (reply.message.text, reply.stop) == ("all at once", StopReason.TOOL_USE)
     assert [call.arguments for call in reply.message.tool_calls] == [{"at": "é"}]
@@ -374,7 +374,7 @@ async def test_nothing_is_taken_from_the_environment_but_the_named_key(
     for name in ("HTTP_PROXY", "ALL_PROXY", "http_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     model = client(protocol, server.url, monkeypatch)
-    server.acts.append(provider.reply(provider.text("ok")))
+    server.handlers.append(provider.reply(provider.text("ok")))
     await model.complete(HELLO, call="1")
     await model.aclose()
     (sent,) = server.headers
@@ -391,7 +391,7 @@ async def test_a_key_that_the_provider_repeats_does_not_reach_the_message(
     said = {"error": {"type": "authentication_error", "message": f"bad key {KEY}"}}
     page = f"<p>{KEY}</p>"
     error_event = "data: " + json.dumps({"type": "error", **said}) + "\n\n"
-    server.acts += [
+    server.handlers += [
         provider.status(401, said),
         provider.status(401, page, content_type="text/html"),
         provider.status(200, page, content_type="text/html"),
@@ -403,7 +403,7 @@ async def test_a_key_that_the_provider_repeats_does_not_reach_the_message(
         provider.status(200, f"data: [{json.dumps(KEY)}]\n\n", content_type="text/event-stream"),
         *(provider.status(200, f"{{{'x' * length}{KEY}") for length in range(280, 300)),
     ]
-    for number in range(len(server.acts)):
+    for number in range(len(server.handlers)):
         with pytest.raises(ModelError) as caught:
             await model.complete(HELLO, call=str(number))
         assert KEY[:5] not in str(caught.value)

@@ -21,10 +21,10 @@ from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.retry import RetryRule
 from codetaste.orchestration.session import open_session
 from support.llm import bill_run
-from support.llm.bill_audit import Audit, audited, journal_of
+from support.llm.bill_audit import Audit, audit_run, read_journal
 from support.llm.provider import faults
 from support.llm.provider import server as provider
-from support.llm.provider.server import PROTOCOLS, Act, Exchange
+from support.llm.provider.server import PROTOCOLS, Exchange, Handler
 from support.orchestration.closure_jobs import closure_job
 
 JOBS, TURNS = 3, 4
@@ -52,7 +52,7 @@ class SideBySide:
 
     def states(self, model: str, run: Path) -> dict[str, int]:
         states: dict[str, str] = {}
-        for line in journal_of(run):
+        for line in read_journal(run):
             if line.get("call", "").startswith(f"{model}-"):
                 states[line["call"]] = line["event"]
         return {state: list(states.values()).count(state) for state in set(states.values())}
@@ -67,7 +67,7 @@ def servers() -> Iterator[tuple[provider.Server, provider.Server]]:
         yield bad, good
 
 
-def seeded(fault: faults.Fault) -> Act:
+def seeded(fault: faults.Fault) -> Handler:
     rng = Random(1)
 
     async def act(exchange: Exchange) -> None:
@@ -85,17 +85,17 @@ def side_by_side(servers: tuple[provider.Server, provider.Server], tmp_path: Pat
     bad, good = servers
 
     async def run(
-        protocol: str, act: Act, *, pause_s: float = 0.0, turns: int = TURNS, **more: Any
+        protocol: str, act: Handler, *, pause_s: float = 0.0, turns: int = TURNS, **more: Any
     ) -> SideBySide:
         bad.default = act
         models = {
-            "bad": bill_run.model_of("bad", protocol, bad.url, tmp_path, retries=TABLE, **more),
-            "good": bill_run.model_of("good", protocol, good.url, tmp_path, retries=TABLE),
+            "bad": bill_run.make_model("bad", protocol, bad.url, tmp_path, retries=TABLE, **more),
+            "good": bill_run.make_model("good", protocol, good.url, tmp_path, retries=TABLE),
         }
 
         def body(name: str) -> Callable[[JobContext], Any]:
             async def work(ctx: JobContext) -> Json:
-                return await bill_run.converse(models[name], ctx, turns, pause_s=pause_s)
+                return await bill_run.run_conversation(models[name], ctx, turns, pause_s=pause_s)
 
             return work
 
@@ -108,8 +108,8 @@ def side_by_side(servers: tuple[provider.Server, provider.Server], tmp_path: Pat
                 )
         for model in models.values():
             await model.aclose()
-        audit = audited(tmp_path / "run", [*bad.bill, *good.bill], {(): BUDGET})
-        notes = [line["text"] for line in journal_of(tmp_path / "run") if line["event"] == "note"]
+        audit = audit_run(tmp_path / "run", [*bad.bill, *good.bill], {(): BUDGET})
+        notes = [line["text"] for line in read_journal(tmp_path / "run") if line["event"] == "note"]
         done = SideBySide(outcomes, audit, notes, bad, requests=len(bad.bodies))
         assert not [outcome.traceback for outcome in outcomes.values() if outcome.traceback]
         assert [outcome.value for outcome in done.of("good")] == ["done"] * JOBS
@@ -174,7 +174,7 @@ async def test_cut_streams_are_retried_and_stay_charged(
     cut = provider.cut(provider.text("a long reply " * 9), after=4, chunked=True)
 
     async def every_third(exchange: Exchange) -> None:
-        job = exchange.asked.partition("/")[0]
+        job = exchange.question.partition("/")[0]
         asked[job] += 1
         await (good if asked[job] % 3 else cut)(exchange)
 
@@ -199,7 +199,7 @@ async def test_stalled_stream_is_ended_at_call_time_limit(
 
 async def _drip(exchange: Exchange) -> None:
     """Say that something is coming, for half an hour."""
-    exchange.charge(provider.counted(exchange.body, [], exchange.cap))
+    exchange.charge(provider.count_usage(exchange.body, [], exchange.cap))
     begun = provider.events_of(
         exchange.body, [provider.text("x")], "end_turn", None, protocol=exchange.protocol
     )
@@ -213,7 +213,7 @@ async def _drip(exchange: Exchange) -> None:
 @everywhere
 @pytest.mark.parametrize("act", [_drip, seeded(faults.silent)])
 async def test_half_hour_reply_is_ended_at_time_limit_despite_pings(
-    side_by_side: Run, tmp_path: Path, protocol: str, act: Act
+    side_by_side: Run, tmp_path: Path, protocol: str, act: Handler
 ) -> None:
     done = await side_by_side(protocol, act, timeout=0.3, turns=2)
     assert_failed(done, Cause.UNAVAILABLE, "within 0.3 s")
@@ -225,14 +225,14 @@ async def test_half_hour_reply_is_ended_at_time_limit_despite_pings(
 async def test_one_that_takes_long_but_less_than_the_limit_is_waited_for(
     side_by_side: Run, tmp_path: Path, protocol: str
 ) -> None:
-    done = await side_by_side(protocol, provider.slowly(seeded(faults.good), 0.3), timeout=30.0)
+    done = await side_by_side(protocol, provider.delayed(seeded(faults.good), 0.3), timeout=30.0)
     assert [outcome.value for outcome in done.of("bad")] == ["done"] * JOBS
     assert done.requests == JOBS * TURNS
 
 
 async def _endless(exchange: Exchange) -> None:
     """Say words for ever, as fast as they are taken."""
-    exchange.charge(provider.counted(exchange.body, [], exchange.cap))
+    exchange.charge(provider.count_usage(exchange.body, [], exchange.cap))
     words = [provider.text("word " * 9)]
     events = provider.events_of(exchange.body, words, "end_turn", None, protocol=exchange.protocol)
     said = next(place for place, event in enumerate(events) if "word" in str(event))
@@ -269,7 +269,7 @@ async def test_absurd_usage_is_rejected_and_budget_survives(
         return {name: value if isinstance(count, int) else count for name, count in usage.items()}
 
     async def act(exchange: Exchange) -> None:
-        await faults.good(exchange, Random(1), tell=absurd)
+        await faults.good(exchange, Random(1), report_usage=absurd)
 
     done = await side_by_side(protocol, act)
     failed = isinstance(value, float) and value != value  # noqa: PLR0124 - NaN, which is no JSON

@@ -78,7 +78,7 @@ async def model(server: provider.Server, monkeypatch: pytest.MonkeyPatch) -> Asy
     await made.aclose()
 
 
-def saying(*events: dict[str, Any]) -> provider.Act:
+def saying(*events: dict[str, Any]) -> provider.Handler:
     """Answer with these events and nothing else."""
 
     async def act(exchange: provider.Exchange) -> None:
@@ -136,7 +136,7 @@ async def test_openai_body_is_valid_and_disables_storage(server: provider.Server
 @pytest.mark.anyio
 async def test_openai_streamed_reply_round_trips_bytes(server: provider.Server, model: RemoteModel) -> None:
     items = [REASONING, MESSAGE, CALL]
-    server.acts += [
+    server.handlers += [
         saying(CREATED, ADDED, *done(*items), ended("completed", *items)),
         provider.reply(provider.text("done")),
     ]
@@ -165,7 +165,7 @@ async def test_a_server_that_ends_with_its_usage_alone_is_understood(
     server: provider.Server, model: RemoteModel
 ) -> None:
     last = {"type": "response.completed", "response": {"id": "resp_9", "usage": USAGE}}
-    server.acts.append(saying(*done(MESSAGE, CALL), last))
+    server.handlers.append(saying(*done(MESSAGE, CALL), last))
     reply = await model.complete(HELLO, call="1")
     assert reply.message.raw is not None
     assert reply.message.raw.blocks == (MESSAGE, CALL)
@@ -178,7 +178,7 @@ async def test_openai_reasoning_marked_unstored_is_not_sent_back(
 ) -> None:
     bare = {"id": "rs_1", "type": "reasoning", "summary": []}
     local = {"id": "rs_2", "type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]}
-    server.acts += [
+    server.handlers += [
         saying(ended("completed", bare, local, MESSAGE)),
         provider.reply(provider.text("done")),
     ]
@@ -209,7 +209,7 @@ async def test_openai_reasoning_marked_unstored_is_not_sent_back(
 async def test_every_reason_to_stop_is_known(
     server: provider.Server, model: RemoteModel, event: dict[str, Any], stop: StopReason
 ) -> None:
-    server.acts.append(saying(event))
+    server.handlers.append(saying(event))
     reply = await model.complete(HELLO, call="1")
     assert reply.stop is stop
     if stop is StopReason.REFUSAL and reply.message.content:
@@ -224,7 +224,7 @@ async def test_openai_invalid_call_is_reported_and_next_request_works(
     same = {**CALL, "id": "fc_2", "name": "multi_tool_use.parallel"}
     bare = {"type": "function_call", "id": "fc_3"}
     limit = {"reason": "max_output_tokens"}
-    server.acts += [
+    server.handlers += [
         saying(ended("incomplete", cut, same, bare, incomplete_details=limit)),
         provider.reply(provider.text("sorry")),
     ]
@@ -274,7 +274,7 @@ async def test_failed_response_states_reason_and_may_be_billed(
     event = {"type": "error", "sequence_number": 1, "param": None, **said}
     for first in ([CREATED], [CREATED, ADDED]):
         for last in (failed, event):
-            server.acts.append(saying(*first, last))
+            server.handlers.append(saying(*first, last))
             with pytest.raises(ModelError, match="Sorry") as caught:
                 await model.complete(HELLO, call="1")
             assert caught.value.overloaded is overloaded
@@ -308,7 +308,7 @@ async def test_a_stream_without_its_closing_event_is_no_reply(
     events: list[dict[str, Any]],
     error: type[ModelError],
 ) -> None:
-    server.acts.append(saying(*events))
+    server.handlers.append(saying(*events))
     with pytest.raises(error) as caught:
         await model.complete(HELLO, call="1")
     assert not caught.value.unbilled
@@ -345,7 +345,7 @@ async def test_official_errors_are_known_by_their_codes(
     error: type[ModelError],
     said: str,
 ) -> None:
-    server.acts.append(provider.status(status, {"error": body}))
+    server.handlers.append(provider.status(status, {"error": body}))
     with pytest.raises(error, match=said) as caught:
         await model.complete(HELLO, call="1")
     assert caught.value.unbilled
@@ -378,7 +378,7 @@ async def test_when_to_come_back_is_read_from_what_the_provider_gives(
     server: provider.Server, model: RemoteModel, headers: dict[str, str], message: str, wait_s: float | None
 ) -> None:
     body = {"error": {"code": "rate_limit_exceeded", "type": "requests", "message": message}}
-    server.acts.append(provider.status(429, body, **headers))
+    server.handlers.append(provider.status(429, body, **headers))
     with pytest.raises(RateLimited) as caught:
         await model.complete(HELLO, call="1")
     assert caught.value.retry_after_s == wait_s

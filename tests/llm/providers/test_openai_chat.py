@@ -67,7 +67,7 @@ def delta(finish: str | None = None, **fields: Any) -> dict[str, Any]:
     }
 
 
-def saying(*chunks: Any) -> provider.Act:
+def saying(*chunks: Any) -> provider.Handler:
     """Answer with these chunks and nothing else."""
 
     async def act(exchange: provider.Exchange) -> None:
@@ -129,7 +129,7 @@ async def test_a_local_server_needs_no_key_and_is_sent_none(
     config = ModelConfig(id="m", provider="openai-chat", model="x", base_url=f"{server.url}/v1")
     assert config.key_env is None
     model = build_model(config, base_dir=Path(), record_dir=Path())
-    server.acts.append(provider.reply(provider.text("ok")))
+    server.handlers.append(provider.reply(provider.text("ok")))
     await model.complete(HELLO, call="1")
     await model.aclose()
     (sent,) = server.headers
@@ -142,7 +142,7 @@ async def test_chat_streamed_reply_round_trips_with_reasoning(
 ) -> None:
     details = [{"type": "reasoning.text", "index": 0, "text": "hm"}, {"type": "reasoning.text", "index": 0}]
     server.default = provider.reply(provider.text("done"))
-    server.acts.append(
+    server.handlers.append(
         saying(
             delta(role="assistant", content=None, reasoning_content=None),
             delta(reasoning_content="hm … ", reasoning="hm … ", reasoning_details=[details[0]]),
@@ -247,7 +247,7 @@ OTHER = {"name": "look", "arguments": '{"at": "b"}'}
 async def test_chat_tool_calls_are_separated_for_any_server(
     server: provider.Server, model: RemoteModel, pieces: list[Any]
 ) -> None:
-    server.acts += [
+    server.handlers += [
         saying(*pieces, delta(finish="stop"), LAST, "[DONE]"),
         provider.reply(provider.text("fine")),
     ]
@@ -268,7 +268,7 @@ async def test_chat_tool_calls_are_separated_for_any_server(
 async def test_chat_invalid_call_is_reported_and_next_request_works(
     server: provider.Server, model: RemoteModel
 ) -> None:
-    server.acts += [
+    server.handlers += [
         saying(
             call(index=0, id="a", name="multi_tool_use.parallel", arguments="{}"),
             call(index=1, id="b", arguments="{}"),
@@ -308,13 +308,13 @@ async def test_chat_invalid_call_is_reported_and_next_request_works(
 async def test_every_reason_to_stop_is_known(
     server: provider.Server, model: RemoteModel, reason: str, stop: StopReason
 ) -> None:
-    server.acts.append(saying(delta(content="x"), delta(finish=reason), LAST, "[DONE]"))
+    server.handlers.append(saying(delta(content="x"), delta(finish=reason), LAST, "[DONE]"))
     assert (await model.complete(HELLO, call="1")).stop is stop
 
 
 @pytest.mark.anyio
 async def test_a_refusal_is_one(server: provider.Server, model: RemoteModel) -> None:
-    server.acts.append(
+    server.handlers.append(
         saying(delta(refusal="I will "), delta(refusal="not."), delta(finish="stop"), LAST, "[DONE]")
     )
     reply = await model.complete(HELLO, call="1")
@@ -326,7 +326,7 @@ async def test_a_refusal_is_one(server: provider.Server, model: RemoteModel) -> 
 async def test_stream_end_with_reason_gives_reply_with_or_without_usage(
     server: provider.Server, model: RemoteModel, chunks: list[Any]
 ) -> None:
-    server.acts.append(saying(delta(content="x"), delta(finish="stop"), *chunks))
+    server.handlers.append(saying(delta(content="x"), delta(finish="stop"), *chunks))
     reply = await model.complete(HELLO, call="1")
     assert reply.message.text == "x"
     assert (reply.usage is not None) is (LAST in chunks)
@@ -337,7 +337,7 @@ async def test_counts_that_come_before_the_end_are_not_the_last(
     server: provider.Server, model: RemoteModel
 ) -> None:
     early = {**delta(content="x"), "usage": {**USAGE, "completion_tokens": 1, "total_tokens": 101}}
-    server.acts += [
+    server.handlers += [
         saying(early, delta(finish="stop"), "[DONE]"),
         saying(early, {**delta(finish="stop"), "usage": USAGE}, "[DONE]"),
     ]
@@ -383,7 +383,9 @@ async def test_counts_that_come_before_the_end_are_not_the_last(
 async def test_what_a_server_counts_becomes_disjoint_kinds(
     server: provider.Server, model: RemoteModel, usage: dict[str, Any], known: Usage | None
 ) -> None:
-    server.acts.append(saying(delta(content="x", finish="stop"), {"choices": [], "usage": usage}, "[DONE]"))
+    server.handlers.append(
+        saying(delta(content="x", finish="stop"), {"choices": [], "usage": usage}, "[DONE]")
+    )
     assert (await model.complete(HELLO, call="1")).usage == known
 
 
@@ -415,7 +417,7 @@ async def test_a_stream_without_a_reason_to_end_is_no_reply(
     error: type[ModelError],
     said: str,
 ) -> None:
-    server.acts.append(saying(*chunks))
+    server.handlers.append(saying(*chunks))
     with pytest.raises(error, match=said) as caught:
         await model.complete(HELLO, call="1")
     assert not caught.value.unbilled
@@ -445,7 +447,7 @@ async def test_an_error_in_the_stream_is_one_in_any_shape(
     before: type[ModelError],
     after: type[ModelError],
 ) -> None:
-    server.acts += [
+    server.handlers += [
         saying(body),
         provider.status(200, body),
         saying(delta(content="x"), body),
@@ -472,7 +474,7 @@ async def test_an_error_in_the_stream_is_one_in_any_shape(
 async def test_chat_refusal_message_is_taken_from_any_error_shape(
     server: provider.Server, model: RemoteModel, status: int, body: object, said: str
 ) -> None:
-    server.acts.append(provider.status(status, body))
+    server.handlers.append(provider.status(status, body))
     with pytest.raises(ModelRefused, match=said):
         await model.complete(HELLO, call="1")
 
@@ -484,7 +486,7 @@ async def test_content_in_parts_is_read_as_its_texts(server: provider.Server, mo
         {"type": "text", "text": "a"},
         {"type": "text", "text": "b"},
     ]
-    server.acts += [
+    server.handlers += [
         saying(delta(content=parts), delta(content="c", finish="stop"), "[DONE]"),
         provider.status(200, {"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}),
     ]

@@ -27,8 +27,8 @@ from codetaste.orchestration.budget.cost import BudgetLimits
 from codetaste.orchestration.job import JobContext, Status
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
-from support.llm.bill_audit import journal_of
-from support.llm.bill_run import KEY, KEY_ENV, RATES, model_of
+from support.llm.bill_audit import read_journal
+from support.llm.bill_run import KEY, KEY_ENV, RATES, make_model
 from support.llm.provider.server import PROTOCOLS, Protocol
 from support.orchestration.closure_jobs import closure_job
 
@@ -103,7 +103,7 @@ def protocol(request: pytest.FixtureRequest) -> Protocol:
 
 @pytest.fixture
 def model(url: str, protocol: Protocol, tmp_path: Path) -> Model:
-    return model_of("expensive", protocol, url, tmp_path).model
+    return make_model("expensive", protocol, url, tmp_path).model
 
 
 def asking(words: str, cap: int = 64, *tools: ToolSpec) -> Request:
@@ -205,7 +205,7 @@ async def test_a_cancelled_call_stops_the_servers_work(url: str, model: Model) -
 async def test_the_books_of_calls_at_once_are_what_the_server_counted(
     url: str, protocol: Protocol, tmp_path: Path
 ) -> None:
-    model, before = model_of("expensive", protocol, url, tmp_path, slots=3), counted(url)
+    model, before = make_model("expensive", protocol, url, tmp_path, permits=3), counted(url)
 
     async def talk(ctx: JobContext) -> Json:
         for turn in range(2):
@@ -218,7 +218,7 @@ async def test_the_books_of_calls_at_once_are_what_the_server_counted(
         spent = session.budget.snapshot()
     await model.aclose()
     assert {outcome.status for outcome in outcomes.values()} == {Status.DONE}
-    usages = [line["value"]["usage"] for line in journal_of(tmp_path / "run") if line["event"] == "settled"]
+    usages = [line["value"]["usage"] for line in read_journal(tmp_path / "run") if line["event"] == "settled"]
     assert len(usages) == 12
     total = {kind: sum(usage[kind] for usage in usages) for kind in usages[0]}
     after = counted(url)
@@ -240,7 +240,7 @@ def test_a_run_with_such_models_ends_in_order(
     said = done.stdout + done.stderr
     assert "Traceback" not in said
     assert KEY not in said
-    lines = journal_of(tmp_path / "runs" / "real")
+    lines = read_journal(tmp_path / "runs" / "real")
     states: dict[str, str] = {}
     for line in lines:
         if line["event"] in {"reserved", "settled", "released", "unknown"}:

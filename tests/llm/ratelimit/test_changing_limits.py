@@ -22,7 +22,7 @@ from codetaste.orchestration.job import JobContext
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
 from support.llm import bill_run
-from support.llm.bill_audit import Audit, audited
+from support.llm.bill_audit import Audit, audit_run
 from support.llm.provider import faults
 from support.llm.provider import server as provider
 from support.llm.provider.server import PROTOCOLS, Exchange, Gate
@@ -108,7 +108,7 @@ async def hold(server: provider.Server, model: MeteredModel, folder: Path, *, jo
     """Hold ``jobs`` conversations at once; every call must be answered in the end, and settled."""
 
     async def work(ctx: JobContext) -> Json:
-        return await bill_run.converse(model, ctx, turns)
+        return await bill_run.run_conversation(model, ctx, turns)
 
     async with open_session(folder / "run", BudgetLimits(usd=BUDGET), retries={}) as session:
         with anyio.fail_after(200):
@@ -119,7 +119,7 @@ async def hold(server: provider.Server, model: MeteredModel, folder: Path, *, jo
     assert {outcome.error for outcome in outcomes.values()} == {""}
     assert {outcome.value for outcome in outcomes.values()} == {"done"}
     assert not server.complaints
-    audit = audited(folder / "run", server.bill, {(): BUDGET})
+    audit = audit_run(folder / "run", server.bill, {(): BUDGET})
     assert audit.states["settled"] == jobs * turns
     assert audit.settled == audit.bill
     assert audit.unknown == 0
@@ -157,7 +157,7 @@ async def test_changing_provider_limit_is_followed_with_few_refusals(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
     gate = server.gates["expensive"] = Gate(most=16, styles=("seconds", "ms", "none"))
-    model = bill_run.model_of("expensive", protocol, server.url, tmp_path, slots=40)
+    model = bill_run.make_model("expensive", protocol, server.url, tmp_path, permits=40)
     watching = watched(model)
     turning = watching.on_answer = Turning(gate, {60: 16, 140: 3, 170: 3, 280: 10, 310: 10})
     await hold(server, model, tmp_path, jobs=35, turns=12)
@@ -182,7 +182,7 @@ async def test_rate_limited_provider_is_not_called_during_pauses(
     server: provider.Server, tmp_path: Path
 ) -> None:
     gate = server.gates["expensive"] = Gate(per_s=60.0, burst=8.0, wait_s=0.1)
-    model = bill_run.model_of("expensive", "openai-chat", server.url, tmp_path, slots=20)
+    model = bill_run.make_model("expensive", "openai-chat", server.url, tmp_path, permits=20)
     watching = watched(model)
     await hold(server, model, tmp_path, jobs=20, turns=6)
     print(gate.let_in, gate.refused, gate.early)  # noqa: T201
@@ -194,7 +194,7 @@ async def test_rate_limited_provider_is_not_called_during_pauses(
 async def test_a_pause_until_a_date_holds_for_all_callers(server: provider.Server, tmp_path: Path) -> None:
     # A date has whole seconds, so that a pause of two is one and a half in the middle, and never none at all.
     gate = server.gates["expensive"] = Gate(most=6, wait_s=2.0, styles=("date",))
-    model = bill_run.model_of("expensive", "openai", server.url, tmp_path, slots=20)
+    model = bill_run.make_model("expensive", "openai", server.url, tmp_path, permits=20)
     watching = watched(model)
     await hold(server, model, tmp_path, jobs=20, turns=3)
     assert watching.early == 0
@@ -205,7 +205,7 @@ async def test_a_pause_until_a_date_holds_for_all_callers(server: provider.Serve
 @pytest.mark.anyio
 async def test_own_limit_changed_during_calls_is_exact(server: provider.Server, tmp_path: Path) -> None:
     gate = server.gates["expensive"] = Gate()
-    model = bill_run.model_of("expensive", "anthropic", server.url, tmp_path, slots=8)
+    model = bill_run.make_model("expensive", "anthropic", server.url, tmp_path, permits=8)
     watching = watched(model)
     steps, changed_at = {40: 2, 80: 12, 160: 1, 175: 5}, dict[int, int]()
 
@@ -232,7 +232,7 @@ async def test_own_limit_applies_while_provider_limit_is_lower(
     server: provider.Server, tmp_path: Path
 ) -> None:
     gate = server.gates["expensive"] = Gate(most=4)
-    model = bill_run.model_of("expensive", "openai-chat", server.url, tmp_path, slots=10)
+    model = bill_run.make_model("expensive", "openai-chat", server.url, tmp_path, permits=10)
     watching, steps = watched(model), {50: 2, 100: 10}
 
     def turn(answers: int) -> None:

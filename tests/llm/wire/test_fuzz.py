@@ -22,7 +22,7 @@ from codetaste.llm.wire.openai_chat import client as openai_chat
 from codetaste.llm.wire.openai_chat import stream as openai_chat_stream
 from codetaste.llm.wire.openai_responses import client as openai_responses
 from codetaste.llm.wire.openai_responses import stream as openai_responses_stream
-from support.llm.protocol_cases import odd, spoilt
+from support.llm.protocol_cases import corrupted, odd_values
 from support.llm.provider import server as provider
 from support.llm.provider.protocols import whole_of
 from support.llm.provider.server import PROTOCOLS
@@ -73,7 +73,7 @@ def check(read: Callable[[], Reply]) -> None:
 def test_a_stream_is_a_reply_or_a_named_fault(protocol: Any, data: st.DataObject) -> None:
     events = provider.events_of(BODY, BLOCKS, "tool_use", COUNTS, protocol=protocol)
     assembly = STREAMS[protocol](taken={"a"})
-    said = data.draw(spoilt(events))
+    said = data.draw(corrupted(events))
 
     def read() -> Reply:
         for event in said:
@@ -124,23 +124,28 @@ def test_list_of_pairs_is_not_an_object(protocol: Any, event: dict[str, Any]) ->
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_whole_answer_is_a_reply_or_a_named_fault(protocol: Any, data: st.DataObject) -> None:
     whole = whole_of(BODY, BLOCKS, "tool_use", COUNTS, protocol=protocol)
-    said = (data.draw(spoilt([whole])) or [None])[0]
+    said = (data.draw(corrupted([whole])) or [None])[0]
     check(lambda: WIRES[protocol].whole_reply(said, taken={"a"}))
 
 
 errors = st.fixed_dictionaries(
     {},
     optional={
-        "message": odd | st.text(max_size=80),
-        "code": odd | st.sampled_from(["insufficient_quota", "rate_limit_exceeded", "slow_down", 429, 503]),
-        "type": odd,
-        "param": odd,
-        "details": odd,
+        "message": odd_values | st.text(max_size=80),
+        "code": odd_values
+        | st.sampled_from(["insufficient_quota", "rate_limit_exceeded", "slow_down", 429, 503]),
+        "type": odd_values,
+        "param": odd_values,
+        "details": odd_values,
     },
 )
 
 
-@given(st.integers(300, 599), odd | errors | st.fixed_dictionaries({"error": odd | errors}), st.booleans())
+@given(
+    st.integers(300, 599),
+    odd_values | errors | st.fixed_dictionaries({"error": odd_values | errors}),
+    st.booleans(),
+)
 @settings(max_examples=200, deadline=None)
 def test_a_refusal_in_any_shape_is_a_named_fault(status: int, body: Any, started: bool) -> None:
     for error in (

@@ -15,7 +15,7 @@ from codetaste.llm.codec import message_from_json, message_to_json
 from codetaste.llm.messages import Request, TextBlock, ToolCall, ToolResult, ToolSpec
 from codetaste.llm.wire.common.request import DEFAULT_CAP, parse_body
 from support.llm.client_requests import ANTHROPIC, REAL, RESPONSES, read
-from support.llm.protocol_cases import BODIES, OWN_MARKERS, odd, requests, spoilt
+from support.llm.protocol_cases import BODIES, OWN_MARKERS, corrupted, odd_values, requests
 from support.llm.provider.server import PROTOCOLS, Protocol
 
 
@@ -127,7 +127,7 @@ FUNCTION = {"type": "function", "name": "f", "parameters": {}}
         ("openai", {"previous_response_id": "resp_1"}, "previous_response_id"),
         ("openai", {"input": [{"type": "item_reference", "id": "x"}]}, "a part of type item_reference"),
         ("openai-chat", {"n": 2}, "n"),
-        ("openai-chat", {"provider": {"order": ["dear"]}, "route": None}, "provider"),
+        ("openai-chat", {"provider": {"order": ["expensive"]}, "route": None}, "provider"),
         ("openai-chat", {"n": 1, "best_of": None}, ""),
         ("openai-chat", {"modalities": ["text", "audio"], "audio": {}}, "modalities"),
         ("openai-chat", {"web_search_options": {"user_location": None}}, "web_search_options"),
@@ -199,7 +199,7 @@ def test_a_body_that_is_no_json_is_named_in_one_line(data: bytes) -> None:
 @given(st.data())
 @settings(max_examples=200, deadline=None)
 def test_any_body_is_a_request_or_named_malformed(protocol: Protocol, data: st.DataObject) -> None:
-    said = data.draw(spoilt([REAL[protocol]]) | st.lists(odd, min_size=1, max_size=1))
+    said = data.draw(corrupted([REAL[protocol]]) | st.lists(odd_values, min_size=1, max_size=1))
     for body in said:
         try:
             wire = read(protocol, body)

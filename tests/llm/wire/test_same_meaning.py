@@ -114,7 +114,7 @@ def say_turns(server: provider.Server) -> None:
         "cache_creation_input_tokens": 7,
         "output_tokens": 42,
     }
-    server.acts += [provider.reply(*blocks, stop=stop, usage=counts) for blocks, stop in TURNS]
+    server.handlers += [provider.reply(*blocks, stop=stop, usage=counts) for blocks, stop in TURNS]
 
 
 @pytest.mark.anyio
@@ -163,7 +163,7 @@ async def test_a_conversation_can_go_on_in_any_other_protocol(
     await first.aclose()
     messages.append(Message("user", (TextBlock("Go on."),)))
     second = client(other, server, tmp_path)
-    server.acts.append(provider.reply(provider.text("fine")))
+    server.handlers.append(provider.reply(provider.text("fine")))
     await second.complete(Request("", tuple(messages)), call="x")
     await second.aclose()
     said = told(other, server.bodies[-1])

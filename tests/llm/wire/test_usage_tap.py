@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from codetaste.errors import MalformedReply, ModelUnavailable
 from codetaste.llm.messages import StopReason, Usage
 from codetaste.llm.wire.usage_tap import TapResult, UsageTap
-from support.llm.protocol_cases import cut, spoilt
+from support.llm.protocol_cases import corrupted, cut
 from support.llm.provider.protocols import error_event_of, sse, whole_of
 from support.llm.provider.server import PROTOCOLS, Protocol, events_of
 
@@ -107,10 +107,10 @@ def test_tap_stream_error_is_reported_and_ends_reading(protocol: Protocol) -> No
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(
-    "tell", [lambda _: None, lambda usage: {**usage, "output_tokens": -1, "completion_tokens": -1}]
+    "report", [lambda _: None, lambda usage: {**usage, "output_tokens": -1, "completion_tokens": -1}]
 )
-def test_tap_reply_without_usage_is_incomplete(protocol: Protocol, tell: Any) -> None:
-    events = events_of(BODY, BLOCKS, "tool_use", COUNTS, protocol=protocol, tell=tell)
+def test_tap_reply_without_usage_is_incomplete(protocol: Protocol, report: Any) -> None:
+    events = events_of(BODY, BLOCKS, "tool_use", COUNTS, protocol=protocol, report=report)
     tapped = listened(protocol, [sse(protocol, event) for event in events])
     assert tapped.reply is not None
     assert (tapped.reply.usage, tapped.complete) == (None, False)
@@ -120,7 +120,7 @@ def test_tap_reply_without_usage_is_incomplete(protocol: Protocol, tell: Any) ->
 @given(st.data())
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_tap_any_input_raises_nothing(protocol: Protocol, data: st.DataObject) -> None:
-    events = data.draw(spoilt(events_of(BODY, BLOCKS, "tool_use", COUNTS, protocol=protocol)))
+    events = data.draw(corrupted(events_of(BODY, BLOCKS, "tool_use", COUNTS, protocol=protocol)))
     said = b"".join(sse(protocol, event if isinstance(event, dict | str) else {}) for event in events)
     at = data.draw(st.integers(0, len(said)))
     noise = data.draw(st.binary(max_size=8))

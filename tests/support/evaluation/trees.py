@@ -1,4 +1,4 @@
-"""Small trees, the patch between them by real git, and one call that scores it."""
+"""Small trees, the patch between them by real git, and a function that scores it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def write(tree: Path, files: Files) -> Path:
 
 
 def difference(folder: Path, base: Files, golden: Files, *options: str, quoted: bool = True) -> bytes:
-    """What ``git diff`` of two commits says."""
+    """The ``git diff`` of two commits."""
     work = folder / "work"
     shutil.rmtree(work, ignore_errors=True)
     write(work, base)
@@ -61,7 +61,7 @@ def difference(folder: Path, base: Files, golden: Files, *options: str, quoted: 
 
 
 def rule(name: str, pattern: str, **more: Any) -> dict[str, Any]:
-    """A Python rule, unless ``more`` says otherwise."""
+    """A Python rule, unless ``more`` overrides it."""
     body = {"id": name, "message": "m", "severity": "INFO", "languages": ["python"], "metadata": {}}
     return {**body, "pattern": pattern, **more}
 
@@ -73,7 +73,7 @@ def regex(name: str, pattern: str) -> dict[str, Any]:
 
 
 def text(rules: Sequence[Mapping[str, Any]] | None) -> bytes:
-    """A rule file; JSON is YAML. None stands for one that is not there."""
+    """A rule file; JSON is YAML. None stands for a missing file."""
     return b"" if rules is None else json.dumps({"rules": list(rules)}).encode()
 
 
@@ -87,7 +87,7 @@ def score(
     exclusions: Exclusions = Exclusions.PUBLISHED,
     correctness: PassResult | None = None,
 ) -> Evaluation:
-    """Score ``patch`` from a test that is not async."""
+    """Score ``patch`` synchronously."""
     scratch = base.parent / "scratch"
     scratch.mkdir(exist_ok=True)
 
