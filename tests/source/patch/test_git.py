@@ -99,7 +99,7 @@ def check_parsing(seed: int) -> None:
     deciding = [*chosen["renames"], *chosen["algorithm"]]
     quoting = f"core.quotePath={rng.choice(['true', 'false'])}"
     with tempfile.TemporaryDirectory() as folder:
-        repository = EditedRepository.made(Path(folder) / "r.git", edits)
+        repository = EditedRepository.create(Path(folder) / "r.git", edits)
         content = repository.git("-c", quoting, "diff", *options, "old", "new")
         expected = parse_numstat(repository.git("diff", "--numstat", "-z", *deciding, "old", "new"))
     patch = parse_patch(content)
@@ -156,7 +156,7 @@ def damage(rng: random.Random, content: bytes) -> bytes:
 def check_damaged(seed: int) -> None:
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
-        repository = EditedRepository.made(Path(folder) / "r.git", random_edits(rng, 8))
+        repository = EditedRepository.create(Path(folder) / "r.git", random_edits(rng, 8))
         content = repository.git(
             "diff", *rng.choice(["-M", "--binary", "-U1", "--no-prefix"]).split(), "old", "new"
         )
