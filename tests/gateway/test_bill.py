@@ -48,7 +48,7 @@ async def run_and_audit(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_bill_every_request_is_settled_or_charged_unknown(
+async def test_every_request_is_settled_or_charged_unknown(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
     plan = Plan(SEED, 0.5, EVERYTHING)

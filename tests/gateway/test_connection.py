@@ -94,9 +94,18 @@ async def test_tls_connection_is_reused_and_untrusted_certificate_is_free(
 ) -> None:
     require("openssl")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    made += ["-keyout", str(key), "-out", str(certificate), "-days", "2", "-subj", "/CN=localhost"]
-    await anyio.run_process([*made, "-addext", "subjectAltName=DNS:localhost"])
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+    ]
+    command += ["-keyout", str(key), "-out", str(certificate), "-days", "2", "-subj", "/CN=localhost"]
+    await anyio.run_process([*command, "-addext", "subjectAltName=DNS:localhost"])
     server_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server_context.load_cert_chain(certificate, key)
     client_context = ssl.create_default_context(cafile=certificate)
