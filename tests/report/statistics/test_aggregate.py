@@ -14,7 +14,7 @@ from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.measures import Measure
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.report.statistics.view import aggregate_trials
-from support.evaluation.records import WORTHLESS, several, trial
+from support.evaluation.records import ZERO_STATUSES, several, trial
 
 STRICT, PUBLISHED = Aggregation.STRICT, Aggregation.PUBLISHED
 
@@ -24,7 +24,7 @@ def values(records: list[TrialRecord], measure: Measure, aggregation: Aggregatio
     return list(aggregate_trials(trials, aggregation).sample(trials.agents, measure).values)
 
 
-@pytest.mark.parametrize("status", WORTHLESS)
+@pytest.mark.parametrize("status", ZERO_STATUSES)
 def test_failed_trial_scores_0_in_strict_and_is_dropped_in_published(status: TrialStatus) -> None:
     records = [*several("a", [1.0, 0.5]), trial("a", "o__x-1", status=status)]
     assert values(records, measures.IFR, STRICT) == [1.0, 0.5, 0.0]
