@@ -1,4 +1,4 @@
-"""A second process that is told to work on a run while the first one does."""
+"""A second process on a run whose first process is running."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from support.flows.trial_runs import output_folder, read_metadata
 
 @pytest.fixture(autouse=True)
 def sandboxes(require: Callable[..., None], bubblewrap: Path, tools: None) -> None:
-    require("python3", ok=Path("/usr/bin/python3").exists(), reason="no python3 for programs in boxes")
+    require("python3", ok=Path("/usr/bin/python3").exists(), reason="no python3 for agents in sandboxes")
 
 
-def test_it_is_refused_and_takes_nothing_from_the_agents_at_work(
-    tmp_path: Path, alpha: TinyBenchmark
-) -> None:
+def test_second_process_is_refused_and_agents_continue(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_program_workspace(tmp_path, alpha, "by_shell_slowly")
     first = workspace.start("--json")
     try:
