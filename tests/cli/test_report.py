@@ -24,10 +24,10 @@ def outputs(root: Path) -> Outputs:
     """Two agents on two instances: one follows all rules, the other 7 of 10, and fails its tests once."""
     made = Outputs(root / "outputs")
     for path in (PATH, OTHER):
-        made.baselines((20, 1), (21, 0), path=path)
-        made.null(path)
-        made.trial("good", path=path, **GOOD)
-        made.trial("poor", path=path, **(FAILS if path == OTHER else {}))
+        made.add_baselines((20, 1), (21, 0), path=path)
+        made.add_null(path)
+        made.add_trial("good", path=path, **GOOD)
+        made.add_trial("poor", path=path, **(FAILS if path == OTHER else {}))
     return made
 
 
@@ -140,7 +140,7 @@ def test_report_missing_folder_is_bad_input_and_empty_is_reported(
     assert ReportOutput(capsys).code == 2
     assert ReportOutput(capsys, tmp_path, table=("1",)).code == 2
     made = Outputs(tmp_path / "outputs")
-    made.null()
+    made.add_null()
     only_null = ReportOutput(capsys, made.root)
     assert only_null.code == 1
     assert "there is no trial" in only_null.err

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codetaste.rules.scan.model import Scanner
-from support.evaluation.trees import difference, regex, score, write
+from support.evaluation.trees import git_diff, regex_rule, score, write_tree
 
 WORDS = ("alpha", "beta", "gamma", "delta", "alpha\nbeta", "beta  ")
 NAMES = ("one.py", "sub/two words.txt", "sub/three.js", "vendor/four.py", "ünï.py", "a/build/x.py")
@@ -108,11 +108,11 @@ def check(
     sides: tuple[list[str], list[str]],
 ) -> None:
     base, after = trees
-    tree = write(folder / "R", base)
-    patch = difference(folder, base, after)
-    plain = difference(folder, base, after, "-U0", quoted=False)
+    tree = write_tree(folder / "R", base)
+    patch = git_diff(folder, base, after)
+    plain = git_diff(folder, base, after, "-U0", quoted=False)
     positive, negative = (
-        [regex(f"r{number}", re.escape(word)) for number, word in enumerate(side)] for side in sides
+        [regex_rule(f"r{number}", re.escape(word)) for number, word in enumerate(side)] for side in sides
     )
     evaluation = score(scanner, tree, patch or b"\n", positive, negative)
     wanted = expected(base, after, plain, *sides)

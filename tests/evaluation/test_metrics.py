@@ -59,9 +59,9 @@ def test_golden_patch_has_ifr_1_and_base_0() -> None:
     [(13, 1, True), (12, 1, False), (13, 2, False), (14, 0, True), (0, 0, False), (12, 0, False)],
 )
 def test_pass_thresholds_are_extremes_of_baseline_runs(passed: int, failed: int, ok: bool) -> None:
-    bounds = pass_thresholds([TestCounts(14, 0), TestCounts(13, 1), TestCounts(15, 0)])
-    assert bounds == PassThresholds(13, 1)
-    assert passes(TestCounts(passed, failed), bounds) is ok
+    thresholds = pass_thresholds([TestCounts(14, 0), TestCounts(13, 1), TestCounts(15, 0)])
+    assert thresholds == PassThresholds(13, 1)
+    assert passes(TestCounts(passed, failed), thresholds) is ok
 
 
 def test_crashed_test_run_has_no_passed_and_no_failed_tests() -> None:
@@ -84,18 +84,18 @@ counts = st.integers(0, 10_000).flatmap(lambda total: st.tuples(st.integers(0, t
 def test_precision_is_the_mean_of_both_sides_weighted_by_their_lines(
     added: tuple[int, int], removed: tuple[int, int]
 ) -> None:
-    found = PrecisionCounts(*added, *removed)
+    precision = PrecisionCounts(*added, *removed)
     total = added[1] + removed[1]
     if not total:
-        assert (found.prec, found.prec_plus, found.prec_minus) == (0, 0, 0)
+        assert (precision.prec, precision.prec_plus, precision.prec_minus) == (0, 0, 0)
         return
-    weighted = (added[1] * found.prec_plus + removed[1] * found.prec_minus) / total
-    assert found.prec == pytest.approx(weighted)
+    weighted = (added[1] * precision.prec_plus + removed[1] * precision.prec_minus) / total
+    assert precision.prec == pytest.approx(weighted)
 
 
 def test_precision_matches_published_gradle_sample() -> None:
-    found = PrecisionCounts(202, 279, 102, 233)
-    assert (found.prec, found.prec_plus, found.prec_minus) == (304 / 512, 202 / 279, 102 / 233)
+    precision = PrecisionCounts(202, 279, 102, 233)
+    assert (precision.prec, precision.prec_plus, precision.prec_minus) == (304 / 512, 202 / 279, 102 / 233)
 
 
 @pytest.mark.parametrize(

@@ -35,13 +35,13 @@ def benchmark(tmp_path: Path) -> Benchmark:
     return Benchmark(tmp_path, (INSTANCE,))
 
 
-def record(benchmark: Benchmark, agent: str, *lines: str) -> None:
+def write_baseline(benchmark: Benchmark, agent: str, *lines: str) -> None:
     path = benchmark.root / "baseline_results" / INSTANCE.path / f"{agent}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{line}\n" for line in lines))
 
 
-def describe(benchmark: Benchmark, **metadata: object) -> None:
+def write_metadata(benchmark: Benchmark, **metadata: object) -> None:
     path = benchmark.root / "instance_images" / INSTANCE.path / "instance_metadata.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(metadata))
@@ -60,9 +60,9 @@ def describe(benchmark: Benchmark, **metadata: object) -> None:
     ],
 )
 def test_last_json_line_is_the_result(output: str, passed: int) -> None:
-    found = parse_test_output(output.encode())
-    assert found is not None
-    assert found.passed == passed
+    parsed = parse_test_output(output.encode())
+    assert parsed is not None
+    assert parsed.passed == passed
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_output_without_result_is_a_crash(tmp_path: Path, output: str) -> None:
 @settings(max_examples=30)
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text() | st.integers(), st.lists))
 def test_parse_test_counts_any_json_is_counts_or_none(value: object) -> None:
-    found = parse_test_counts({"passed": value, "failed": 0, "total": 1})
-    assert found is None or found.passed == value
+    parsed = parse_test_counts({"passed": value, "failed": 0, "total": 1})
+    assert parsed is None or parsed.passed == value
 
 
 def test_missing_test_output_is_bad_input(tmp_path: Path) -> None:
@@ -104,11 +104,11 @@ def test_missing_test_output_is_bad_input(tmp_path: Path) -> None:
 
 
 def test_baseline_thresholds_use_all_runs_of_both_sides(benchmark: Benchmark) -> None:
-    record(benchmark, GOLDEN, result_line(15), result_line(14, 1))
-    record(benchmark, NULL, result_line(13, 2), result_line(16))
-    describe(benchmark, golden_metrics={"passed": 1, "failed": 9, "total": 10})
-    found = read_baseline(benchmark, INSTANCE)
-    assert (found.thresholds, found.runs, found.source, found.notes) == (
+    write_baseline(benchmark, GOLDEN, result_line(15), result_line(14, 1))
+    write_baseline(benchmark, NULL, result_line(13, 2), result_line(16))
+    write_metadata(benchmark, golden_metrics={"passed": 1, "failed": 9, "total": 10})
+    parsed = read_baseline(benchmark, INSTANCE)
+    assert (parsed.thresholds, parsed.runs, parsed.source, parsed.notes) == (
         PassThresholds(13, 2),
         4,
         "baseline_results",
@@ -117,11 +117,11 @@ def test_baseline_thresholds_use_all_runs_of_both_sides(benchmark: Benchmark) ->
 
 
 def test_crashed_baseline_run_is_excluded_and_noted(benchmark: Benchmark) -> None:
-    record(benchmark, GOLDEN, result_line(15), "null", '{"passed": 1')
-    found = read_baseline(benchmark, INSTANCE)
-    assert found.thresholds == PassThresholds(15, 0)
-    assert found.runs == 1
-    assert found.notes == (
+    write_baseline(benchmark, GOLDEN, result_line(15), "null", '{"passed": 1')
+    parsed = read_baseline(benchmark, INSTANCE)
+    assert parsed.thresholds == PassThresholds(15, 0)
+    assert parsed.runs == 1
+    assert parsed.notes == (
         "1 of 3 runs in golden_agent.jsonl crashed and do not count",
         "1 of 3 lines in golden_agent.jsonl are damaged",
         "the baseline has no null_agent.jsonl",
@@ -129,29 +129,29 @@ def test_crashed_baseline_run_is_excluded_and_noted(benchmark: Benchmark) -> Non
 
 
 def test_metadata_are_baseline_without_recorded_runs(benchmark: Benchmark) -> None:
-    describe(
+    write_metadata(
         benchmark,
         golden_metrics={"passed": 13, "failed": 1, "skipped": 0, "total": 14, "error": None},
         base_metrics={"passed": 12, "failed": 2, "skipped": 0, "total": 14, "error": None},
     )
-    found = read_baseline(benchmark, INSTANCE)
-    assert (found.thresholds, found.runs) == (PassThresholds(12, 2), 2)
-    assert "one run each" in found.notes[0]
+    parsed = read_baseline(benchmark, INSTANCE)
+    assert (parsed.thresholds, parsed.runs) == (PassThresholds(12, 2), 2)
+    assert "one run each" in parsed.notes[0]
     golden, null = (read_pseudo_agent_tests(benchmark, INSTANCE, agent) for agent in (GOLDEN, NULL))
     assert (golden, null) == (TestCounts(13, 1, 0, 14), TestCounts(12, 2, 0, 14))
 
 
 def test_pass_is_unknown_without_baseline_or_result(benchmark: Benchmark) -> None:
-    known = compare_with_baseline(TestCounts(9, 0, 0, 9), read_baseline(benchmark, INSTANCE))
-    assert (known.passed, known.why) == (None, "no baseline of R and R∘X* is recorded")
-    record(benchmark, GOLDEN, result_line(9))
+    result = compare_with_baseline(TestCounts(9, 0, 0, 9), read_baseline(benchmark, INSTANCE))
+    assert (result.passed, result.why) == (None, "no baseline of R and R∘X* is recorded")
+    write_baseline(benchmark, GOLDEN, result_line(9))
     baseline = read_baseline(benchmark, INSTANCE)
     assert compare_with_baseline(None, baseline).passed is None
     assert compare_with_baseline(TestCounts(9, 0, 0, 9), baseline).passed is True
 
 
 def test_crashed_test_run_of_prediction_fails_with_note(benchmark: Benchmark) -> None:
-    record(benchmark, GOLDEN, result_line(9))
-    known = compare_with_baseline(CRASHED_RUN, read_baseline(benchmark, INSTANCE))
-    assert known.passed is False
-    assert known.notes[0] == "the test run gave no result: it counts as 0 passed, 0 failed"
+    write_baseline(benchmark, GOLDEN, result_line(9))
+    result = compare_with_baseline(CRASHED_RUN, read_baseline(benchmark, INSTANCE))
+    assert result.passed is False
+    assert result.notes[0] == "the test run gave no result: it counts as 0 passed, 0 failed"

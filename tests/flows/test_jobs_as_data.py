@@ -44,13 +44,13 @@ NAMES = {each.__name__: each for each in (AgentConfig, Cost, Instance, Mapping, 
 """The types in the fields of jobs and of their parameters."""
 
 
-def adapter(kind: type) -> TypeAdapter[Any]:
+def make_adapter(kind: type) -> TypeAdapter[Any]:
     found: TypeAdapter[Any] = TypeAdapter(kind)
     found.rebuild(_types_namespace=NAMES)
     return found
 
 
-ADAPTERS = {each: adapter(each) for each in (Job, *PARAMETERS.values())}
+ADAPTERS = {each: make_adapter(each) for each in (Job, *PARAMETERS.values())}
 
 
 def copy_job(job: Job) -> Job:

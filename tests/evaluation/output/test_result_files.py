@@ -19,7 +19,7 @@ from codetaste.evaluation.pseudo_agents import pseudo_agent_config
 from codetaste.evaluation.test_results import RecordedBaseline, compare_with_baseline
 from codetaste.evaluation.trials.coverage import read_coverage
 from codetaste.rules.scan.model import Scanner
-from support.evaluation.trees import difference, rule, score, write
+from support.evaluation.trees import git_diff, rule, score, write_tree
 
 INSTANCE = Instance("Own", "Repo", "a" * 40, "b" * 40)
 BASE = {"a.py": "old(1)\n", "caf\udce9.py": "old(2)\n"}
@@ -28,22 +28,20 @@ TESTS = TestCounts(12, 0, 1, 13)
 
 
 @pytest.fixture
-def half(tmp_path: Path, scanner: Scanner) -> Evaluation:
-    base = write(tmp_path / "R", BASE)
-    known = compare_with_baseline(TESTS, RecordedBaseline(PassThresholds(12, 0), 10, "baseline_results"))
+def evaluation(tmp_path: Path, scanner: Scanner) -> Evaluation:
+    base = write_tree(tmp_path / "R", BASE)
+    result = compare_with_baseline(TESTS, RecordedBaseline(PassThresholds(12, 0), 10, "baseline_results"))
     return score(
         scanner,
         base,
-        difference(tmp_path, BASE, GOLDEN),
+        git_diff(tmp_path, BASE, GOLDEN),
         [rule("p", "new(...)")],
         [rule("n", "old(...)")],
-        correctness=known,
+        pass_result=result,
     )
 
 
-def write_half(
-    folder: Path, evaluation: Evaluation, metadata: dict[str, Any] | None = None
-) -> dict[str, str]:
+def write(folder: Path, evaluation: Evaluation, metadata: dict[str, Any] | None = None) -> dict[str, str]:
     return write_evaluation(
         folder,
         evaluation,
@@ -59,9 +57,9 @@ def read(folder: Path, name: str) -> Any:
     return json.loads((folder / name).read_bytes())
 
 
-def test_write_scored_patch_has_published_and_own_files(tmp_path: Path, half: Evaluation) -> None:
+def test_write_scored_patch_has_published_and_own_files(tmp_path: Path, evaluation: Evaluation) -> None:
     folder = tmp_path / "evaluation"
-    written = write_half(folder, half)
+    written = write(folder, evaluation)
     names = {"evaluation_result.json", "rules_positive.sarif", "rules_negative.sarif", "rule_output.txt"}
     assert written.keys() == {path.name for path in folder.iterdir()} == {*names, "scores.json"}
     result = read(folder, "evaluation_result.json")
@@ -97,8 +95,8 @@ def test_write_scored_patch_has_published_and_own_files(tmp_path: Path, half: Ev
     assert negative.lines.keys() == {"caf\udce9.py"}
 
 
-def test_scores_file_has_values_and_their_inputs(tmp_path: Path, half: Evaluation) -> None:
-    write_half(tmp_path / "e", half)
+def test_scores_file_has_values_and_their_inputs(tmp_path: Path, evaluation: Evaluation) -> None:
+    write(tmp_path / "e", evaluation)
     scores = read(tmp_path / "e", "scores.json")
     values = {key: scores[key] for key in ("status", "ifr", "ifr_plus", "ifr_minus", "passed", "alignment")}
     assert values == {
@@ -112,42 +110,42 @@ def test_scores_file_has_values_and_their_inputs(tmp_path: Path, half: Evaluatio
     assert (scores["prec"], scores["added"], scores["removed"]) == (1.0, 1, 1)
     assert (scores["unmet_additive"], scores["unmet_reductive"]) == ([], ["n"])
     assert scores["baseline"] == {"min_passed": 12, "max_failed": 0, "runs": 10, "source": "baseline_results"}
-    assert (scores["instance"], scores["patch_sha256"]) == (INSTANCE.id, half.patch_sha256)
+    assert (scores["instance"], scores["patch_sha256"]) == (INSTANCE.id, evaluation.patch_sha256)
 
 
-def test_non_finite_numbers_are_written_as_null(tmp_path: Path, half: Evaluation) -> None:
-    write_half(tmp_path / "e", half, {"cost_usd": float("nan"), "additional": {"x": [float("inf"), 1.5]}})
+def test_non_finite_numbers_are_written_as_null(tmp_path: Path, evaluation: Evaluation) -> None:
+    write(tmp_path / "e", evaluation, {"cost_usd": float("nan"), "additional": {"x": [float("inf"), 1.5]}})
     values = read(tmp_path / "e", "evaluation_result.json")["inference_metadata"]
     assert values == {"cost_usd": None, "additional": {"x": [None, 1.5]}}
 
 
-def test_writing_twice_gives_the_same_bytes(tmp_path: Path, half: Evaluation) -> None:
+def test_writing_twice_gives_the_same_bytes(tmp_path: Path, evaluation: Evaluation) -> None:
     assert (
-        write_half(tmp_path / "one", half)
-        == write_half(tmp_path / "one", half)
-        == write_half(tmp_path / "two", half)
+        write(tmp_path / "one", evaluation)
+        == write(tmp_path / "one", evaluation)
+        == write(tmp_path / "two", evaluation)
     )
 
 
 def test_write_unscored_patch_leaves_no_published_result_files(
-    tmp_path: Path, half: Evaluation, scanner: Scanner
+    tmp_path: Path, evaluation: Evaluation, scanner: Scanner
 ) -> None:
     folder = tmp_path / "evaluation"
-    write_half(folder, half)
+    write(folder, evaluation)
     bad = score(scanner, tmp_path / "R", b"no patch\n", [rule("p", "new(...)")], [rule("n", "old(...)")])
-    assert write_half(folder, bad).keys() == {"rule_output.txt", "scores.json"}
+    assert write(folder, bad).keys() == {"rule_output.txt", "scores.json"}
     assert {path.name for path in folder.iterdir()} == {"rule_output.txt", "scores.json"}
     scores = read(folder, "scores.json")
     assert scores["status"] == "unparsable_patch"
     assert [scores[key] for key in ("ifr", "ifr_minus", "prec", "added", "alignment")] == [None] * 5
 
 
-def test_recorded_tests_survive_failed_scoring(tmp_path: Path, half: Evaluation) -> None:
+def test_recorded_tests_survive_failed_scoring(tmp_path: Path, evaluation: Evaluation) -> None:
     folder = tmp_path / "evaluation"
-    write_half(folder, half)
-    write_half(folder, replace(half, status=EvaluationStatus.PARTIAL_SCAN, rule_counts=None, precision=None))
+    write(folder, evaluation)
+    write(folder, replace(evaluation, status=EvaluationStatus.PARTIAL_SCAN, rule_counts=None, precision=None))
     assert not (folder / "evaluation_result.json").exists()
-    assert read_recorded_tests(folder, half.patch_sha256) == read_recorded_tests(folder) == TESTS
+    assert read_recorded_tests(folder, evaluation.patch_sha256) == read_recorded_tests(folder) == TESTS
     assert read_recorded_tests(folder, "0" * 64) is None
 
 
@@ -171,17 +169,17 @@ def test_results_folder_depends_on_patch_name(tmp_path: Path) -> None:
     assert results_folder(tmp_path / "mine.patch") == tmp_path / "mine-evaluation"
 
 
-def test_results_of_another_patch_are_not_replaced(tmp_path: Path, half: Evaluation) -> None:
+def test_results_of_another_patch_are_not_replaced(tmp_path: Path, evaluation: Evaluation) -> None:
     folder = tmp_path / "evaluation"
-    check_results_folder(folder, INSTANCE.id, half.patch_sha256)
-    write_half(folder, half)
-    check_results_folder(folder, INSTANCE.id, half.patch_sha256)
-    for instance, digest in ((INSTANCE.id, "0" * 64), ("other", half.patch_sha256)):
+    check_results_folder(folder, INSTANCE.id, evaluation.patch_sha256)
+    write(folder, evaluation)
+    check_results_folder(folder, INSTANCE.id, evaluation.patch_sha256)
+    for instance, digest in ((INSTANCE.id, "0" * 64), ("other", evaluation.patch_sha256)):
         with pytest.raises(ConfigError, match="another patch"):
             check_results_folder(folder, instance, digest)
     (folder / "scores.json").unlink()
     with pytest.raises(ConfigError, match="not written by codetaste"):
-        check_results_folder(folder, INSTANCE.id, half.patch_sha256)
+        check_results_folder(folder, INSTANCE.id, evaluation.patch_sha256)
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="is not a folder"):
-        check_results_folder(tmp_path / "file", INSTANCE.id, half.patch_sha256)
+        check_results_folder(tmp_path / "file", INSTANCE.id, evaluation.patch_sha256)

@@ -18,7 +18,7 @@ from codetaste.evaluation.trials.coverage import read_coverage
 from codetaste.evaluation.trials.untrusted_files import FileProblem
 from codetaste.rules.rule import make_rule
 from codetaste.rules.scan.model import Match, Scanner, ScanProblem
-from support.evaluation.trees import difference, git, regex, rule, score, text, write
+from support.evaluation.trees import git, git_diff, regex_rule, render_rule_file, rule, score, write_tree
 
 RULES = [
     make_rule(rule(name, "f(...)", severity=severity)) for name, severity in (("b", "ERROR"), ("a", "INFO"))
@@ -67,11 +67,11 @@ def test_document_has_required_fields() -> None:
 def test_truncated_sarif_is_refused_with_one_line(tmp_path: Path, cut: int) -> None:
     whole = render_sarif(RULES, [Match("a", "x.py", 1, 2)], [], "")
     with pytest.raises(FileProblem, match="is truncated") as error:
-        covered(tmp_path, whole[:cut])
+        read_lines(tmp_path, whole[:cut])
     assert "\n" not in str(error.value)
 
 
-def covered(tmp_path: Path, content: bytes) -> dict[str, set[int]]:
+def read_lines(tmp_path: Path, content: bytes) -> dict[str, set[int]]:
     (tmp_path / "read.sarif").write_bytes(content)
     return read_coverage(tmp_path / "read.sarif", str(tmp_path.resolve())).lines
 
@@ -94,7 +94,7 @@ def covered(tmp_path: Path, content: bytes) -> dict[str, set[int]]:
 )  # fmt: skip
 def test_invalid_sarif_is_refused(tmp_path: Path, document: Any) -> None:
     with pytest.raises(FileProblem, match="is not SARIF"):
-        covered(tmp_path, json.dumps(document).encode())
+        read_lines(tmp_path, json.dumps(document).encode())
 
 
 def test_published_results_without_rule_or_location_are_skipped(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_published_results_without_rule_or_location_are_skipped(tmp_path: Path) 
         {"ruleId": "some.folder.x", "locations": [{"physicalLocation": place}]},
     ]
     document = {"runs": [{"results": results}, {"results": None}]}
-    assert covered(tmp_path, json.dumps(document).encode()) == {"a%20b.py": {3}}
+    assert read_lines(tmp_path, json.dumps(document).encode()) == {"a%20b.py": {3}}
 
 
 def scan_with_stock_engine(work: Path, rules: Path) -> list[tuple[object, ...]]:
@@ -147,18 +147,18 @@ def test_results_equal_stock_engine_in_order(tmp_path: Path, scanner: Scanner) -
     rules = [
         rule("b", "f($X)", message="found $X"),
         rule("a", "$F(...)", severity="ERROR"),
-        regex("c", "f.[0-9]"),
+        regex_rule("c", "f.[0-9]"),
     ]
-    base = write(tmp_path / "R", before)
-    found = score(scanner, base, difference(tmp_path, before, after), rules, None)
-    content = text(rules)
-    made = render_sarif(parse_rule_set(content, b"").positive, found.positive_matches, (), "")
+    base = write_tree(tmp_path / "R", before)
+    found = score(scanner, base, git_diff(tmp_path, before, after), rules, None)
+    content = render_rule_file(rules)
+    rendered = render_sarif(parse_rule_set(content, b"").positive, found.positive_matches, (), "")
     (folder := tmp_path / "rules").mkdir()
     (folder / "rules_positive.yml").write_bytes(content)
     work = tmp_path / "work"
     git(work, "status")
-    theirs = scan_with_stock_engine(work, Path("../rules/rules_positive.yml"))
-    assert [(str(name).rpartition(".")[2], *rest) for name, *rest in theirs] == [
-        (str(name).rpartition(".")[2], *rest) for name, *rest in results(made)
+    stock_results = scan_with_stock_engine(work, Path("../rules/rules_positive.yml"))
+    assert [(str(name).rpartition(".")[2], *rest) for name, *rest in stock_results] == [
+        (str(name).rpartition(".")[2], *rest) for name, *rest in results(rendered)
     ]
-    assert len(theirs) > 10
+    assert len(stock_results) > 10

@@ -31,7 +31,7 @@ def reference(benchmark: Benchmark, instance: Instance) -> dict[str, str]:
         return next(row for row in csv.DictReader(file) if row["instance"] == instance.path)
 
 
-def checked(bench: ValidationContext, instance: Instance) -> InstanceValidation:
+def validate(bench: ValidationContext, instance: Instance) -> InstanceValidation:
     async def main() -> InstanceValidation:
         return await validate_instance(bench, instance)
 
@@ -55,16 +55,22 @@ def test_instance_is_valid_and_golden_patch_has_published_counts(
     instance = benchmark.get(name)
     store = MatchStore(tmp_path / "matches", engine_cache_name(engine))
     scanner = IncrementalScanner(OpenGrep(engine), store, benchmark.ignore_text())
-    found = checked(ValidationContext(benchmark, scanner, tmp_path, tmp_path, "opengrep"), instance)
-    assert found.valid, found.problems
-    stated = reference(benchmark, instance)
-    rules = int(stated["n_pos"]), int(stated["n_neg"])
-    assert rate(found.golden) == (rules[0], rules[0], 0, rules[1])
-    assert rate(found.null) == (0, rules[0], rules[1], rules[1])
-    assert found.golden is not None
-    assert found.golden.precision is not None
-    assert found.golden.line_counts == (int(stated["official_added"]), int(stated["official_removed"]))
-    assert found.golden.line_counts_all == (int(stated["strict_added"]), int(stated["strict_removed"]))
-    assert found.golden.files == int(stated["files"])
-    assert len(found.golden.positive_matches) == int(stated["sum_nr_refactored"])
-    assert (found.golden.precision.hits_added, found.golden.precision.hits_removed) == HITS[name]
+    validation = validate(ValidationContext(benchmark, scanner, tmp_path, tmp_path, "opengrep"), instance)
+    assert validation.valid, validation.problems
+    row = reference(benchmark, instance)
+    rules = int(row["n_pos"]), int(row["n_neg"])
+    assert rate(validation.golden) == (rules[0], rules[0], 0, rules[1])
+    assert rate(validation.null) == (0, rules[0], rules[1], rules[1])
+    assert validation.golden is not None
+    assert validation.golden.precision is not None
+    assert validation.golden.line_counts == (
+        int(row["official_added"]),
+        int(row["official_removed"]),
+    )
+    assert validation.golden.line_counts_all == (
+        int(row["strict_added"]),
+        int(row["strict_removed"]),
+    )
+    assert validation.golden.files == int(row["files"])
+    assert len(validation.golden.positive_matches) == int(row["sum_nr_refactored"])
+    assert (validation.golden.precision.hits_added, validation.golden.precision.hits_removed) == HITS[name]

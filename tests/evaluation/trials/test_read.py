@@ -14,7 +14,7 @@ from codetaste.errors import ConfigError
 from codetaste.evaluation.metrics import TestCounts
 from codetaste.evaluation.trials.read import merge_records, read_outputs
 from codetaste.evaluation.trials.records import ProblemKind, TrialRecord, TrialSource, TrialStatus
-from support.evaluation.published_outputs import BASE, GOLDEN_HASH, ID, PATH, Outputs, scores, write
+from support.evaluation.published_outputs import BASE, GOLDEN_HASH, ID, PATH, Outputs, make_scores, write_json
 
 
 @pytest.fixture
@@ -22,17 +22,17 @@ def outputs(tmp_path: Path) -> Outputs:
     return Outputs(tmp_path / "checkout" / "outputs")
 
 
-def only(root: Path, benchmark: Benchmark | None = None) -> TrialRecord:
+def read_only_trial(root: Path, benchmark: Benchmark | None = None) -> TrialRecord:
     """The one trial below ``root`` of no pseudo agent; check that there are no problems."""
-    read = read_outputs(root, benchmark)
-    assert not read.problems
-    (record,) = [record for record in read.records if not record.pseudo]
+    reading = read_outputs(root, benchmark)
+    assert not reading.problems
+    (record,) = [record for record in reading.records if not record.pseudo]
     return record
 
 
 def test_published_trial_has_values_of_its_files(outputs: Outputs) -> None:
-    outputs.trial(at="open/plan", metadata={"additional": {"turns": 7}})
-    write(
+    outputs.add_trial(at="open/plan", metadata={"additional": {"turns": 7}})
+    write_json(
         outputs.root / "open/plan" / PATH / "a/plan_metadata.json",
         {
             "cost_usd": 0.5,
@@ -41,8 +41,8 @@ def test_published_trial_has_values_of_its_files(outputs: Outputs) -> None:
             "finish_reason": "success",
         },
     )
-    outputs.null()
-    record = only(outputs.root)
+    outputs.add_null()
+    record = read_only_trial(outputs.root)
     assert (record.run, record.metadata.source, record.agent) == ("checkout", TrialSource.PUBLISHED, "a")
     assert (record.track, record.mode, record.instance, record.repository) == ("open", "plan", ID, "Made/Up")
     assert (record.metadata.model, record.metadata.harness, record.metadata.finish_reason) == (
@@ -67,14 +67,14 @@ def test_published_trial_has_values_of_its_files(outputs: Outputs) -> None:
 def test_checkout_outputs_track_and_mode_folders_read_equally(
     outputs: Outputs, root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    outputs.trial(at="open/plan")
-    outputs.null()
-    write(
+    outputs.add_trial(at="open/plan")
+    outputs.add_null()
+    write_json(
         outputs.root / "open/plan" / PATH / "a/plan_metadata.json",
         {"cost_usd": 0.5, "finish_reason": "success"},
     )
     for named in (outputs.root.parent / root, Path()):
-        record = only(named)
+        record = read_only_trial(named)
         assert (record.run, record.track, record.mode, record.scores.prec) == (
             "checkout",
             "open",
@@ -85,24 +85,24 @@ def test_checkout_outputs_track_and_mode_folders_read_equally(
 
 
 def test_bare_owner_folders_take_track_and_mode_from_metadata(outputs: Outputs, tmp_path: Path) -> None:
-    outputs.trial(at="instructed/direct")
+    outputs.add_trial(at="instructed/direct")
     bare = (outputs.root / "instructed/direct").rename(tmp_path / "bare")
-    record = only(bare)
+    record = read_only_trial(bare)
     assert (record.track, record.mode, record.scores.prec) == ("instructed", "direct", None)
     assert "null agent" in record.scores.notes[0] or "pseudo" in record.scores.notes[0]
 
 
 def test_step_costs_do_not_depend_on_where_mode_is_recorded(outputs: Outputs, tmp_path: Path) -> None:
-    folder = outputs.trial(at="open/plan")
-    write(folder / "plan_metadata.json", {"cost_usd": 0.5, "finish_reason": "success"})
-    cost = only(outputs.root).metadata.cost_usd
-    assert only((outputs.root / "open/plan").rename(tmp_path / "bare")).metadata.cost_usd == cost
+    folder = outputs.add_trial(at="open/plan")
+    write_json(folder / "plan_metadata.json", {"cost_usd": 0.5, "finish_reason": "success"})
+    cost = read_only_trial(outputs.root).metadata.cost_usd
+    assert read_only_trial((outputs.root / "open/plan").rename(tmp_path / "bare")).metadata.cost_usd == cost
     assert cost is not None
     assert cost > 0.5
 
 
 def test_pseudo_agents_belong_to_no_track(outputs: Outputs) -> None:
-    outputs.null()
+    outputs.add_null()
     (record,) = read_outputs(outputs.root).records
     assert record.pseudo
     assert (record.track, record.mode, record.scores.ifr, record.scores.prec) == ("", "direct", 0.0, 0.0)
@@ -110,19 +110,19 @@ def test_pseudo_agents_belong_to_no_track(outputs: Outputs) -> None:
 
 
 def test_language_and_category_come_from_benchmark(outputs: Outputs) -> None:
-    outputs.trial()
-    outputs.null()
+    outputs.add_trial()
+    outputs.add_null()
     row = Instance("Made", "Up", BASE, GOLDEN_HASH, None, "api", "go")
-    record = only(outputs.root, Benchmark(outputs.root.parent, (row,)))
+    record = read_only_trial(outputs.root, Benchmark(outputs.root.parent, (row,)))
     assert (record.language, record.category) == ("go", "api")
 
 
 def test_record_has_values_of_published_harness(outputs: Outputs) -> None:
-    outputs.trial(rules=(0, 0, 0, 0), tests=None, metadata={"cost_usd": -1.0})
-    outputs.null()
-    outputs.baselines((20, 1), (21, 0))
-    read = read_outputs(outputs.root)
-    (record,) = [record for record in read.records if not record.pseudo]
+    outputs.add_trial(rules=(0, 0, 0, 0), tests=None, metadata={"cost_usd": -1.0})
+    outputs.add_null()
+    outputs.add_baselines((20, 1), (21, 0))
+    reading = read_outputs(outputs.root)
+    (record,) = [record for record in reading.records if not record.pseudo]
     assert record.published is not None
     assert (record.published.ifr, record.published.ifr_plus, record.published.ifr_minus) == (1.0, 1.0, 1.0)
     assert (record.published.passed, record.published.alignment) == (0.0, 0.0)
@@ -134,7 +134,7 @@ def test_record_has_values_of_published_harness(outputs: Outputs) -> None:
         None,
         None,
     )
-    assert [problem.kind for problem in read.problems] == [ProblemKind.RULES]
+    assert [problem.kind for problem in reading.problems] == [ProblemKind.RULES]
 
 
 @pytest.mark.parametrize(
@@ -149,24 +149,24 @@ def test_record_has_values_of_published_harness(outputs: Outputs) -> None:
 def test_trial_unreadable_for_published_harness_has_no_published_scores(
     outputs: Outputs, wrong: dict[str, Any]
 ) -> None:
-    outputs.trial(**wrong)
+    outputs.add_trial(**wrong)
     (record,) = read_outputs(outputs.root).records
     assert record.published is None
     assert (record.scores.status, record.scores.ifr) == (TrialStatus.SCORED, 0.7)
 
 
 def test_baseline_runs_override_metadata(outputs: Outputs) -> None:
-    outputs.trial()
-    outputs.null()
-    outputs.baselines((21, 0))
-    record = only(outputs.root)
+    outputs.add_trial()
+    outputs.add_null()
+    outputs.add_baselines((21, 0))
+    record = read_only_trial(outputs.root)
     assert record.scores.passed is False
     assert record.published is not None
     assert record.published.passed == 0.0
 
 
 def test_test_output_without_result_is_a_crash(outputs: Outputs) -> None:
-    folder = outputs.trial(tests=None)
+    folder = outputs.add_trial(tests=None)
     (folder / "evaluation/test_output.txt").write_text("Killed")
     (record,) = read_outputs(outputs.root).records
     assert record.scores.tests == TestCounts(0, 0, error="the test run gave no result")
@@ -174,13 +174,13 @@ def test_test_output_without_result_is_a_crash(outputs: Outputs) -> None:
 
 
 def test_own_scores_override_published_result(outputs: Outputs) -> None:
-    folder = outputs.trial(
+    folder = outputs.add_trial(
         metadata={"additional": {"codetaste_version": "0.6.0", "turns": 3, "tool_calls": 9}}
     )
-    write(folder / "evaluation/scores.json", scores())
+    write_json(folder / "evaluation/scores.json", make_scores())
     (folder / "evaluation/rules_positive.sarif").unlink()
-    write(folder / "evaluation/activity.json", {"commands": 5, "test_runs": 1})
-    record = only(outputs.root)
+    write_json(folder / "evaluation/activity.json", {"commands": 5, "test_runs": 1})
+    record = read_only_trial(outputs.root)
     assert (
         record.metadata.source,
         record.scores.ifr,
@@ -208,8 +208,8 @@ def test_own_scores_override_published_result(outputs: Outputs) -> None:
     ],
 )
 def test_unscored_patch_has_status_and_reason(outputs: Outputs, status: str, read_as: TrialStatus) -> None:
-    folder = outputs.trial()
-    write(folder / "evaluation/scores.json", scores(status=status, reason="because", ifr=None))
+    folder = outputs.add_trial()
+    write_json(folder / "evaluation/scores.json", make_scores(status=status, reason="because", ifr=None))
     (record,) = read_outputs(outputs.root).records
     assert (record.scores.status, record.scores.why, record.scores.ifr) == (read_as, "because", None)
 
@@ -220,33 +220,33 @@ def test_unscored_patch_has_status_and_reason(outputs: Outputs, status: str, rea
 def test_patch_too_large_to_read_is_identified_by_size(
     outputs: Outputs, size: int, read_as: TrialStatus
 ) -> None:
-    folder = outputs.trial()
+    folder = outputs.add_trial()
     fields = {"patch_sha256": "", "patch_bytes": size or (folder / "prediction.diff").stat().st_size}
-    write(folder / "evaluation/scores.json", scores(status="too_large", **fields))
+    write_json(folder / "evaluation/scores.json", make_scores(status="too_large", **fields))
     (record,) = read_outputs(outputs.root).records
     assert record.scores.status is read_as
 
 
 def test_each_attempt_is_a_trial(outputs: Outputs) -> None:
-    first = outputs.trial()
-    outputs.null()
-    outputs.trial("a/attempt-2", identity="a", rules=(4, 4, 0, 6))
-    read = read_outputs(outputs.root)
-    found = [(r.agent, r.attempt, r.scores.ifr) for r in read.records if not r.pseudo]
+    first = outputs.add_trial()
+    outputs.add_null()
+    outputs.add_trial("a/attempt-2", identity="a", rules=(4, 4, 0, 6))
+    reading = read_outputs(outputs.root)
+    found = [(r.agent, r.attempt, r.scores.ifr) for r in reading.records if not r.pseudo]
     assert found == [("a", 1, 0.7), ("a", 2, 1.0)]
-    second = next(record for record in read.records if record.attempt == 2)
+    second = next(record for record in reading.records if record.attempt == 2)
     assert second.folder == first / "attempt-2"
     assert second.published is None
 
 
 def test_trial_without_evaluation_has_status_and_reason(outputs: Outputs) -> None:
-    no_patch = outputs.trial(
+    no_patch = outputs.add_trial(
         "none", metadata={"finish_reason": "error", "additional": {"error": "no credit"}}
     )
     (no_patch / "prediction.diff").unlink()
-    empty = outputs.trial("empty", patch=b"", metadata={"finish_reason": "timeout"})
-    waiting = outputs.trial("waiting")
-    refused = outputs.trial("refused")
+    empty = outputs.add_trial("empty", patch=b"", metadata={"finish_reason": "timeout"})
+    waiting = outputs.add_trial("waiting")
+    refused = outputs.add_trial("refused")
     (refused / "evaluation/rule_output.txt").write_text("…\nerror: patch failed: a.py:3\n")
     for folder in (no_patch, empty, waiting, refused):
         (folder / "evaluation/evaluation_result.json").unlink()
@@ -258,8 +258,8 @@ def test_trial_without_evaluation_has_status_and_reason(outputs: Outputs) -> Non
 
 
 def test_planned_trials_without_folder_are_counted(outputs: Outputs) -> None:
-    outputs.trial("a", metadata={"additional": {"codetaste_version": "0.6.0"}})
-    outputs.null()
+    outputs.add_trial("a", metadata={"additional": {"codetaste_version": "0.6.0"}})
+    outputs.add_null()
     run = outputs.root.parent
     key = f"infer/a/open/{{}}/{ID}/{{}}"
     journal: list[dict[str, Any]] = [{"event": "journal", "format": 2}, {"event": "session"}]
@@ -294,12 +294,13 @@ def test_planned_trials_without_folder_are_counted(outputs: Outputs) -> None:
 
 
 def test_different_versions_and_rules_are_reported(outputs: Outputs, tmp_path: Path) -> None:
-    folder = outputs.trial()
-    write(folder / "evaluation/scores.json", scores())
+    folder = outputs.add_trial()
+    write_json(folder / "evaluation/scores.json", make_scores())
     other = Outputs(tmp_path / "other" / "outputs")
-    folder = other.trial()
-    write(
-        folder / "evaluation/scores.json", scores(engine="opengrep 1.31.0", rules_sha256={"positive": "cc"})
+    folder = other.add_trial()
+    write_json(
+        folder / "evaluation/scores.json",
+        make_scores(engine="opengrep 1.31.0", rules_sha256={"positive": "cc"}),
     )
     readings = [read_outputs(each.root) for each in (outputs, other)]
     assert not any(reading.problems for reading in readings)

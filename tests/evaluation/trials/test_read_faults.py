@@ -16,7 +16,15 @@ from codetaste.benchmark.benchmark import Benchmark
 from codetaste.benchmark.instance import Instance
 from codetaste.evaluation.trials.read import read_outputs
 from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialRecord, TrialStatus
-from support.evaluation.published_outputs import BASE, GOLDEN_HASH, PATH, Outputs, sarif, scores, write
+from support.evaluation.published_outputs import (
+    BASE,
+    GOLDEN_HASH,
+    PATH,
+    Outputs,
+    make_sarif,
+    make_scores,
+    write_json,
+)
 
 RESULT, METADATA = "evaluation/evaluation_result.json", "inference_metadata.json"
 Damage = Callable[[Path], object]
@@ -25,8 +33,8 @@ Damage = Callable[[Path], object]
 @pytest.fixture
 def outputs(tmp_path: Path) -> Outputs:
     outputs = Outputs(tmp_path / "checkout" / "outputs")
-    outputs.null()
-    outputs.trial("sound")
+    outputs.add_null()
+    outputs.add_trial("sound")
     return outputs
 
 
@@ -54,13 +62,13 @@ def cut(name: str) -> Damage:
 
 
 def edit(name: str, **changed: Any) -> Damage:
-    return lambda folder: write(folder / name, json.loads((folder / name).read_text()) | changed)
+    return lambda folder: write_json(folder / name, json.loads((folder / name).read_text()) | changed)
 
 
 def rules(**changed: Any) -> Damage:
     def damage(folder: Path) -> None:
         result = json.loads((folder / RESULT).read_text())
-        write(folder / RESULT, result | {"agent_rule_metrics": result["agent_rule_metrics"] | changed})
+        write_json(folder / RESULT, result | {"agent_rule_metrics": result["agent_rule_metrics"] | changed})
 
     return damage
 
@@ -116,7 +124,7 @@ CASES: dict[str, tuple[Damage, TrialStatus, ProblemKind, str]] = {
         *(ProblemKind.OTHER_COMMIT, RESULT),
     ),
     "scores of another patch": (
-        *(lambda f: write(f / "evaluation/scores.json", scores(b"other")), TrialStatus.NOT_SCORED),
+        *(lambda f: write_json(f / "evaluation/scores.json", make_scores(b"other")), TrialStatus.NOT_SCORED),
         *(ProblemKind.STALE, "evaluation/scores.json"),
     ),
     "damaged activity": (
@@ -124,7 +132,7 @@ CASES: dict[str, tuple[Damage, TrialStatus, ProblemKind, str]] = {
         *(ProblemKind.TRUNCATED, "evaluation/activity.json"),
     ),
     "activity that is no count": (
-        *(lambda f: write(f / "evaluation/activity.json", {"edits": -1}), SCORED),
+        *(lambda f: write_json(f / "evaluation/activity.json", {"edits": -1}), SCORED),
         *(ProblemKind.NUMBER, "evaluation/activity.json"),
     ),
     "activity pipe": (
@@ -137,7 +145,7 @@ CASES: dict[str, tuple[Damage, TrialStatus, ProblemKind, str]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_fault_in_one_trial_names_file(outputs: Outputs, case: str) -> None:
     damage, status, kind, name = CASES[case]
-    damage(outputs.trial("bad"))
+    damage(outputs.add_trial("bad"))
     records, problems = read(outputs)
     assert records["bad"].scores.status is status
     assert [(p.kind, p.location) for p in problems] == [(kind, f"open/direct/{PATH}/bad/{name}")]
@@ -146,7 +154,7 @@ def test_fault_in_one_trial_names_file(outputs: Outputs, case: str) -> None:
 @pytest.mark.parametrize("fault", ["missing", "truncated"])
 def test_missing_scan_is_no_measurement(outputs: Outputs, fault: str) -> None:
     """The published harness reads it as "no rule matches", so IFR⁻ is 1."""
-    folder = outputs.trial("bad", rules=(3, 4, 0, 6))
+    folder = outputs.add_trial("bad", rules=(3, 4, 0, 6))
     path = folder / "evaluation/rules_negative.sarif"
     if fault == "missing":
         path.unlink()
@@ -161,7 +169,7 @@ def test_missing_scan_is_no_measurement(outputs: Outputs, fault: str) -> None:
 
 
 def test_deleted_sarif_files_preserve_counts(outputs: Outputs) -> None:
-    folder = outputs.trial("bad", rules=(4, 4, 0, 6))
+    folder = outputs.add_trial("bad", rules=(4, 4, 0, 6))
     for path in folder.glob("evaluation/*.sarif"):
         path.unlink()
     record = read(outputs)[0]["bad"]
@@ -169,7 +177,7 @@ def test_deleted_sarif_files_preserve_counts(outputs: Outputs) -> None:
 
 
 def test_patch_of_300_mb_is_reported_and_not_read(outputs: Outputs) -> None:
-    folder = outputs.trial("bad")
+    folder = outputs.add_trial("bad")
     os.truncate(folder / "prediction.diff", 300_000_000)
     records, (problem,) = read(outputs)
     assert (records["bad"].scores.status, records["bad"].scores.ifr, records["bad"].scores.added) == (
@@ -183,8 +191,8 @@ def test_patch_of_300_mb_is_reported_and_not_read(outputs: Outputs) -> None:
 
 
 def test_result_with_huge_line_range_is_rejected(outputs: Outputs) -> None:
-    folder = outputs.trial("bad")
-    (folder / "evaluation/rules_positive.sarif").write_bytes(sarif(("src/a.py", 1, 10**15)))
+    folder = outputs.add_trial("bad")
+    (folder / "evaluation/rules_positive.sarif").write_bytes(make_sarif(("src/a.py", 1, 10**15)))
     records, (problem,) = read(outputs)
     assert (records["bad"].scores.prec, problem.kind) == (None, ProblemKind.NUMBER)
 
@@ -192,7 +200,7 @@ def test_result_with_huge_line_range_is_rejected(outputs: Outputs) -> None:
 def test_links_are_followed_only_to_files_below_the_root(outputs: Outputs, tmp_path: Path) -> None:
     outside = tmp_path / "outside.json"
     outside.write_text("{}")
-    out, within, folder = outputs.trial("out"), outputs.trial("within"), outputs.trial("folder")
+    out, within, folder = outputs.add_trial("out"), outputs.add_trial("within"), outputs.add_trial("folder")
     (out / METADATA).unlink()
     (out / METADATA).symlink_to(outside)
     (within / METADATA).unlink()
@@ -212,7 +220,7 @@ def test_links_are_followed_only_to_files_below_the_root(outputs: Outputs, tmp_p
 
 @pytest.mark.parametrize("identity", ["org/model", "..", "<b>x</b>", "a\x1b[31m\nb", "x" * 500, "\ud800", ""])
 def test_unusual_agent_id_is_one_line_and_reported(outputs: Outputs, identity: str) -> None:
-    outputs.trial("odd", identity=identity)
+    outputs.add_trial("odd", identity=identity)
     records, problems = read(outputs)
     (name,) = records.keys() - {"sound", "null_agent"}
     assert name.isprintable()
@@ -224,7 +232,7 @@ def test_unusual_agent_id_is_one_line_and_reported(outputs: Outputs, identity: s
 
 
 def test_damaged_baseline_runs_are_reported(outputs: Outputs) -> None:
-    outputs.baselines((20, 1))
+    outputs.add_baselines((20, 1))
     file = outputs.root.parent / "baseline_results" / PATH / "golden_agent.jsonl"
     file.write_text(file.read_text() + '{"passed": 1\n')
     _, problems = read(outputs)
@@ -232,7 +240,7 @@ def test_damaged_baseline_runs_are_reported(outputs: Outputs) -> None:
 
 
 def test_agent_id_with_slash_is_read(outputs: Outputs) -> None:
-    outputs.trial("org/model")
+    outputs.add_trial("org/model")
     records, problems = read(outputs)
     assert records["org/model"].scores.ifr == 0.7
     assert {p.kind for p in problems} == {ProblemKind.NAME}
@@ -249,7 +257,7 @@ def test_folders_of_unknown_layout_are_reported(outputs: Outputs) -> None:
 
 
 def test_unknown_instances_are_excluded(outputs: Outputs) -> None:
-    outputs.trial("bad", path="other/one/89abcdef")
+    outputs.add_trial("bad", path="other/one/89abcdef")
     row = Instance("Made", "Up", BASE, GOLDEN_HASH, None, "api", "go")
     records, (problem,) = read(outputs, Benchmark(outputs.root.parent, (row,)))
     assert "bad" not in records
@@ -264,7 +272,7 @@ def test_evaluation_of_other_commits_is_not_scored(outputs: Outputs) -> None:
 
 
 def test_duplicate_trial_counts_once(outputs: Outputs) -> None:
-    outputs.trial("sound-again", identity="sound", rules=(0, 4, 6, 6))
+    outputs.add_trial("sound-again", identity="sound", rules=(0, 4, 6, 6))
     records, (problem,) = read(outputs)
     assert len(records) == 2
     assert (problem.kind, problem.location) == (ProblemKind.DUPLICATE, f"open/direct/{PATH}/sound-again")
@@ -294,10 +302,10 @@ def test_arbitrary_file_content_does_not_stop_reading(
     tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
 ) -> None:
     outputs = Outputs(tmp_path_factory.mktemp("fuzz") / "outputs")
-    outputs.null()
-    outputs.trial("sound")
-    folder = outputs.trial("bad")
-    write(folder / "evaluation/scores.json", scores())
+    outputs.add_null()
+    outputs.add_trial("sound")
+    folder = outputs.add_trial("bad")
+    write_json(folder / "evaluation/scores.json", make_scores())
     old = (folder / name).read_bytes() if (folder / name).exists() else b"{}"
     if data.draw(st.booleans()) and old.startswith(b"{"):
         whole = json.loads(old)

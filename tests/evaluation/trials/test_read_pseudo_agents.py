@@ -14,8 +14,8 @@ from support.evaluation.published_outputs import PATH, Outputs
 @pytest.mark.parametrize(("identity", "folder"), [("golden_agent", "bad"), ("bad", "golden_agent")])
 def test_agent_with_pseudo_agent_name_is_no_pseudo_agent(tmp_path: Path, identity: str, folder: str) -> None:
     outputs = Outputs(tmp_path / "outputs")
-    outputs.null()
-    outputs.trial(folder, identity=identity)
+    outputs.add_null()
+    outputs.add_trial(folder, identity=identity)
     found = read_outputs(outputs.root)
     assert [record.agent for record in found.records if not record.agent.startswith("null")] == [folder]
     assert [problem.kind for problem in found.problems] == [ProblemKind.NAME]
@@ -23,8 +23,8 @@ def test_agent_with_pseudo_agent_name_is_no_pseudo_agent(tmp_path: Path, identit
 
 def test_pseudo_agent_folder_takes_precedence(tmp_path: Path) -> None:
     outputs = Outputs(tmp_path / "outputs")
-    null = outputs.null()
-    outputs.trial("null_agent", rules=(4, 4, 0, 6))
+    null = outputs.add_null()
+    outputs.add_trial("null_agent", rules=(4, 4, 0, 6))
     found = read_outputs(outputs.root)
     assert [record.folder for record in found.records] == [null]
     (problem,) = found.problems

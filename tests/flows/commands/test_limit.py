@@ -33,7 +33,7 @@ def status(workspace: Workspace) -> Any:
     return workspace.cli("status", "r", "--json").json
 
 
-def states(workspace: Workspace) -> list[str]:
+def job_states(workspace: Workspace) -> list[str]:
     return sorted(job["state"] for job in status(workspace)["jobs"] if job["key"].startswith("discover"))
 
 
@@ -51,12 +51,12 @@ def test_raised_and_lowered_job_and_permit_limits_apply_at_once(tmp_path: Path, 
     }
     workspace = alpha.make_workspace(tmp_path, models, run="concurrency = 1", discover="")
     with running(workspace):
-        assert states(workspace) == ["queued", "running"]
+        assert job_states(workspace) == ["queued", "running"]
         changed = workspace.cli("limit", "r", "--jobs", "5", "--json")
         assert changed.code == 0
         assert changed.json["applied"] is True
         assert changed.json["limits"]["run.concurrency"] == {"value": 5, "configured": 1}
-        wait_until(lambda: states(workspace) == ["running", "running"])
+        wait_until(lambda: job_states(workspace) == ["running", "running"])
         wait_until(
             lambda: status(workspace)["concurrency"]["model m"] == {"limit": 1, "in_use": 1, "waiting": 1}
         )
@@ -180,7 +180,7 @@ def test_damaged_limits_file_is_reported_once_and_ignored(tmp_path: Path, alpha:
             wait_until(lambda n=number: str(workspace.journal()).count("limit --reset` with") == n)  # type: ignore[misc]
         assert workspace.cli("limit", "r").code == 2
         assert status(workspace)["money"]["limit_usd"] == "2.0"
-        assert states(workspace) == ["running", "running"]
+        assert job_states(workspace) == ["running", "running"]
     result = workspace.run()
     assert result.code == 2
     assert "limits.json: not written by `codetaste limit`" in result.err

@@ -13,7 +13,7 @@ from support.flows import discovery_models, tiny_benchmark
 from support.flows.tiny_benchmark import CommandResult, TinyBenchmark, Workspace
 
 
-def call(
+def call_tool(
     workspace: Workspace, alpha: TinyBenchmark, name: str, arguments: dict[str, Any], *more: str
 ) -> CommandResult:
     bench = ("--benchmark", str(alpha.bench.root), "--repos", str(alpha.bench.repos))
@@ -28,7 +28,7 @@ def empty_workspace(tmp_path: Path, alpha: TinyBenchmark) -> Workspace:
 
 
 def test_tool_call_runs_shell_command_on_base_code(empty_workspace: Workspace, alpha: TinyBenchmark) -> None:
-    result = call(empty_workspace, alpha, "bash_explore", {"command": "cat pack/one.py; exit 3"})
+    result = call_tool(empty_workspace, alpha, "bash_explore", {"command": "cat pack/one.py; exit 3"})
     assert result.code == 0
     assert "fetch_old('a')" in result.out
     assert "[exit code 3]" in result.out
@@ -39,7 +39,7 @@ def test_tool_call_registers_rules_in_either_direction(
 ) -> None:
     rules = {"rules": discovery_models.yaml(discovery_models.NEW[0], discovery_models.OLD[0])}
     for direction, accepted in (("additive", "calls-new"), ("reductive", "calls-old")):
-        result = call(empty_workspace, alpha, "register", rules, "--direction", direction, "--json")
+        result = call_tool(empty_workspace, alpha, "register", rules, "--direction", direction, "--json")
         assert result.code == 0
         assert f"{accepted}: registered" in result.json["answer"]
         assert result.json["answer"].count(": registered") == 1
@@ -49,7 +49,7 @@ def test_tool_call_registers_rules_in_either_direction(
 def test_cli_tool_refusal_is_one_line_and_exit_code_1(
     empty_workspace: Workspace, alpha: TinyBenchmark
 ) -> None:
-    result = call(empty_workspace, alpha, "register", {"ruels": "x"})
+    result = call_tool(empty_workspace, alpha, "register", {"ruels": "x"})
     assert result.code == 1
     assert result.out == ""
     assert "bad arguments for register" in result.err.splitlines()[-1]
@@ -59,7 +59,7 @@ def test_cli_tool_refusal_is_one_line_and_exit_code_1(
 def test_command_with_invalid_argument_is_refused(
     empty_workspace: Workspace, alpha: TinyBenchmark, command: str
 ) -> None:
-    result = call(empty_workspace, alpha, "bash_explore", {"command": command})
+    result = call_tool(empty_workspace, alpha, "bash_explore", {"command": command})
     assert result.code == 1
     assert "the tool refuses: " in result.err.splitlines()[-1]
 
@@ -71,7 +71,7 @@ def test_failing_user_tool_is_reported_without_traceback(
         "from codetaste.agent.tool import tool\n\n@tool\nasync def look(context) -> str:\n"
         '    """Look."""\n    raise KeyError("gone")\n'
     )
-    result = call(empty_workspace, alpha, "mine.py:look", {})
+    result = call_tool(empty_workspace, alpha, "mine.py:look", {})
     assert result.code == 1
     message = result.err.splitlines()[-1]
     assert (

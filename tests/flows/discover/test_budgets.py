@@ -24,7 +24,7 @@ from support.flows.tiny_benchmark import (
 )
 
 
-def billed(workspace: Workspace, model: str = "m") -> Fraction:
+def billed_usd(workspace: Workspace, model: str = "m") -> Fraction:
     return sum((Fraction(line["cost_usd"]) for line in workspace.ledger(model)), Fraction(0))
 
 
@@ -41,7 +41,7 @@ def test_pass_ended_by_budget_writes_rules_and_resumes_with_more(
     assert job["value"]["rules"] > 0
     ((path, text),) = workspace.rules().items()
     assert len(YAML(typ="safe").load(text)["rules"]) == job["value"]["rules"]
-    assert billed(workspace) <= Fraction("0.036")
+    assert billed_usd(workspace) <= Fraction("0.036")
     node = ("discover", f"m/{alpha.row.id}")
     tiny_benchmark.fold_journal(workspace.journal(), {(): Decimal("0.036"), node: Decimal("0.036")})
     billed_calls = workspace.ledger("m")
@@ -75,9 +75,9 @@ def test_run_budget_limits_sections_with_larger_budgets(tmp_path: Path, alpha: T
     result = workspace.run("--json")
     assert result.code == 0
     assert "budget_exceeded" in {job["status"] for job in result.json["jobs"]}
-    assert billed(workspace) + billed(workspace, "n") <= Fraction("0.2")
+    assert billed_usd(workspace) + billed_usd(workspace, "n") <= Fraction("0.2")
     tiny_benchmark.fold_journal(workspace.journal(), {(): Decimal("0.2")})
-    assert Fraction(result.json["money"]["settled_usd"]) == billed(workspace) + billed(workspace, "n")
+    assert Fraction(result.json["money"]["settled_usd"]) == billed_usd(workspace) + billed_usd(workspace, "n")
 
 
 TURNS = 250
@@ -134,7 +134,7 @@ def finished_run(
     return make_workspace(tmp_path, bench, alpha.cache, {"m": model})
 
 
-def resumed(result: CommandResult) -> set[bool]:
+def resumed_flags(result: CommandResult) -> set[bool]:
     assert result.code == 0, result.err
     return {job["resumed"] for job in result.json["jobs"]}
 
@@ -151,7 +151,7 @@ def test_changed_paths_prices_and_limits_run_nothing_again(finished_run: Workspa
     ]
     settings = [part for setting in (*other, *models) for part in ("--set", setting)]
     rules = finished_run.rules()
-    assert resumed(finished_run.run("--json", *settings)) == {True}
+    assert resumed_flags(finished_run.run("--json", *settings)) == {True}
     assert finished_run.ledger("m") == before
     assert finished_run.rules() == rules
 
@@ -159,42 +159,42 @@ def test_changed_paths_prices_and_limits_run_nothing_again(finished_run: Workspa
 def test_missing_rule_file_is_rewritten_without_new_calls(finished_run: Workspace) -> None:
     before, rules = finished_run.ledger("m"), finished_run.rules()
     shutil.rmtree(finished_run.out / "discover")
-    assert resumed(finished_run.run("--json")) == {True}
+    assert resumed_flags(finished_run.run("--json")) == {True}
     assert finished_run.rules() == rules
     assert finished_run.ledger("m") == before
 
 
 def test_rerun_adds_new_calls_to_earlier_cost(finished_run: Workspace) -> None:
-    before = billed(finished_run)
+    before = billed_usd(finished_run)
     result = finished_run.run("--json", "--rerun", "--only", "*/additive")
-    assert resumed(result) == {False}
+    assert resumed_flags(result) == {False}
     assert len(finished_run.ledger("m")) == 12 + 6
-    assert Fraction(result.json["money"]["settled_usd"]) == billed(finished_run) > before
-    assert resumed(finished_run.run("--json")) == {True}
+    assert Fraction(result.json["money"]["settled_usd"]) == billed_usd(finished_run) > before
+    assert resumed_flags(finished_run.run("--json")) == {True}
 
 
 def test_changed_description_runs_jobs_again(finished_run: Workspace) -> None:
     (text,) = (finished_run.folder / "moved").rglob("description.md")
     text.write_text("Something else.\n")
-    assert resumed(finished_run.run("--json")) == {False}
+    assert resumed_flags(finished_run.run("--json")) == {False}
     assert len(finished_run.ledger("m")) == 24
 
 
 def test_changed_open_description_runs_nothing_again(finished_run: Workspace) -> None:
     (text,) = (finished_run.folder / "moved").rglob("open_description.md")
     text.write_text("Something else.\n")
-    assert resumed(finished_run.run("--json")) == {True}
+    assert resumed_flags(finished_run.run("--json")) == {True}
 
 
 @pytest.mark.parametrize("setting", ["discover.max_turns=29", "models.m.options.temperature=0.5"])
 def test_changed_settings_of_replies_run_jobs_again(finished_run: Workspace, setting: str) -> None:
-    assert resumed(finished_run.run("--json", "--set", setting)) == {False}
+    assert resumed_flags(finished_run.run("--json", "--set", setting)) == {False}
 
 
 def test_changed_model_script_runs_jobs_again(finished_run: Workspace) -> None:
     script = finished_run.folder / "scripts.py"
     script.write_text(script.read_text() + "\nMORE = 1\n")
-    assert resumed(finished_run.run("--json", "--only", "*/additive")) == {False}
+    assert resumed_flags(finished_run.run("--json", "--only", "*/additive")) == {False}
 
 
 TOOL = '''
@@ -215,10 +215,10 @@ def test_changed_tool_runs_jobs_again(finished_run: Workspace) -> None:
         f'"{one}"' for one in (*(f"codetaste.agent.rule_tools:{name}" for name in own), "mine.py:look")
     )
     command = ("--json", "--only", "*/additive", "--set", f"discover.tools=[{tools}]")
-    assert resumed(finished_run.run(*command)) == {False}
-    assert resumed(finished_run.run(*command)) == {True}
+    assert resumed_flags(finished_run.run(*command)) == {False}
+    assert resumed_flags(finished_run.run(*command)) == {True}
     tool.write_text(TOOL.replace("nothing", "something"))
-    assert resumed(finished_run.run(*command)) == {False}
+    assert resumed_flags(finished_run.run(*command)) == {False}
 
 
 def test_changed_prompt_runs_jobs_again(finished_run: Workspace) -> None:
@@ -245,7 +245,7 @@ def test_changed_prompt_runs_jobs_again(finished_run: Workspace) -> None:
         )
         return tiny_benchmark.check_output(result.returncode, result.stdout, result.stderr)
 
-    assert resumed(run()) == {True}
+    assert resumed_flags(run()) == {True}
     task = edited / "discover_task.md"
     task.write_text(task.read_text() + "\nTake your time.\n")
-    assert resumed(run()) == {False}
+    assert resumed_flags(run()) == {False}

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.heavy
 KEY = "sk-ant-not-a-real-key-0123456789"
 
 
-def loopback(url: str) -> str:
+def anthropic_table(url: str) -> str:
     return (
         f'provider = "anthropic"\nmodel = "some-model"\nbase_url = "{url}"\n'
         f'api_key_env = "FAKE_KEY"\nprice = {tiny_benchmark.PRICE}\n'
@@ -51,13 +51,13 @@ def both_runs(
             "good": "reply",
             "down": "down",
             "broken": "broken",
-            "failing": loopback(failing.url),
-            "refusing": loopback(refusing.url),
+            "failing": anthropic_table(failing.url),
+            "refusing": anthropic_table(refusing.url),
         }
         first = alpha.make_workspace(tmp_path_factory.mktemp("side"), models, run="budget_usd = 20.0")
         second = alpha.make_workspace(
             tmp_path_factory.mktemp("busy"),
-            {"good": "quick", "busy": loopback(busy.url)},
+            {"good": "quick", "busy": anthropic_table(busy.url)},
             run='time_limit = "9s"\nbudget_usd = 2.0',
         )
         for workspace in (first, second):

@@ -36,7 +36,7 @@ def run_with_kills(workspace: Workspace, kills: int, steps: int, rng: random.Ran
     return workspace.run("--json")
 
 
-def check_books(
+def check_accounts(
     workspace: Workspace, model: str, limits: dict[tuple[str, ...], Decimal]
 ) -> tiny_benchmark.Accounts:
     """Check the accounts of a run of a scripted model, which may have been killed."""
@@ -81,7 +81,7 @@ def test_quickstart_killed_ten_times_finds_same_rules_and_cost(
     check_same_result(workspace, result, uninterrupted, uninterrupted_run)
     node = next(tuple(line["path"])[:2] for line in workspace.journal() if line["event"] == "reserved")
     assert node == ("discover", "scripted/pytest-dev__pluggy-15b2acde")
-    check_books(workspace, "scripted", {(): Decimal("2.0"), node: Decimal("1.0")})
+    check_accounts(workspace, "scripted", {(): Decimal("2.0"), node: Decimal("1.0")})
 
 
 @pytest.mark.heavy
@@ -98,17 +98,17 @@ def test_run_killed_ten_times_equals_uninterrupted_run(
     )
     check_same_result(workspace, result, uninterrupted, uninterrupted_result)
     node = ("discover", f"m/{alpha.row.id}")
-    accounts = check_books(workspace, "m", {(): Decimal("2.0"), node: Decimal("1.0")})
+    accounts = check_accounts(workspace, "m", {(): Decimal("2.0"), node: Decimal("1.0")})
     assert accounts.highest[node] == accounts.highest[()]
     again = workspace.run("--json")
     assert [job["resumed"] for job in again.json["jobs"]] == [True, True]
     assert len(workspace.ledger("m")) == 2 * 6
 
 
-def as_anthropic(workspace: Workspace, url: str, price: str = tiny_benchmark.PRICE) -> str:
+def anthropic_table(url: str) -> str:
     return (
         f'provider = "anthropic"\nmodel = "some-model"\nbase_url = "{url}"\n'
-        f'api_key_env = "FAKE_KEY"\nprice = {price}\n'
+        f'api_key_env = "FAKE_KEY"\nprice = {tiny_benchmark.PRICE}\n'
     )
 
 
@@ -154,7 +154,7 @@ def test_real_provider_bill_stays_in_budget_and_is_journalled(tmp_path: Path, al
         server.default = scripted_reply
         workspace = alpha.make_workspace(
             tmp_path,
-            {"real": as_anthropic(Workspace(tmp_path, tmp_path, tmp_path), server.url)},
+            {"real": anthropic_table(server.url)},
             discover="budget_usd = 0.9\n",
             run="budget_usd = 0.8",
         )
@@ -172,10 +172,10 @@ def test_real_provider_bill_stays_in_budget_and_is_journalled(tmp_path: Path, al
     settled = {line["call"].rpartition("#")[0] for line in workspace.journal() if line["event"] == "settled"}
     assert settled == set(turns)
     assert len(settled) == 2 * 6
-    assert "sk-ant-not-a-real-key" not in everything_in(workspace.out)
+    assert "sk-ant-not-a-real-key" not in read_all(workspace.out)
 
 
-def everything_in(folder: Path) -> str:
+def read_all(folder: Path) -> str:
     return "\n".join(path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file())
 
 

@@ -21,7 +21,7 @@ from support.flows.tiny_benchmark import (
 )
 
 
-def rules_in(workspace: Workspace, model: str, direction: str) -> dict[str, dict[str, Any]]:
+def read_rules(workspace: Workspace, model: str, direction: str) -> dict[str, dict[str, Any]]:
     name = {"additive": "rules_positive.yml", "reductive": "rules_negative.yml"}[direction]
     (path,) = (workspace.out / "discover" / model).rglob(name)
     return {rule["id"]: rule for rule in YAML(typ="safe").load(path.read_text("utf-8"))["rules"]}
@@ -35,7 +35,7 @@ def test_tiny_benchmark_rules_have_expected_counts(
     counted = {
         direction: {
             name: (rule["metadata"]["nr_legacy_patterns"], rule["metadata"]["nr_refactored_patterns"])
-            for name, rule in rules_in(workspace, "m", direction).items()
+            for name, rule in read_rules(workspace, "m", direction).items()
         }
         for direction in ("additive", "reductive")
     }
@@ -76,7 +76,7 @@ def test_quickstart_finds_both_directions_and_names_scripted_model(
     assert [job["status"] for job in result.json["jobs"]] == ["done", "done"]
     assert result.json["scripted_models"] == ["scripted"]
     for direction, legacy, refactored in (("additive", False, True), ("reductive", True, False)):
-        rules = rules_in(workspace, "scripted", direction)
+        rules = read_rules(workspace, "scripted", direction)
         assert len(rules) >= 5
         for rule in rules.values():
             assert (rule["metadata"]["nr_legacy_patterns"] > 0) is legacy
@@ -84,24 +84,26 @@ def test_quickstart_finds_both_directions_and_names_scripted_model(
 
 
 def accepted_rules(workspace: Workspace, model: str) -> dict[str, set[str]]:
-    return {direction: set(rules_in(workspace, model, direction)) for direction in ("additive", "reductive")}
+    return {
+        direction: set(read_rules(workspace, model, direction)) for direction in ("additive", "reductive")
+    }
 
 
 def test_swapped_base_and_golden_swap_accepted_rules(tmp_path: Path, tools: None) -> None:
     """The model registers the same seven rules in either direction, in both runs."""
-    found = {}
+    accepted = {}
     for name, swap in (("straight", False), ("swapped", True)):
         bench = Bench(tmp_path / name)
         bench.add(swap=swap)
         workspace = make_workspace(tmp_path / name, bench, tmp_path / "cache", {"m": "both"})
         assert workspace.run().code == 0
-        found[name] = accepted_rules(workspace, "m")
-    assert found["straight"] == {
+        accepted[name] = accepted_rules(workspace, "m")
+    assert accepted["straight"] == {
         "additive": {"calls-new", "imports-new", "defines-new"},
         "reductive": {"calls-old", "imports-old", "defines-old", "object-base"},
     }
-    assert found["swapped"]["additive"] == found["straight"]["reductive"]
-    assert found["swapped"]["reductive"] == found["straight"]["additive"]
+    assert accepted["swapped"]["additive"] == accepted["straight"]["reductive"]
+    assert accepted["swapped"]["reductive"] == accepted["straight"]["additive"]
 
 
 @pytest.mark.heavy

@@ -24,7 +24,7 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], time
         time.sleep(0.02)
 
 
-def commands_below(pid: int) -> dict[int, str]:
+def descendant_commands(pid: int) -> dict[int, str]:
     found = {}
     for child in tiny_benchmark.descendants(pid):
         try:
@@ -53,12 +53,12 @@ def test_signal_in_shell_command_exits_130_without_processes(
 ) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "sleeper"})
     process = workspace.start("--json", "--set", f"sandbox.engine={engine}")
-    wait_for(lambda: str(commands_below(process.pid)).count("sleep 4321.5") >= 2, process)
-    below = set(commands_below(process.pid))
+    wait_for(lambda: str(descendant_commands(process.pid)).count("sleep 4321.5") >= 2, process)
+    descendants = set(descendant_commands(process.pid))
     process.send_signal(number)
     result = tiny_benchmark.wait_for_result(process, 200)
     assert result.code == 130
-    assert running_processes(below) == set()
+    assert running_processes(descendants) == set()
     assert list(tiny_benchmark.leftover_processes(str(tmp_path))) == []
     assert result.json["stop_reason"] == number.name
     assert {job["status"] for job in result.json["jobs"]} == {"cancelled"}
@@ -70,13 +70,13 @@ def test_signal_during_scan_leaves_no_rule_engine(tmp_path: Path, tools: None) -
     bench.add(base={**tiny_benchmark.BASE, "slow.py": discovery_models.SLOW_FILE})
     workspace = make_workspace(tmp_path, bench, tmp_path / "cache", {"m": "hanging"})
     process = workspace.start()
-    wait_for(lambda: "rules.json" in str(commands_below(process.pid)), process)
+    wait_for(lambda: "rules.json" in str(descendant_commands(process.pid)), process)
     time.sleep(0.5)
-    below = set(commands_below(process.pid))
+    descendants = set(descendant_commands(process.pid))
     process.send_signal(signal.SIGINT)
     result = tiny_benchmark.wait_for_result(process, 200)
     assert result.code == 130
-    assert running_processes(below) == set()
+    assert running_processes(descendants) == set()
 
 
 def test_stopped_run_resumes_without_buying_twice(
@@ -102,15 +102,15 @@ def test_stopped_run_resumes_without_buying_twice(
 def test_second_signal_stops_run_and_cleans_up(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "sleeper"})
     process = workspace.start("--json")
-    wait_for(lambda: str(commands_below(process.pid)).count("sleep 4321.5") >= 2, process)
-    below = set(commands_below(process.pid))
+    wait_for(lambda: str(descendant_commands(process.pid)).count("sleep 4321.5") >= 2, process)
+    descendants = set(descendant_commands(process.pid))
     process.send_signal(signal.SIGINT)
     time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     result = tiny_benchmark.wait_for_result(process, 200)
     assert result.code == 130
     assert {job["status"] for job in result.json["jobs"]} == {"cancelled"}, result.out
-    assert running_processes(below) == set()
+    assert running_processes(descendants) == set()
 
 
 def test_signal_before_first_job_is_no_error(tmp_path: Path, alpha: TinyBenchmark) -> None:
@@ -126,13 +126,13 @@ def test_signal_before_first_job_is_no_error(tmp_path: Path, alpha: TinyBenchmar
 def test_killed_run_leaves_no_shell_commands_in_bubblewrap(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "sleeper"})
     process = workspace.start("--set", "sandbox.engine=bubblewrap")
-    wait_for(lambda: str(commands_below(process.pid)).count("sleep 4321.5") >= 2, process)
-    below = set(commands_below(process.pid))
+    wait_for(lambda: str(descendant_commands(process.pid)).count("sleep 4321.5") >= 2, process)
+    descendants = set(descendant_commands(process.pid))
     tiny_benchmark.kill(process)
     deadline = time.monotonic() + 200
-    while running_processes(below) and time.monotonic() < deadline:
+    while running_processes(descendants) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert running_processes(below) == set()
+    assert running_processes(descendants) == set()
 
 
 def test_stopped_run_leaves_no_temporary_files(tmp_path: Path, alpha: TinyBenchmark) -> None:
@@ -141,7 +141,7 @@ def test_stopped_run_leaves_no_temporary_files(tmp_path: Path, alpha: TinyBenchm
     workspace = alpha.make_workspace(tmp_path, {"m": "sleeper"})
     workspace.env["TMPDIR"] = str(temporary)
     process = workspace.start()
-    wait_for(lambda: str(commands_below(process.pid)).count("sleep 4321.5") >= 2, process)
+    wait_for(lambda: str(descendant_commands(process.pid)).count("sleep 4321.5") >= 2, process)
     process.send_signal(signal.SIGTERM)
     assert tiny_benchmark.wait_for_result(process, 200).code == 130
     assert list(temporary.iterdir()) == []
@@ -152,14 +152,14 @@ def test_killed_run_leaves_no_rule_engine(tmp_path: Path, tools: None) -> None:
     bench.add(base={**tiny_benchmark.BASE, "slow.py": discovery_models.SLOW_FILE})
     workspace = make_workspace(tmp_path, bench, tmp_path / "cache", {"m": "hanging"})
     process = workspace.start()
-    wait_for(lambda: "rules.json" in str(commands_below(process.pid)), process)
+    wait_for(lambda: "rules.json" in str(descendant_commands(process.pid)), process)
     time.sleep(0.3)
-    below = set(commands_below(process.pid))
+    descendants = set(descendant_commands(process.pid))
     tiny_benchmark.kill(process)
     deadline = time.monotonic() + 200
-    while running_processes(below) and time.monotonic() < deadline:
+    while running_processes(descendants) and time.monotonic() < deadline:
         time.sleep(0.05)
-    left = running_processes(below)
+    left = running_processes(descendants)
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     assert left == set()

@@ -213,12 +213,12 @@ def test_default_budget_and_time_limit_match_the_papers(tmp_path: Path, alpha: T
 
 def test_only_selects_trial_steps_and_their_needs(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_trial_workspace(tmp_path, alpha, ("open/direct", "open/multiplan"))
-    keys = [job["key"] for job in _dry(workspace, "*/judge")]
+    keys = [job["key"] for job in dry_run_jobs(workspace, "*/judge")]
     trial = f"infer/a/open/multiplan/{alpha.row.id}"
     assert keys == [f"sources/{alpha.row.id}", f"{trial}/plan", f"{trial}/judge"]
     assert workspace.run("--only", f"{trial}/jugde").code == 2
 
 
-def _dry(workspace: Workspace, only: str) -> list[dict[str, str]]:
+def dry_run_jobs(workspace: Workspace, only: str) -> list[dict[str, str]]:
     jobs: list[dict[str, str]] = workspace.run("--dry-run", "--json", "--only", only).json["jobs"]
     return jobs

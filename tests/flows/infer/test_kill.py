@@ -61,7 +61,7 @@ def test_kill_between_steps_repeats_no_plan(tmp_path: Path, alpha: TinyBenchmark
     trial = f"infer/a/open/multiplan/{alpha.row.id}"
     for step in ("plan", "judge"):
         process = workspace.start("--json")
-        while f"{trial}/{step}" not in _ended(workspace) and process.poll() is None:
+        while f"{trial}/{step}" not in ended_keys(workspace) and process.poll() is None:
             time.sleep(0.01)
         tiny_benchmark.kill(process)
     result = workspace.run("--json")
@@ -72,5 +72,5 @@ def test_kill_between_steps_repeats_no_plan(tmp_path: Path, alpha: TinyBenchmark
     tiny_benchmark.assert_no_call_billed_twice(workspace.ledger("judge"))
 
 
-def _ended(workspace: Workspace) -> set[str]:
+def ended_keys(workspace: Workspace) -> set[str]:
     return {line["key"] for line in workspace.journal() if line["event"] == "ended"}

@@ -33,7 +33,7 @@ index 0000000..3333333
 """|L⁺| is 3 and |L⁻| is 2 with the published exclusions."""
 
 
-def sarif(*spans: tuple[str, int, int]) -> bytes:
+def make_sarif(*spans: tuple[str, int, int]) -> bytes:
     """SARIF results of one rule at these locations: path, first and last line."""
     results = [
         {
@@ -59,12 +59,14 @@ class Outputs:
 
     root: Path
 
-    def trial(self, agent: str = "a", *, at: str = "open/direct", path: str = PATH, **fields: Any) -> Path:
+    def add_trial(
+        self, agent: str = "a", *, at: str = "open/direct", path: str = PATH, **fields: Any
+    ) -> Path:
         """Write a trial that follows 7 of 10 rules, passes its tests, and costs $1.25 in ten minutes."""
         folder = self.root / at / path / agent
         (folder / "evaluation").mkdir(parents=True)
         (folder / "prediction.diff").write_bytes(fields.get("patch", PATCH))
-        write(folder / "agent_config.json", agent_config(fields.get("identity", agent)))
+        write_json(folder / "agent_config.json", agent_config(fields.get("identity", agent)))
         track, mode = at.split("/")
         metadata = {
             "cost_usd": 1.25,
@@ -77,7 +79,7 @@ class Outputs:
         }
         pseudo = track == "pseudo_agents"
         if not pseudo:
-            write(folder / "inference_metadata.json", metadata | fields.get("metadata", {}))
+            write_json(folder / "inference_metadata.json", metadata | fields.get("metadata", {}))
         tests = {"passed": 20, "failed": 1, "skipped": 0, "total": 21, "error": None}
         rules = dict(zip(RULES, fields.get("rules", (3, 4, 2, 6)), strict=True))
         result = {
@@ -88,20 +90,20 @@ class Outputs:
             "inference_metadata": None if pseudo else metadata | fields.get("metadata", {}),
             "evaluation_timestamp": "2025-11-01T11:00:00Z",
         }
-        write(folder / "evaluation/evaluation_result.json", result)
-        (folder / "evaluation/rules_positive.sarif").write_bytes(sarif(("src/a.py", 2, 3)))
-        (folder / "evaluation/rules_negative.sarif").write_bytes(sarif(("src/a.py", 9, 9)))
+        write_json(folder / "evaluation/evaluation_result.json", result)
+        (folder / "evaluation/rules_positive.sarif").write_bytes(make_sarif(("src/a.py", 2, 3)))
+        (folder / "evaluation/rules_negative.sarif").write_bytes(make_sarif(("src/a.py", 9, 9)))
         return folder
 
-    def null(self, path: str = PATH) -> Path:
+    def add_null(self, path: str = PATH) -> Path:
         """Write the null agent's evaluation; R has a match in the first line that the patch removes."""
-        folder = self.trial(
+        folder = self.add_trial(
             "null_agent", at="pseudo_agents/direct", path=path, patch=b"\n", rules=(0, 4, 6, 6)
         )
-        (folder / "evaluation/rules_negative.sarif").write_bytes(sarif(("src/a.py", 1, 1)))
+        (folder / "evaluation/rules_negative.sarif").write_bytes(make_sarif(("src/a.py", 1, 1)))
         return folder
 
-    def baselines(self, *runs: tuple[int, int], path: str = PATH) -> None:
+    def add_baselines(self, *runs: tuple[int, int], path: str = PATH) -> None:
         """Write test runs of R∘X* beside the outputs: passed and failed of each."""
         folder = self.root.parent / "baseline_results" / path
         folder.mkdir(parents=True)
@@ -136,7 +138,7 @@ def instance_metadata(path: str = PATH) -> dict[str, Any]:
     }
 
 
-def scores(patch: bytes = PATCH, **fields: Any) -> dict[str, Any]:
+def make_scores(patch: bytes = PATCH, **fields: Any) -> dict[str, Any]:
     """A scores.json of codetaste with the fields that are read."""
     return {
         "status": "scored",
@@ -159,6 +161,6 @@ def scores(patch: bytes = PATCH, **fields: Any) -> dict[str, Any]:
     } | fields
 
 
-def write(path: Path, data: Any) -> None:
+def write_json(path: Path, data: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(data))

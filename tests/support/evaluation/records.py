@@ -13,7 +13,8 @@ from codetaste.evaluation.trials.records import (
     TrialStatus,
 )
 
-WORTHLESS = (TrialStatus.FAILED, TrialStatus.REFUSED, TrialStatus.DOES_NOT_APPLY)
+ZERO_STATUSES = (TrialStatus.FAILED, TrialStatus.REFUSED, TrialStatus.DOES_NOT_APPLY)
+"""The statuses that count as a score of 0."""
 
 
 def trial(
