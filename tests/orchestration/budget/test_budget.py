@@ -37,7 +37,8 @@ async def test_refusal_names_the_tightest_ancestor_and_what_is_left() -> None:
     root = Budget.root(limit("100"))
     flow = root.child("discover", limit("2"))
     (await flow.child("koa").reserve(usd("1.5"))).settle(usd("1.5"))
-    with pytest.raises(BudgetExceeded, match=r"budget of discover: at least \$1 requested, \$0\.5 left of \$2"):
+    message = r"budget of discover: at least \$1 requested, \$0\.5 left of \$2"
+    with pytest.raises(BudgetExceeded, match=message):
         await flow.child("gqlgen").reserve(usd("1"))
 
 
