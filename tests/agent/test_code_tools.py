@@ -189,7 +189,7 @@ def test_invalid_edit_reports_fault_and_leaves_file(session: ToolSession) -> Non
     assert session.read_file("/testbed/wrong") == b""
 
 
-def test_edit_file_over_size_limit_is_refused(session: ToolSession) -> None:
+def test_edit_of_file_over_size_limit_is_refused(session: ToolSession) -> None:
     session.run_shell(
         f"cd /testbed && head -c {FILE_BYTES} /dev/zero >largest && head -c {FILE_BYTES + 1} /dev/zero >more"
     )
@@ -203,7 +203,7 @@ def test_edit_file_over_size_limit_is_refused(session: ToolSession) -> None:
     assert "larger than" in refusal(session, "largest", "MARK", "longer")
 
 
-def test_edit_unwritable_file_leaves_it_unchanged(session: ToolSession) -> None:
+def test_edit_of_unwritable_file_is_refused(session: ToolSession) -> None:
     session.write_file("/testbed/shut/file", b"mark\n")
     session.run_shell("chmod 500 /testbed/shut")
     assert "could not be written" in refusal(session, "shut/file", "mark", "x")

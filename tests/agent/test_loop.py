@@ -233,7 +233,7 @@ async def test_tool_over_budget_ends_loop(tmp_path: Path) -> None:
     assert run.context.facts.of_kind("noted") == ["before"]
 
 
-async def test_loop_budget_exhausted_ends_without_further_calls(tmp_path: Path) -> None:
+async def test_loop_ends_when_budget_is_exhausted(tmp_path: Path) -> None:
     run = await run_script(tmp_path, lambda _turn, _request: call("note", text="x" * 100), usd="0.05")
     assert run.end is LoopEnd.BUDGET_EXCEEDED
     assert run.context.calls

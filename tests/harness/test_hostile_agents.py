@@ -74,9 +74,9 @@ async def test_number_of_new_files_is_limited(runner: HostileAgentRunner, tmp_pa
     run = await runner.run(WORK + script, limits=ExtractionLimits(new_files=2_000))
     assert run.result.finish_reason == "success"
     assert run.extracted.problem == "only 2,000 of 25,000 new files are considered"
-    found = list_changes(runner, run.extracted.patch, tmp_path / "check")
-    assert found[0] == "M\ta.py"
-    assert len(found) == 2_001
+    changes = list_changes(runner, run.extracted.patch, tmp_path / "check")
+    assert changes[0] == "M\ta.py"
+    assert len(changes) == 2_001
 
 
 @pytest.mark.slow
@@ -130,8 +130,8 @@ async def test_replaced_git_and_shell_do_not_affect_patch(runner: HostileAgentRu
     """
     run = await runner.run(WORK + script)
     assert run.result.finish_reason == "success"
-    found = list_changes(runner, run.extracted.patch, tmp_path / "check")
-    assert found == ["M\ta.py", *(f"A\tbin/{name}" for name in ("bash", "git", "node", "sh", "tar"))]
+    changes = list_changes(runner, run.extracted.patch, tmp_path / "check")
+    assert changes == ["M\ta.py", *(f"A\tbin/{name}" for name in ("bash", "git", "node", "sh", "tar"))]
 
 
 @both_engines_docker_slow
@@ -147,8 +147,8 @@ async def test_replaced_testbed_gives_no_content_of_other_files(
     if run.extracted.problem:
         assert "was replaced by" in run.extracted.problem
     else:
-        found = list_changes(runner, run.extracted.patch, tmp_path / "check")
-        assert {"D\t.gitignore", "T\ta.py", "D\tsrc/b.py"} <= set(found)
+        changes = list_changes(runner, run.extracted.patch, tmp_path / "check")
+        assert {"D\t.gitignore", "T\ta.py", "D\tsrc/b.py"} <= set(changes)
     assert b"root:" not in run.extracted.patch
 
 
@@ -186,7 +186,7 @@ async def test_extraction_runs_nothing_of_the_tree(runner: HostileAgentRunner, t
 
 
 @both_engines_docker_slow
-async def test_extract_handles_pipes_devices_and_locked_folders(
+async def test_special_files_and_locked_folders_are_handled(
     runner: HostileAgentRunner, tmp_path: Path
 ) -> None:
     script = """
@@ -198,8 +198,8 @@ async def test_extract_handles_pipes_devices_and_locked_folders(
         exit 0
     """
     run = await runner.run(WORK + script, limits=ExtractionLimits(file_bytes=10**6))
-    found = list_changes(runner, run.extracted.patch, tmp_path / "check")
-    assert found == ["M\ta.py", "A\tendless", "A\tlocked/in", "A\tloop", "A\tmemory"]
+    changes = list_changes(runner, run.extracted.patch, tmp_path / "check")
+    assert changes == ["M\ta.py", "A\tendless", "A\tlocked/in", "A\tloop", "A\tmemory"]
     assert run.extracted.problem == "1 file ('sparse') (314,572,800 bytes) left out: too large for a patch"
     assert any("is a named pipe" in note for note in run.extracted.notes)
 
@@ -218,9 +218,7 @@ async def test_patch_deletes_everything_that_agent_deleted(
 
 
 @both_engines_docker_slow
-async def test_extract_deep_tree_and_long_names_up_to_git_limits(
-    runner: HostileAgentRunner, tmp_path: Path
-) -> None:
+async def test_deep_tree_and_long_names_are_extracted(runner: HostileAgentRunner, tmp_path: Path) -> None:
     script = """
         name=$(printf 'n%.0s' $(seq 250))
         for i in 1 2 3 4 5 6; do mkdir $name; cd $name; done; echo deep >$name

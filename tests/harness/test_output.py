@@ -219,7 +219,7 @@ def test_event_stream_is_stored_whole_or_head_and_tail(pieces: list[bytes]) -> N
         assert json.loads(stored[100:-50])["bytes_left_out"] == len(whole) - 150
 
 
-def test_event_log_full_disk_is_reported_once_and_run_continues() -> None:
+def test_full_disk_is_a_fault_and_writes_continue() -> None:
     stream = HeadTailFile(Path("/dev/full"))
     stream.write(b"x")
     stream.write(b"y")

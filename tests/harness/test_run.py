@@ -111,19 +111,19 @@ async def test_agent_gets_prompt_model_and_options_only(
     (tmp_path / "mine" / "agent.toml").write_text(f'install = ""\n{toml}')
     adapter = read_adapter(tmp_path / "mine")
     prompt = "Ünïcode $HOME `x` 'y'\n" * 20_000
-    found: dict[str, str] = {}
+    contents: dict[str, str] = {}
 
     async def inspect(sandbox: Sandbox) -> None:
         for name in ("prompt", "env", "where"):
             done = await sandbox.run(["cat", f"/output/{name}"], limits=CommandLimits(output_bytes=10**7))
-            found[name] = done.stdout.decode()
+            contents[name] = done.stdout.decode()
 
     task = AgentTask(prompt, "m-1", "http://127.0.0.1:8787/x", "t-1", {"fast": True})
     result = await install_and_run(tmp_path, provider, adapter, task=task, inspect_sandbox=inspect)
     assert result.finish_reason == "success"
-    assert found["prompt"] == prompt
-    assert found["where"].split() == ["/testbed", "1000", "/home/agent"]
-    env = dict(line.split("=", 1) for line in found["env"].splitlines() if "=" in line)
+    assert contents["prompt"] == prompt
+    assert contents["where"].split() == ["/testbed", "1000", "/home/agent"]
+    env = dict(line.split("=", 1) for line in contents["env"].splitlines() if "=" in line)
     codetaste_env = {name: value for name, value in env.items() if name.startswith("CODETASTE_")}
     assert codetaste_env.pop("CODETASTE_AGENT").startswith("/opt/agents/mine-1-")
     assert codetaste_env == {
@@ -138,7 +138,7 @@ async def test_agent_gets_prompt_model_and_options_only(
         "CODETASTE_OPTION_FAST": "true",
     }
     assert env["QUIET"] == "1"
-    assert "not-a-key" not in found["env"]
+    assert "not-a-key" not in contents["env"]
 
 
 async def test_unknown_option_is_a_config_error(tmp_path: Path, provider: SandboxProvider) -> None:
@@ -284,14 +284,14 @@ async def test_agent_of_published_harness_runs_and_reports(
     adapter = make_published_adapter(
         tmp_path / "theirs", PUBLISHED_RUN % reported + extra, PUBLISHED_SETUP, provider="anthropic"
     )
-    found: list[str] = []
+    contents: list[str] = []
 
     async def inspect(sandbox: Sandbox) -> None:
-        found.append((await sandbox.run(["cat", "/testbed/greeting.txt"])).stdout.decode())
+        contents.append((await sandbox.run(["cat", "/testbed/greeting.txt"])).stdout.decode())
 
     result = await install_and_run(tmp_path, provider, adapter, inspect_sandbox=inspect)
     assert (result.finish_reason, result.problem, result.cost_usd) == (reason, problem, Decimal("0.25"))
-    assert found == ["hi\n"]
+    assert contents == ["hi\n"]
     last = json.loads((tmp_path / "events").read_text().splitlines()[-1])
     assert last["finish_reason"] == reported
     assert "working in /testbed with http://127.0.0.1:8787" in (tmp_path / "events").read_text()

@@ -111,11 +111,11 @@ async def test_install_script_writes_only_its_tree_and_sees_no_secrets(
     assert not (tmp_path / "x").exists()
 
 
-@pytest.mark.parametrize("what", ["ln -s {outside}", "mkfifo"])
-async def test_link_or_pipe_in_place_of_install_record_is_replaced(what: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["ln -s {outside}", "mkfifo"])
+async def test_link_or_pipe_in_place_of_install_record_is_replaced(command: str, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_text("the user's own")
-    script = f'{what.format(outside=outside)} "$CODETASTE_TREE/installed.json"\n'
+    script = f'{command.format(outside=outside)} "$CODETASTE_TREE/installed.json"\n'
     agent = await install(make_adapter(tmp_path / "mine", install=script), tmp_path / "cache")
     assert outside.read_text() == "the user's own"
     assert json.loads((agent.tree / "installed.json").read_text())["version"] == "1"
@@ -164,7 +164,7 @@ async def test_hanging_script_is_ended_with_its_processes(
     assert b"54321.5" not in running
 
 
-async def test_install_cancelled_or_killed_leaves_nothing(tmp_path: Path) -> None:
+async def test_cancelled_or_killed_install_leaves_nothing(tmp_path: Path) -> None:
     adapter = make_adapter(tmp_path / "mine", install="sleep 100\n")
     with anyio.move_on_after(1.0):
         await install(adapter, tmp_path / "cache")
@@ -245,7 +245,7 @@ async def test_install_without_bubblewrap_runs_uncontained_and_warns(
     assert "not-a-key" not in (agent.tree / "env").read_text()
 
 
-async def test_install_unwritable_cache_is_reported_damaged_tree_rebuilt(
+async def test_unwritable_cache_is_reported_and_damaged_tree_is_rebuilt(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "file").write_text("")

@@ -192,7 +192,7 @@ async def test_patch_replaces_files_by_folders_and_folders_by_files(project: Pro
     assert len(project.changes(extracted.patch, tmp_path / "check")) == 7
 
 
-async def test_extract_names_git_cannot_represent_are_reported(project: Project) -> None:
+async def test_names_that_git_rejects_are_reported(project: Project) -> None:
     os.mkfifo(project.path / "pipe")
     write_files(project.path, {"GIT~1": b"", ".Git ": b"", "a\\.git": b"", "x.py": b"x"})
     extracted = await project.extract()
@@ -240,7 +240,7 @@ async def test_testbed_that_is_no_longer_a_folder_gives_no_patch(
     )
 
 
-async def test_extract_oversized_file_is_left_out_and_rest_taken(project: Project, tmp_path: Path) -> None:
+async def test_oversized_files_are_left_out(project: Project, tmp_path: Path) -> None:
     write_files(
         project.path,
         {"huge.bin": bytes(5000), "src/b.py": bytes(6000), "small": b"s", "build/huge": bytes(5000)},
@@ -252,7 +252,7 @@ async def test_extract_oversized_file_is_left_out_and_rest_taken(project: Projec
     )
 
 
-async def test_extract_prefers_small_files(project: Project, tmp_path: Path) -> None:
+async def test_small_files_are_preferred(project: Project, tmp_path: Path) -> None:
     write_files(project.path, {"a": bytes(900), "b": b"b" * 300, "c": b"c" * 200, "src/b.py": b"x" * 400})
     extracted = await project.extract(ExtractionLimits(content_bytes=1000))
     assert project.changes(extracted.patch, tmp_path / "check") == ["A\tb", "A\tc", "M\tsrc/b.py"]
@@ -266,7 +266,7 @@ async def test_too_large_patch_is_empty(project: Project) -> None:
     assert extracted.problem.startswith("the patch cannot be created: ")
 
 
-async def test_extract_too_many_files_prefers_changes_to_base(project: Project, tmp_path: Path) -> None:
+async def test_changes_to_base_are_preferred_to_new_files(project: Project, tmp_path: Path) -> None:
     write_files(project.path, {f"many/{number}": b"" for number in range(40)} | {"src/b.py": b"changed\n"})
     extracted = await project.extract(ExtractionLimits(new_files=10))
     changes = project.changes(extracted.patch, tmp_path / "check")
@@ -275,7 +275,9 @@ async def test_extract_too_many_files_prefers_changes_to_base(project: Project, 
     assert extracted.problem == "only 10 of 40 new files are considered"
 
 
-async def test_extract_endless_file_is_reported_and_hides_no_other(project: Project, tmp_path: Path) -> None:
+async def test_file_over_stream_limit_is_reported_and_others_are_extracted(
+    project: Project, tmp_path: Path
+) -> None:
     write_files(
         project.path,
         {"src/b.py": b"changed\n", "kept.o": b"changed", "new": b"not found: R has no such name"},
@@ -289,7 +291,7 @@ async def test_extract_endless_file_is_reported_and_hides_no_other(project: Proj
     assert project.changes(extracted.patch, tmp_path / "check") == ["M\tkept.o", "M\tsrc/b.py"]
 
 
-async def test_extract_endless_tree_is_cut_and_earlier_files_taken(project: Project, tmp_path: Path) -> None:
+async def test_files_before_stream_limit_are_extracted(project: Project, tmp_path: Path) -> None:
     write_files(project.path, {f"many/{number}": bytes(1000) for number in range(1000)} | {"a": b"a"})
     extracted = await project.extract(ExtractionLimits(stream_bytes=700_000))
     assert extracted.problem == "/testbed could not be read whole: it holds more than 700,000 bytes"

@@ -111,7 +111,7 @@ def test_archives_of_python_are_read_in_any_chunks(
     data=st.binary(max_size=3000),
     flips=st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 255)), max_size=6),
 )
-def test_tar_reader_any_input_is_read_or_rejected(data: bytes, flips: list[tuple[int, int]]) -> None:
+def test_any_input_is_read_or_rejected(data: bytes, flips: list[tuple[int, int]]) -> None:
     whole = bytearray(make_archive(("testbed", FOLDER), ("testbed/" + "n" * 200, data), ("testbed/x", b"x")))
     for at, value in flips:
         whole[at % len(whole)] = value

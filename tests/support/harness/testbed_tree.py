@@ -46,7 +46,15 @@ class WorkTree:
         for path in scratch.iterdir():
             if path.name != ".git":
                 remove_path(path)
-        shutil.copytree(self.path, scratch, symlinks=True, dirs_exist_ok=True, ignore=_git_folders)
+        # Copies need a new mtime: git sees no change in a file whose size and mtime in seconds are equal.
+        shutil.copytree(
+            self.path,
+            scratch,
+            symlinks=True,
+            ignore=_git_folders,
+            copy_function=shutil.copy,
+            dirs_exist_ok=True,
+        )
         reference.git("add", "--all")
         return reference.staged_tree()
 

@@ -95,6 +95,7 @@ def make_model(name: str, protocol: str, url: str, folder: Path, **more: Any) ->
     """Build a model with its official client from a config, but with quick retries."""
     permits, rng = more.pop("permits", 16), more.pop("rng", None) or Random()
     retries, patience_s = more.pop("retries", QUICK), more.pop("patience_s", 60.0)
+    step_s = more.pop("step_s", 0.02)
     base = url if protocol == "anthropic" else f"{url}/v1"
     fields: dict[str, Any] = {
         "price": RATES.get(name, RATES["expensive"]),
@@ -105,7 +106,7 @@ def make_model(name: str, protocol: str, url: str, folder: Path, **more: Any) ->
     with key_in_environment():
         model = build_model(config, base_dir=folder, record_dir=folder)
     # Scaled down like the provider's times: it refuses within milliseconds.
-    limiter = RateLimiter(name, maximum=permits, patience_s=patience_s, step_s=0.02, rng=rng)
+    limiter = RateLimiter(name, maximum=permits, patience_s=patience_s, step_s=step_s, rng=rng)
     return MeteredModel(model, price_of(config), limiter, retries=retries, rng=rng)
 
 
