@@ -300,7 +300,7 @@ def test_run_stopped_before_scoring_resumes_with_scores(
     while trial not in started_keys(workspace) and process.poll() is None:
         time.sleep(0.005)
     process.send_signal(number)
-    stopped = process.wait(60)
+    stopped = process.wait(200)
     process.communicate()
     assert stopped in {-9, 130, 0}
     result = workspace.run("--json")

@@ -77,7 +77,7 @@ def run_on_terminal(
         if until is not None:
             until(terminal, process.pid)
     os.close(main)
-    terminal.code = process.wait(20)
+    terminal.code = process.wait(200)
     return terminal
 
 

@@ -99,8 +99,8 @@ def test_watched_status_is_redrawn_on_terminal_until_run_ends(tmp_path: Path, al
             if not data:
                 break
             seen += data
-        assert watching.wait(20) == 0
-        assert process.wait(60) == 0
+        assert watching.wait(200) == 0
+        assert process.wait(200) == 0
         process.communicate()
     finally:
         os.close(main)
@@ -113,7 +113,7 @@ def test_watched_status_is_redrawn_on_terminal_until_run_ends(tmp_path: Path, al
     assert text.rindex("not running") > text.rindex("running: process")
     assert "jobs        3: 3 done" in text
     # Without a terminal it waits for the end of the run and prints the final status.
-    result = tiny_benchmark.wait_for_result(piped, 30)
+    result = tiny_benchmark.wait_for_result(piped, 200)
     assert {job["state"] for job in result.json["jobs"]} == {"done"}
 
 

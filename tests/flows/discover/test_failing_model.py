@@ -63,7 +63,7 @@ def both_runs(
         for workspace in (first, second):
             workspace.env["FAKE_KEY"] = KEY
         processes = [workspace.start("--json") for workspace in (first, second)]
-        results = [tiny_benchmark.wait_for_result(process, 100) for process in processes]
+        results = [tiny_benchmark.wait_for_result(process, 200) for process in processes]
         requests = {"failing": len(failing.bodies), "refusing": len(refusing.bodies)}
         yield (
             FailingModelsRun(first, results[0], requests),

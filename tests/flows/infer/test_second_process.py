@@ -29,7 +29,7 @@ def test_second_process_is_refused_and_agents_continue(tmp_path: Path, alpha: Ti
         first.send_signal(signal.SIGCONT)
         assert second.code != 0
         assert "is in use by process" in second.err
-        result = tiny_benchmark.wait_for_result(first, 60)
+        result = tiny_benchmark.wait_for_result(first, 200)
     finally:
         first.kill()
     assert result.code == 0, result.err
