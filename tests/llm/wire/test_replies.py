@@ -84,7 +84,8 @@ def test_long_text_streams_in_many_events_in_all_protocols(
     events = list(serving.stream_reply(long, request_of(protocol), name="1"))
     assert len(events) > 20
     assert max(map(len, events)) < 12_000
-    with_pings = [each for event in events for each in (event, serving.PING)]
+    ping = b'event: ping\ndata: {"type": "ping"}\n\n' if protocol == "anthropic" else b": ping\n\n"
+    with_pings = [each for event in events for each in (event, ping)]
     assert without_raw(tap_result(protocol, with_pings, streamed=True).reply) == long
 
 
