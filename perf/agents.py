@@ -1,8 +1,8 @@
-"""What agents at work cost us: fifty at once in one process, and a trial's overhead over its bare command.
+"""Memory and CPU of codetaste with fifty agents at once, and a trial's overhead over its bare command.
 
-Fifty command-line agents, in boxes, ask a scripted model through the gateway, edit files, and wait most of
-the time; then fifty of our own loop. Memory and CPU are of codetaste's process alone: boxes, agents and git
-are left out. Every trial must succeed, and all that was settled be what the model billed. Then one trial at
+Fifty command-line agents in sandboxes call a scripted model through the gateway, edit files, and wait most of
+the time; then fifty of our own loop. Memory and CPU are of codetaste's process alone, without sandboxes,
+agents and git. Every trial must succeed, and the settled costs must equal the model's bill. Then one trial at
 a time, whose program only edits two files: each step's wall time, beside the same script run directly. ::
 
     python perf/agents.py [--engine bubblewrap] [--socket PATH] [--agents 50] [--files 200]
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from agents_stage import MUTE, MUTE_EDIT, OWN, PROGRAM, Stage, make_stage
+from agents_setup import EDIT, EDITOR, OWN, PROGRAM, Setup, make_setup
 from anyio import to_thread
 from measure import Report, Spread, arguments, machine, ratio, versions
 from repositories import git
@@ -44,37 +44,39 @@ if TYPE_CHECKING:
     from codetaste.sandbox.base import SandboxProvider
 
 WORKLOAD = Path(__file__).with_name("agents_workload.py")
-MOST_MB = 300.0
-STEPS = ("open", "put", "run", "stop", "harvest", "close")
+MAX_MB = 300.0
+STEPS = ("open", "put", "run", "stop", "extract", "close")
 LOOPS = {PROGRAM: "command-line agents", OWN: "agents of our own loop"}
 ENGINES = ("bubblewrap", "docker")
 _TIMEOUT_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
-    """What a run of a config used, in codetaste's own process, and how long it took."""
+class RunUse:
+    """Peak memory and CPU of codetaste's process in a run, and the run's wall time."""
 
     rss: int
     cpu_s: float
     wall_s: float
 
 
-def run(stage: Stage, harness: str, engine: str, socket: Path | None, *, count: int, slots: int) -> Ran:
-    """Run a config of ``count`` trials, ``slots`` at once; all must succeed, and the money must agree."""
-    config = stage.config(harness, engine, socket, f"{WORKLOAD}:patient", count, slots)
-    place = config.parent
-    command = [sys.executable, str(WORKLOAD), str(config), str(place / "told.json")]
+def run(
+    setup: Setup, harness: str, engine: str, socket: Path | None, *, count: int, sandboxes: int
+) -> RunUse:
+    """Run a config of ``count`` trials, ``sandboxes`` at once; check that all succeed and the costs agree."""
+    config = setup.config(harness, engine, socket, f"{WORKLOAD}:patient", count, sandboxes)
+    folder = config.parent
+    command = [sys.executable, str(WORKLOAD), str(config), str(folder / "figures.json")]
     began = time.perf_counter()
-    with (place / "out.json").open("wb") as out, (place / "err").open("wb") as err:
+    with (folder / "out.json").open("wb") as out, (folder / "err").open("wb") as err:
         subprocess.run(
-            command, cwd=place, env=stage.environment, stdout=out, stderr=err, check=True, timeout=_TIMEOUT_S
+            command, cwd=folder, env=setup.environment, stdout=out, stderr=err, check=True, timeout=_TIMEOUT_S
         )
     wall_s = time.perf_counter() - began
-    told = json.loads((place / "told.json").read_text())
-    assert told["code"] == 0, (place / "err").read_text()[-2000:]
-    _check(place / "runs" / "r", count)
-    return Ran(told["rss"], told["cpu_s"], wall_s)
+    figures = json.loads((folder / "figures.json").read_text())
+    assert figures["code"] == 0, (folder / "err").read_text()[-2000:]
+    _check(folder / "runs" / "r", count)
+    return RunUse(figures["rss"], figures["cpu_s"], wall_s)
 
 
 def _check(out: Path, count: int) -> None:
@@ -93,18 +95,20 @@ def _sum(path: Path, usd: Any) -> Decimal:  # noqa: ANN401 - a function of a lin
     return sum((Decimal(usd(line)) for line in lines), Decimal(0))
 
 
-def fleet(report: Report, stage: Stage, files: int, engine: str, chosen: Any) -> None:  # noqa: ANN401
+def fleet(report: Report, setup: Setup, files: int, engine: str, chosen: Any) -> None:  # noqa: ANN401
     """Measure ``chosen.agents`` at once, of each loop."""
     for harness, name in LOOPS.items():
         title = f"{chosen.agents} {name}, {engine}, {files:,} files"
-        rans = []
+        uses = []
         for _ in range(chosen.rounds):
-            rans.append(run(stage, harness, engine, chosen.socket, count=chosen.agents, slots=chosen.agents))
-            said = rans[-1]
-            print(f"  {title}: {said.cpu_s:.2f} s CPU, {said.wall_s:.1f} s wall", file=sys.stderr, flush=True)
-        report.add(f"{title}: peak memory", [ran.rss / 1e6 for ran in rans], " MB", most=MOST_MB)
-        report.add(f"{title}: CPU", [ran.cpu_s for ran in rans], " s")
-        report.add(f"{title}: wall", [ran.wall_s for ran in rans], " s")
+            uses.append(
+                run(setup, harness, engine, chosen.socket, count=chosen.agents, sandboxes=chosen.agents)
+            )
+            use = uses[-1]
+            print(f"  {title}: {use.cpu_s:.2f} s CPU, {use.wall_s:.1f} s wall", file=sys.stderr, flush=True)
+        report.add(f"{title}: peak memory", [use.rss / 1e6 for use in uses], " MB", most=MAX_MB)
+        report.add(f"{title}: CPU", [use.cpu_s for use in uses], " s")
+        report.add(f"{title}: wall", [use.wall_s for use in uses], " s")
 
 
 @contextlib.contextmanager
@@ -115,106 +119,106 @@ def step(times: dict[str, list[float]], name: str) -> Iterator[None]:
     times[name].append(1000 * (time.perf_counter() - began))
 
 
-async def trial(boxes: SandboxProvider, testbed: Testbed, times: dict[str, list[float]]) -> None:
-    """Go once from nothing to the patch, as a trial does."""
-    async with contextlib.AsyncExitStack() as held:
+async def trial(provider: SandboxProvider, testbed: Testbed, times: dict[str, list[float]]) -> None:
+    """Run the steps of a trial once, from opening the sandbox to closing it."""
+    async with contextlib.AsyncExitStack() as stack:
         with step(times, "open"):
-            box = await held.enter_async_context(boxes.open(SandboxSpec("perf")))
+            sandbox = await stack.enter_async_context(provider.open(SandboxSpec("perf")))
         with step(times, "put"):
-            await box.put(testbed_archive(testbed, {"/task_description/description.md": b"Edit.\n"}))
+            await sandbox.put(testbed_archive(testbed, {"/task_description/description.md": b"Edit.\n"}))
         with step(times, "run"):
-            done = await box.run(["/bin/sh", "-ec", MUTE_EDIT])
+            done = await sandbox.run(["/bin/sh", "-ec", EDIT])
         assert done.exit_code == 0, done
         with step(times, "stop"):
-            await box.stop()
-        with step(times, "harvest"):
-            taken = await extract_patch(box, testbed)
-        assert taken.files == 2, taken
-        assert not taken.problem, taken
+            await sandbox.stop()
+        with step(times, "extract"):
+            extracted = await extract_patch(sandbox, testbed)
+        assert extracted.files == 2, extracted
+        assert not extracted.problem, extracted
         with step(times, "close"):
-            await held.aclose()
+            await stack.aclose()
 
 
-async def split(stage: Stage, engine: str, socket: Path | None, count: int) -> dict[str, list[float]]:
-    """Return how long each step took, ``count`` times, one trial after the other."""
+async def time_steps(setup: Setup, engine: str, socket: Path | None, count: int) -> dict[str, list[float]]:
+    """Return the milliseconds of each step of ``count`` trials, one after the other."""
     times: dict[str, list[float]] = {name: [] for name in STEPS}
     config = SandboxConfig.model_validate({"engine": engine, "socket": socket})
-    with tempfile.TemporaryDirectory(dir=stage.folder) as name:
-        here = Path(name)
-        base = here / "base"
-        await to_thread.run_sync(lambda: shutil.copytree(stage.clone, base, ignore=lambda *_: {".git"}))
-        testbed = await prepare_testbed(Tree(base, "made"), here / "cache")
-        async with open_sandboxes(config, here, "perf", _say) as boxes:
-            await trial(boxes, testbed, {name: [] for name in STEPS})
+    with tempfile.TemporaryDirectory(dir=setup.folder) as name:
+        folder = Path(name)
+        base = folder / "base"
+        await to_thread.run_sync(lambda: shutil.copytree(setup.clone, base, ignore=lambda *_: {".git"}))
+        testbed = await prepare_testbed(Tree(base, "made"), folder / "cache")
+        async with open_sandboxes(config, folder, "perf", _log) as provider:
+            await trial(provider, testbed, {name: [] for name in STEPS})
             for _ in range(count):
-                await trial(boxes, testbed, times)
+                await trial(provider, testbed, times)
     return times
 
 
-def bare(stage: Stage, count: int) -> list[float]:
-    """Return how long the same script takes in the repository itself, in milliseconds."""
+def time_bare_script(setup: Setup, count: int) -> list[float]:
+    """Return the milliseconds of the same script in the repository itself, without a sandbox."""
     times: dict[str, list[float]] = {"bare": []}
     for _ in range(count):
         with step(times, "bare"):
-            subprocess.run(["/bin/sh", "-ec", MUTE_EDIT], cwd=stage.clone, check=True)
-    git(stage.clone, "checkout", "--quiet", ".")
-    git(stage.clone, "clean", "--quiet", "-fd")
+            subprocess.run(["/bin/sh", "-ec", EDIT], cwd=setup.clone, check=True)
+    git(setup.clone, "checkout", "--quiet", ".")
+    git(setup.clone, "clean", "--quiet", "-fd")
     return times["bare"]
 
 
-def overhead(report: Report, stage: Stage, files: int, engine: str, chosen: Any) -> None:  # noqa: ANN401
+def overhead(report: Report, setup: Setup, files: int, engine: str, chosen: Any) -> None:  # noqa: ANN401
     """Measure one trial at a time: its steps, all of it in a run, and the same script run directly."""
     count, title = chosen.trials, f"a trial, {engine}, {files:,} files"
-    alone = bare(stage, count)
-    times = anyio.run(split, stage, engine, chosen.socket, count)
+    bare_ms = time_bare_script(setup, count)
+    times = anyio.run(time_steps, setup, engine, chosen.socket, count)
     for name, each in times.items():
         report.add(f"{title}: {name}", each, " ms")
     whole = [sum(one) for one in zip(*times.values(), strict=True)]
-    report.add(f"{title}: the same script run directly", alone, " ms")
-    over = [all_of_it - one for all_of_it, one in zip(whole, alone, strict=True)]
-    report.add(f"{title}: overhead of all steps", over, " ms")
-    report.add(f"{title}: all steps / run directly", ratio(whole, alone), " ×")
-    # A run's start and end are in both, so that the difference is that of its further trials.
-    run(stage, MUTE, engine, chosen.socket, count=1, slots=1)
+    report.add(f"{title}: the same script run directly", bare_ms, " ms")
+    overhead_ms = [steps - script for steps, script in zip(whole, bare_ms, strict=True)]
+    report.add(f"{title}: overhead of all steps", overhead_ms, " ms")
+    report.add(f"{title}: all steps / run directly", ratio(whole, bare_ms), " ×")
+    # Both runs include start and end, so the difference is the time of the additional trials.
+    run(setup, EDITOR, engine, chosen.socket, count=1, sandboxes=1)
     in_run = [
         1000 * (many.wall_s - one.wall_s) / count
         for one, many in (
-            [run(stage, MUTE, engine, chosen.socket, count=n, slots=1) for n in (1, count + 1)]
+            [run(setup, EDITOR, engine, chosen.socket, count=n, sandboxes=1) for n in (1, count + 1)]
             for _ in range(chosen.rounds)
         )
     ]
-    report.add(f"{title}: all of it in a run", in_run, " ms")
+    report.add(f"{title}: whole trial in a run", in_run, " ms")
     steps_ms = Spread.of(whole).median
-    report.add(f"{title}: journal, products and the rest", [each - steps_ms for each in in_run], " ms")
+    report.add(f"{title}: journal, outputs and the rest", [each - steps_ms for each in in_run], " ms")
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     print(f"  {text}", file=sys.stderr, flush=True)
 
 
 def _engines(chosen: Any) -> Sequence[str]:  # noqa: ANN401 - parsed arguments
-    """Return the engines to measure: bubblewrap, and Docker where it is there with the image."""
+    """Return the engines to measure: bubblewrap, and Docker if it is available with the image."""
     if chosen.engine:
         return chosen.engine
 
-    async def there() -> None:
+    async def probe() -> None:
         config = SandboxConfig.model_validate({"engine": "docker", "socket": chosen.socket})
         with tempfile.TemporaryDirectory() as name:
-            async with open_sandboxes(config, Path(name), "perf", _say):
+            async with open_sandboxes(config, Path(name), "perf", _log):
                 pass
 
     try:
-        anyio.run(there)
+        anyio.run(probe)
     except SandboxError as error:
-        _say(f"without containers: {error}")
+        _log(f"without containers: {error}")
         return ENGINES[:1]
     return ENGINES
 
 
 def main() -> int:
     parser = arguments(__doc__, 3)
-    parser.add_argument("--engine", nargs="*", choices=ENGINES, help="default: all that are here")
-    parser.add_argument("--socket", type=Path, help="where the container engine listens")
+    parser.add_argument("--engine", nargs="*", choices=ENGINES, help="default: all that are available")
+    parser.add_argument("--socket", type=Path, help="socket of the container engine")
     parser.add_argument("--agents", type=int, default=50, help="at once (default 50)")
     parser.add_argument("--files", type=int, nargs="*", default=[200], help="sizes of the tree (default 200)")
     parser.add_argument("--trials", type=int, default=8, help="one after the other (default 8)")
@@ -225,11 +229,11 @@ def main() -> int:
     for engine in _engines(chosen):
         for files in chosen.files:
             with tempfile.TemporaryDirectory() as name:
-                stage = make_stage(Path(name), files)
+                setup = make_setup(Path(name), files)
                 if chosen.part != "overhead":
-                    fleet(report, stage, files, engine, chosen)
+                    fleet(report, setup, files, engine, chosen)
                 if chosen.part != "fleet":
-                    overhead(report, stage, files, engine, chosen)
+                    overhead(report, setup, files, engine, chosen)
     return report.end(as_json=chosen.json)
 
 

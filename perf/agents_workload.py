@@ -1,6 +1,6 @@
-"""What perf/agents.py times: a run of a config in this very process, whose memory and CPU are its own alone.
+"""The workload of agents.py: a run of a config in this process, whose memory and CPU are measured.
 
-agents_workload.py CONFIG TOLD        the config, as `codetaste run` has it; TOLD gets the figures as JSON
+Usage: agents_workload.py CONFIG FIGURES: runs CONFIG as `codetaste run` does and writes JSON to FIGURES.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WAIT_S = float(os.environ.get("PERF_AGENT_WAIT_S", "1"))
 
 
 def patient(request: Request) -> ScriptedReply:
-    """Let a file be edited with each reply but the last, and take time over each."""
+    """Edit files with each reply but the last, and take time over each."""
     turn = sum(message.role == "assistant" for message in request.messages)
     if turn >= _CALLS:
         return ScriptedReply("All is done.", latency_s=_WAIT_S)
@@ -33,20 +33,20 @@ def patient(request: Request) -> ScriptedReply:
 
 
 def main() -> None:
-    from codetaste.run.__main__ import run  # noqa: PLC0415 - the scripts are loaded by the measured process, too
+    from codetaste.run.__main__ import run  # noqa: PLC0415 - the run also loads this file, as its script
 
-    config, told = sys.argv[1:]
+    config, output = sys.argv[1:]
     code = run(Path(config), json_=True)
-    own, below = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     status = Path("/proc/self/status").read_text()
     peak_kb = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
     figures = {
         "code": code,
         "rss": peak_kb * 1024,
         "cpu_s": own.ru_utime + own.ru_stime,
-        "children_cpu_s": below.ru_utime + below.ru_stime,
+        "children_cpu_s": children.ru_utime + children.ru_stime,
     }
-    Path(told).write_text(json.dumps(figures))
+    Path(output).write_text(json.dumps(figures))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""What one contained command costs: ``true`` in the rule agent's shell, beside bubblewrap called directly.
+"""CPU and wall time of one contained command: ``true`` in the rule agent's shell, beside bubblewrap alone.
 
-CPU of all processes that take part, without the start of the program that calls them.
+CPU is that of all processes that take part, without the start of the calling program.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ COUNT = 100
 
 
 def contained(count: int, folder: Path) -> None:
-    """Run ``true`` ``count`` times as the rule agent's shell does."""
+    """Run ``true`` ``count`` times in the rule agent's shell."""
     import anyio  # noqa: PLC0415 - only in the measured process
 
     from codetaste.sandbox.containment.engine import choose_engine  # noqa: PLC0415
     from codetaste.sandbox.local.shell import read_only_shell  # noqa: PLC0415
 
     async def run() -> None:
-        sandbox = read_only_shell(folder, engine=choose_engine("bubblewrap"))
+        shell = read_only_shell(folder, engine=choose_engine("bubblewrap"))
         for _ in range(count):
-            assert (await sandbox.run(["true"])).exit_code == 0
+            assert (await shell.run(["true"])).exit_code == 0
 
     anyio.run(run)
 
@@ -35,9 +35,9 @@ def bare(count: int, _folder: Path) -> None:
     from codetaste.sandbox.containment.engine import choose_engine  # noqa: PLC0415 - only in the measured process
 
     bwrap = str(choose_engine("bubblewrap").program)
-    words = [bwrap, "--ro-bind", "/", "/", "--unshare-all", "--die-with-parent", "--new-session", "true"]
+    command = [bwrap, "--ro-bind", "/", "/", "--unshare-all", "--die-with-parent", "--new-session", "true"]
     for _ in range(count):
-        subprocess.run(words, check=True)
+        subprocess.run(command, check=True)
 
 
 def main() -> int:

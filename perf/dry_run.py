@@ -1,7 +1,7 @@
-"""How long the shortest command takes: ``codetaste run --dry-run``, from the shell's view, in CPU seconds.
+"""CPU time of a short command, ``codetaste run --dry-run``, with the start of the program.
 
-Most of it is imports. The third side, importing the two libraries that every such command needs (pydantic and
-cyclopts), is the floor, and tells how fast the machine is just now; the peer is Inspect printing its version.
+Most of it is imports. The import of the two libraries that every such command needs (pydantic and cyclopts)
+is the lower bound and shows the present speed of the machine; the peer is Inspect printing its version.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from measure import Report, Use, arguments, interleaved, machine, measured, rati
 from peers import peer_python
 
 CONFIG = Path(__file__).resolve().parents[1] / "examples" / "quickstart.toml"
-MOST_CPU_S = 0.4
+MAX_CPU_S = 0.4
 
 
 def main() -> int:
@@ -38,10 +38,10 @@ def main() -> int:
             chosen.rounds,
         )
     about |= {**versions(sys.executable, "codetaste"), **versions(inspect, "inspect_ai")}
-    report = Report("start: what a dry run of the quickstart costs", about)
+    report = Report("start: a dry run of the quickstart", about)
     for number, (name, each) in enumerate(uses.items()):
         cpu = [use.cpu_s for use in each]
-        report.add(f"{name}, CPU", cpu, " s", most=MOST_CPU_S if number < 2 else None)
+        report.add(f"{name}, CPU", cpu, " s", most=MAX_CPU_S if number < 2 else None)
         report.add(f"{name}, memory", [use.rss / 1e6 for use in each], " MB")
     ours, *_, peer = uses.values()
     times = ratio([use.cpu_s for use in peer], [use.cpu_s for use in ours])

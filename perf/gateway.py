@@ -1,7 +1,7 @@
-"""What the metering gateway adds to a streamed request, and how many streams it carries on one core.
+"""Time that the metering gateway adds to a streamed request, and its CPU for many streams on one core.
 
-A provider on the loopback streams replies with random usages and keeps the bill. Programs ask it directly,
-through our gateway (with budget, journal and transcript), and through proxies that count nothing or less: a
+A provider on the loopback streams replies with random usages and records the bill. Programs call it directly,
+through our gateway (with budget, journal and transcript), and through proxies that meter little or nothing: a
 plain one of starlette and httpx, and with ``--litellm`` LiteLLM's. Proxies have one core, all else the
 other. A streamed request is one of a fast model: 40 events, one every 5 ms. ::
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 SIDES = Path(__file__).with_name("gateway_sides.py")
 STREAMS, PAUSE_S = 200, 0.005
-MOST_ADDED_MS = 5.0
+MAX_ADDED_MS = 5.0
 _PROMPT_BYTES = 80_000
 
 
 class Side:
-    """A process that serves; ``cpu_s`` is what it has used so far."""
+    """A server process."""
 
     def __init__(self, process: subprocess.Popen[str], port: int, token: str) -> None:
         self.process, self.port, self.token = process, port, token
@@ -49,14 +49,14 @@ class Side:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def end(self) -> list[str]:
-        """Tell it to end, and return what it says then."""
-        said, _ = self.process.communicate("\n", timeout=60)
-        return said.split()
+        """Ask it to end, and return the words that it prints then."""
+        output, _ = self.process.communicate("\n", timeout=60)
+        return output.split()
 
 
 @contextmanager
 def side(name: str, *address: str, core: int) -> Iterator[Side]:
-    """Run a side on one core."""
+    """Run a server of ``gateway_sides.py`` on one core."""
     command = ["taskset", "-c", str(core), sys.executable, str(SIDES), name, *address]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         port, *token = process.stdout.readline().split()
@@ -116,11 +116,11 @@ def _wait_for(port: int, process: subprocess.Popen[str]) -> None:
     sys.exit("LiteLLM's proxy does not answer")
 
 
-async def ask(at: Side, number: int, pause_s: float) -> tuple[float, float]:
-    """Ask for one stream; return the seconds to its first event and to its end."""
-    words = f"{number} " + "x" * _PROMPT_BYTES
-    said = [{"role": "user", "content": words}]
-    body = {"model": "m", "messages": said, "stream": True, "max_tokens": 2000, "pause_s": pause_s}
+async def request_stream(at: Side, number: int, pause_s: float) -> tuple[float, float]:
+    """Request one stream; return the seconds to its first event and to its end."""
+    prompt = f"{number} " + "x" * _PROMPT_BYTES
+    messages = [{"role": "user", "content": prompt}]
+    body = {"model": "m", "messages": messages, "stream": True, "max_tokens": 2000, "pause_s": pause_s}
     body["stream_options"] = {"include_usage": True}
     data = json.dumps(body).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {at.token}\r\n"
@@ -133,7 +133,7 @@ async def ask(at: Side, number: int, pause_s: float) -> tuple[float, float]:
     while b"[DONE]" not in answer[-200:]:
         first = await reader.read(65536)
         if not first:
-            sys.exit(f"a stream broke off: {answer[-500:]!r}")
+            sys.exit(f"a stream ended early: {answer[-500:]!r}")
         answer += first
         if not first_s and b"data:" in answer:
             first_s = time.perf_counter() - began
@@ -146,26 +146,28 @@ async def ask(at: Side, number: int, pause_s: float) -> tuple[float, float]:
 
 async def one_by_one(at: Side, count: int) -> tuple[float, float]:
     """Return the median seconds to the first event and to the end."""
-    times = [await ask(at, number, PAUSE_S) for number in range(count)]
+    times = [await request_stream(at, number, PAUSE_S) for number in range(count)]
     return tuple(sorted(column)[count // 2] for column in zip(*times, strict=True))  # type: ignore[return-value]
 
 
 async def all_at_once(at: Side, count: int, pause_s: float = 0.0) -> tuple[float, float]:
     """Return the wall seconds for ``count`` streams at once, and the CPU seconds that the proxy used."""
     before, began = at.cpu_s, time.perf_counter()
-    await asyncio.gather(*(ask(at, number, pause_s) for number in range(count)))
+    await asyncio.gather(*(request_stream(at, number, pause_s) for number in range(count)))
     return time.perf_counter() - began, at.cpu_s - before
 
 
 def main() -> int:
     """Measure all sides in turns."""
     parser = arguments(__doc__, 5)
-    parser.add_argument("--requests", type=int, default=60, help="one after the other, in each round")
-    parser.add_argument("--litellm", action="store_true", help="LiteLLM's proxy as well (700 MB to install)")
+    parser.add_argument("--requests", type=int, default=60, help="requests one after the other in each round")
+    parser.add_argument(
+        "--litellm", action="store_true", help="measure LiteLLM's proxy too (700 MB to install)"
+    )
     chosen = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {0})
-    report = Report("the metering gateway, before a provider on the loopback")
+    report = Report("the metering gateway in front of a provider on the loopback")
     with ExitStack() as stack:
         provider = stack.enter_context(side("provider", core=0))
         address = f"http://127.0.0.1:{provider.port}"
@@ -174,12 +176,12 @@ def main() -> int:
         sides["plain proxy"] = stack.enter_context(side("plain", address, core=1))
         if chosen.litellm:
             sides["LiteLLM"] = stack.enter_context(litellm(address, core=1))
-        beside_others(report, sides, chosen.rounds, chosen.requests)
-        alone(report, chosen.rounds)
+        measure_in_turns(report, sides, chosen.rounds, chosen.requests)
+        measure_gateway_alone(report, chosen.rounds)
     return report.end(as_json=chosen.json)
 
 
-def beside_others(report: Report, sides: dict[str, Side], rounds: int, requests: int) -> None:
+def measure_in_turns(report: Report, sides: dict[str, Side], rounds: int, requests: int) -> None:
     """Time requests one by one and streams at once, in turns."""
     first: dict[str, list[float]] = {name: [] for name in sides}
     whole: dict[str, list[float]] = {name: [] for name in sides}
@@ -200,7 +202,7 @@ def beside_others(report: Report, sides: dict[str, Side], rounds: int, requests:
         report.add(f"a streamed request, {name}: whole", whole[name], " ms")
         if name != "direct":
             added = [one - other for one, other in zip(whole[name], whole["direct"], strict=True)]
-            most = MOST_ADDED_MS if name == "gateway" else None
+            most = MAX_ADDED_MS if name == "gateway" else None
             report.add(f"a streamed request: added by {name}", added, " ms", most=most)
             report.add(f"{STREAMS} streams at once, {name}: wall", wall[name], " s")
             report.add(f"{STREAMS} streams at once, {name}: CPU", cpu[name], " s")
@@ -210,8 +212,8 @@ def beside_others(report: Report, sides: dict[str, Side], rounds: int, requests:
         )
 
 
-def alone(report: Report, rounds: int) -> None:
-    """Carry streams that take a second each, all at once; the sum of what was settled must be the bill."""
+def measure_gateway_alone(report: Report, rounds: int) -> None:
+    """Forward streams of a second each, all at once; the settled costs must equal the bill."""
     with side("provider", core=0) as provider:
         address = f"http://127.0.0.1:{provider.port}"
         with side("ours", address, core=1) as ours:
@@ -221,9 +223,7 @@ def alone(report: Report, rounds: int) -> None:
     report.add(f"{STREAMS} streams of a second at once: wall", [wall_s for wall_s, _ in took], " s")
     report.add(f"{STREAMS} streams of a second at once: CPU", [cpu_s for _, cpu_s in took], " s")
     report.add("peak memory of the gateway", [int(peak) * 1024 / 1e6], " MB")
-    report.add(
-        "what was settled − the bill", [float(Decimal(settled) - Decimal(bill))], " $", most=0, least=0
-    )
+    report.add("settled − billed", [float(Decimal(settled) - Decimal(bill))], " $", most=0, least=0)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What perf/gateway.py times: a provider, our gateway before it, a plain proxy; each a process of its own.
+"""The servers of gateway.py, each in a separate process: a provider, our gateway, and a plain proxy.
 
-``python gateway_sides.py SIDE [ADDRESS]`` prints the port it serves at (ours: and the token), and ends with a
-line on standard input, after saying what it has counted.
+``python gateway_sides.py SIDE [ADDRESS]`` prints its port (ours: and the token). After a line on standard
+input, it prints what it has counted and ends.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RATES = {"input": Decimal(3), "output": Decimal(15)}
 
 
 async def provider() -> None:
-    """Stream a reply of ``EVENTS`` pieces with a random usage, and keep the bill."""
+    """Stream replies of ``EVENTS`` pieces with random usages, and print the bill at the end."""
     rng, bill = random.Random(1), Decimal(0)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -55,7 +55,7 @@ async def provider() -> None:
             )
             began = time.monotonic()
             for number in range(EVENTS):
-                # By the clock, so that a pause is no longer on a busy machine.
+                # Pauses follow the clock, so that a busy machine does not lengthen them.
                 await asyncio.sleep(max(0.0, began + number * request["pause_s"] - time.monotonic()))
                 await _send(writer, {"delta": {"role": "assistant", "content": f"word {number} " * 4}})
             await _send(writer, {"delta": {}, "finish_reason": "stop"})
@@ -81,7 +81,7 @@ async def _send(writer: asyncio.StreamWriter, choice: dict[str, object] | None, 
 
 
 async def ours(address: str) -> None:
-    """Serve through the gateway, one job with a budget and a journal, and say what was settled."""
+    """Serve the gateway in a job with a budget and a journal, and print the settled cost."""
     config = ModelConfig.model_validate(
         {
             "id": "m",
@@ -101,9 +101,9 @@ async def ours(address: str) -> None:
         ):
 
             async def work(_job: Job, ctx: JobContext) -> str:
-                place = folder / "transcript.jsonl"
+                transcript = folder / "transcript.jsonl"
                 async with gateway.admit(
-                    ctx, models=["m"], protocol="openai-chat", transcript=place
+                    ctx, models=["m"], protocol="openai-chat", transcript=transcript
                 ) as access:
                     print(gateway.port, access.token, flush=True)
                     await asyncio.to_thread(sys.stdin.readline)
@@ -117,7 +117,7 @@ async def ours(address: str) -> None:
 
 
 async def plain(address: str) -> None:
-    """Pass requests on with starlette and httpx, and count nothing: as little as a proxy in Python can do."""
+    """Forward requests with starlette and httpx without metering, as a minimal proxy in Python."""
     client = httpx.AsyncClient(limits=httpx.Limits(max_connections=None), timeout=60.0)
 
     async def relay(request: Request) -> StreamingResponse:
@@ -134,7 +134,7 @@ async def plain(address: str) -> None:
     )
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 - it says so nowhere else
+    while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
         await asyncio.sleep(0.01)
     print(server.servers[0].sockets[0].getsockname()[1], "none", flush=True)
     await asyncio.to_thread(sys.stdin.readline)

@@ -1,6 +1,6 @@
-"""The same amount of work for Inspect: samples with its mock model, or samples that wait one second.
+"""The workload of jobs.py for Inspect: samples with its mock model, or samples that wait one second.
 
-usage: inspect_workload.py trivial|wait COUNT SLOTS FOLDER      (run by the peer's own Python)
+usage: inspect_workload.py trivial|wait COUNT PERMITS FOLDER      (run by the peer's own Python)
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def outputs():  # noqa: ANN201
         yield output
 
 
-def main(kind: str, count: str, slots: str, folder: str) -> None:
+def main(kind: str, count: str, permits: str, folder: str) -> None:
     task = Task(
         dataset=[Sample(input=f"job {number}", target="done") for number in range(int(count))],
         solver=[wait() if kind == "wait" else generate()],
@@ -40,8 +40,8 @@ def main(kind: str, count: str, slots: str, folder: str) -> None:
         model=get_model("mockllm/model", custom_outputs=outputs()),
         display="none",
         log_dir=folder,
-        max_samples=int(slots),
-        max_connections=int(slots),
+        max_samples=int(permits),
+        max_connections=int(permits),
         score=False,
     )
     assert log.status == "success", log.error

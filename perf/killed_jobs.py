@@ -1,10 +1,9 @@
-"""The run that ``kills.py`` kills: short jobs that witness themselves, some of which buy replies.
+"""The run that ``kills.py`` kills: short jobs that record their starts and ends; some buy replies.
 
 usage: killed_jobs.py FOLDER COUNT
 
-Each job appends a line to FOLDER/witness when it begins and one when it is about to end: a file of its own,
-which the journal knows nothing of. Every third job buys two replies of a scripted model, whose ledger is its
-bill.
+Each job appends a line to FOLDER/witness when it begins and one when it is about to end; the file is
+independent of the journal. Every third job buys two replies of a scripted model, whose ledger is the bill.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from codetaste.llm.metering.metered import MeteredModel
     from codetaste.orchestration.journal.journal import Json
 
-SLOTS, PAID, CALLS = 10, 3, 2
+PERMITS, PAID, CALLS = 10, 3, 2
 BUDGET = BudgetLimits(usd=Decimal(100))
 
 
@@ -63,7 +62,7 @@ def handler(model: MeteredModel, witness: int) -> Handler:
 async def main(folder: Path, count: int) -> None:
     witness = os.open(folder / "witness", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     model = open_model(folder)
-    async with open_session(folder, BUDGET, capacities={"jobs": SLOTS}) as session:
+    async with open_session(folder, BUDGET, capacities={"jobs": PERMITS}) as session:
         session.add_handlers({"work": handler(model, witness)})
         jobs = [
             Job(f"job {number}", "work", ("flow",), "1", number, lane=str(number % PAID))

@@ -1,8 +1,8 @@
-"""kill -9 again and again during one run of short jobs: nothing repeated, nothing lost, money to the cent.
+"""Repeated kill -9 during one run of short jobs: nothing is repeated or lost, and costs equal the bill.
 
-After each kill the journal must be valid, cover what the model has billed, and no job that it calls done may
-ever begin again; the witness is a file that the jobs write beside the journal. A job that was killed in the
-middle begins again by design ("interrupted"): its paid replies are replayed and not bought again.
+After each kill the journal must be valid and cover what the model has billed, and no job that it records as
+done may begin again; the witness is a file that the jobs write themselves. A job killed before its end begins
+again by design ("interrupted"): its paid replies are replayed and not bought again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PATIENCE_S = 60.0
 
 @dataclass(slots=True)
 class Tally:
-    """What a run with kills came to."""
+    """The counts and costs of a run with kills."""
 
     jobs: int
     kills: int = 0
@@ -46,14 +46,14 @@ class Tally:
     wall_s: float = 0.0
 
     @property
-    def right(self) -> bool:
+    def correct(self) -> bool:
         """Whether nothing was repeated or lost, and the money agrees."""
         wrong = self.repeated or self.lost or self.bought_twice
         return not wrong and self.billed_usd == self.settled_usd and Decimal(self.unknown_usd) == 0
 
 
 class Run:
-    """One run directory, and what is known of it."""
+    """One run directory and its tally."""
 
     def __init__(self, folder: Path, jobs: int, rng: random.Random) -> None:
         self.folder, self.rng = folder, rng
@@ -75,23 +75,23 @@ class Run:
         """Start the run; kill it when ``kill_after`` more lines are witnessed, or let it end."""
         command = [sys.executable, str(PROGRAM), str(self.folder), str(self.tally.jobs)]
         until = time.monotonic() + _PATIENCE_S
-        # Looked at often, so by size: a line has about as many bytes as this.
+        # The size is cheap to poll; a line has about as many bytes as this one.
         enough = self.size() + (kill_after or 0) * len("begins job 100\n")
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             if kill_after is None:
-                _, said = process.communicate()
-                assert process.returncode == 0, said
+                _, stderr = process.communicate()
+                assert process.returncode == 0, stderr
             else:
                 while self.size() < enough and process.poll() is None:
                     time.sleep(0.002)
-                    assert time.monotonic() < until, "it does not go on"
+                    assert time.monotonic() < until, "the run makes no progress"
                 time.sleep(self.rng.random() * 0.01)
                 self.tally.kills += process.poll() is None
                 process.kill()
         self.check()
 
     def check(self) -> None:
-        """Look at everything that the session has left."""
+        """Check the journal, the witness and the costs after a session."""
         journal = self.folder / "journal.jsonl"
         lines = [line for _end, line in read_lines(journal)] if journal.exists() else []
         self.tally.sessions = sum(line["event"] == "session" for line in lines)
@@ -121,13 +121,13 @@ class Run:
         self.tally.unknown_usd = f"{unknown.normalize():f}"
 
 
-def kill_again_and_again(folder: Path, kills: int, jobs: int, rng: random.Random) -> Tally:
-    """Kill the run ``kills`` times, spread over its whole length, and let it end."""
+def kill_repeatedly(folder: Path, kills: int, jobs: int, rng: random.Random) -> Tally:
+    """Kill the run ``kills`` times, spread over its length, and then let it end."""
     folder.mkdir()
     run, began_s = Run(folder, jobs, rng), time.monotonic()
     while (left := kills - run.tally.kills) > 0:
-        assert len(run.done) < jobs, "it ended before all kills"
-        # Two lines a job, and work is left for every kill that is to come.
+        assert len(run.done) < jobs, "the run ended before all kills"
+        # A job writes two lines; leave work for all remaining kills.
         share = 2 * (jobs - len(run.done)) / (left + 1)
         run.session(kill_after=rng.randint(0, max(1, int(share * 1.2))))
     run.session(kill_after=None)
@@ -149,11 +149,11 @@ def main() -> int:
     for number in range(chosen.rounds):
         with tempfile.TemporaryDirectory() as folder:
             rng = random.Random(chosen.seed + number)
-            tally = kill_again_and_again(Path(folder, "run"), chosen.kills, chosen.jobs, rng)
+            tally = kill_repeatedly(Path(folder, "run"), chosen.kills, chosen.jobs, rng)
         for name, value in asdict(tally).items():
             zero = 0.0 if name in {"repeated", "lost", "bought_twice", "unknown_usd"} else None
             report.add(name.replace("_", " "), [float(value)], "", most=zero)
-        assert tally.right, tally
+        assert tally.correct, tally
     return report.end(as_json=chosen.json)
 
 

@@ -1,8 +1,8 @@
-"""Score several patches of one instance in one process, as a run does; print what that cost.
+"""Score several patches of one instance in one process, as a run does; print the CPU time as JSON.
 
-For ``score.py``. The order is JSON: ``options`` (of ``codetaste evaluate``: where everything is),
-``instance``, ``patches`` (files) and ``out`` (a folder, in which each patch has a numbered one). What counts
-is what is used once imports and the search for the engine are done: a run has them once.
+For ``score.py``. The argument is JSON: ``options`` (of ``codetaste evaluate``: the benchmark and clones),
+``instance``, ``patches`` (files) and ``out`` (a folder with a numbered folder for each patch). The time is
+without imports and the search for the engine, which a run does once.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from codetaste.run.services import open_scanner
 from codetaste.source.checkout import checkout_trees
 
 
-async def scored(order: dict[str, Any], patches: list[bytes]) -> dict[str, Any]:
-    place = dict(zip(order["options"][::2], order["options"][1::2], strict=True))
-    config = BenchmarkConfig(path=place["--benchmark"], repos=Path(place["--repos"]))
+async def score(task: dict[str, Any], patches: list[bytes]) -> dict[str, Any]:
+    options = dict(zip(task["options"][::2], task["options"][1::2], strict=True))
+    config = BenchmarkConfig(path=options["--benchmark"], repos=Path(options["--repos"]))
     benchmark = find_benchmark(config, Path())
-    (instance,) = benchmark.select([order["instance"]])
+    (instance,) = benchmark.select([task["instance"]])
     scanner, engine = await open_scanner(RulesConfig(), benchmark.ignore_text(), sys.exit)
     cache = cache_dir(sys.exit)
     scratch = cache / "predictions"
@@ -41,7 +41,7 @@ async def scored(order: dict[str, Any], patches: list[bytes]) -> dict[str, Any]:
         trees = await checkout_trees(benchmark.origin(instance), cache)
         evaluation = await evaluate(rules, trees.base, patch, scanner, scratch=scratch)
         write_evaluation(
-            Path(order["out"], str(number)),
+            Path(task["out"], str(number)),
             evaluation,
             instance=instance,
             agent_config={},
@@ -53,6 +53,6 @@ async def scored(order: dict[str, Any], patches: list[bytes]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    order = json.loads(sys.argv[1])
-    patches = [Path(each).read_bytes() for each in order["patches"]]
-    print(json.dumps(anyio.run(scored, order, patches)))
+    task = json.loads(sys.argv[1])
+    patches = [Path(each).read_bytes() for each in task["patches"]]
+    print(json.dumps(anyio.run(score, task, patches)))

@@ -1,14 +1,14 @@
-"""What a command costs: CPU of it and all it starts, wall time, peak memory; ours and a peer's in turns.
+"""CPU time, wall time and peak memory of a command and all that it starts; ours and a peer's in turns.
 
 CPU seconds (user + system) repeat better than wall time on a shared machine, so ratios are of CPU unless a
-row says otherwise. Rounds are interleaved, and every second one goes in the other order, so that a machine
-that grows slower is as unfair to one side as to the other. ::
+row says otherwise. The sides alternate, in reverse order in every second round, so that a change of the
+machine's speed affects both. ::
 
     python perf/measure.py --rounds 5 --ours "codetaste --version" --peer "python3 --version"
 
-The command runs under a small process of its own that adopts orphans, so a process that forks twice to get
-away from its parent is counted as well; one that ends later than ``_LATE_S`` after the command is not. Memory
-is the highest peak of any single process, not a sum, and never less than that small process has (17 MB).
+The command runs below a small process that adopts orphans, so a process that forks twice to leave its parent
+is counted too; one that ends later than ``_LATE_S`` after the command is not. Memory is the highest peak of
+any single process, not a sum, and at least that of the small process (17 MB).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What one run of a command used; ``rss`` in bytes, ``output`` is what it wrote to standard output."""
+    """The use of one run of a command; ``rss`` in bytes, ``output`` is its standard output."""
 
     cpu_s: float
     wall_s: float
@@ -58,14 +58,14 @@ class Spread:
         """Summarise ``values``."""
         return cls(statistics.median(values), min(values), max(values), len(values))
 
-    def shown(self, unit: str) -> str:
+    def format(self, unit: str) -> str:
         """Return "median unit (low–high)"."""
         low, middle, high = map(_short, (self.low, self.median, self.high))
         return f"{middle}{unit}" if self.count == 1 else f"{middle}{unit} ({low}–{high})"
 
 
 def _short(value: float) -> str:
-    """Say a figure in three digits, and whole numbers whole."""
+    """Format a figure with three digits, and a whole number in full."""
     return f"{value:.0f}" if value == round(value) or abs(value) >= 100 else f"{value:.3g}"
 
 
@@ -83,27 +83,29 @@ def measured(
     timeout_s: float = 3600.0,
     codes: Sequence[int] = (0,),
 ) -> Use:
-    """Run ``command`` once; what it writes to standard error goes to ours.
+    """Run ``command`` once; its standard error goes to ours.
 
     Raises:
-        SystemExit: it ended with a code that is not among ``codes``, or not in time; the message says so.
+        SystemExit: the command ended with a code that is not among ``codes``.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        told = Path(scratch, "told")
-        small = [sys.executable, "-I", "-S", __file__, "--adopt", str(told), *map(str, command)]
-        where, said = {**os.environ, **(env or {})}, Path(scratch, "said")
-        where.pop("PYTHONDONTWRITEBYTECODE", None)  # compiled modules are kept, as on a user's machine
-        with said.open("wb") as output:
-            subprocess.run(small, cwd=cwd, env=where, stdout=output, check=True, timeout=timeout_s)
-        text = said.read_text("utf-8", "replace")
-        used = json.loads(told.read_text())
+        figures = Path(scratch, "figures")
+        small = [sys.executable, "-I", "-S", __file__, "--adopt", str(figures), *map(str, command)]
+        environment, stdout = {**os.environ, **(env or {})}, Path(scratch, "stdout")
+        environment.pop(
+            "PYTHONDONTWRITEBYTECODE", None
+        )  # compiled modules are stored, as on a user's machine
+        with stdout.open("wb") as output:
+            subprocess.run(small, cwd=cwd, env=environment, stdout=output, check=True, timeout=timeout_s)
+        text = stdout.read_text("utf-8", "replace")
+        used = json.loads(figures.read_text())
     if used["code"] not in codes:
         sys.exit(f"{shlex.join(map(str, command))}: ended with {used['code']}\n{text[-2000:]}")
     return Use(used["cpu_s"], used["wall_s"], used["rss"], text)
 
 
 def interleaved(sides: Mapping[str, Callable[[], Use]], rounds: int) -> dict[str, list[Use]]:
-    """Run every side once a round, in turns, every second round backwards."""
+    """Run every side once in each round, in reverse order in every second round."""
     uses: dict[str, list[Use]] = {name: [] for name in sides}
     for number in range(rounds):
         for name in sides if number % 2 == 0 else reversed([*sides]):
@@ -114,7 +116,7 @@ def interleaved(sides: Mapping[str, Callable[[], Use]], rounds: int) -> dict[str
 
 
 def machine() -> dict[str, Any]:
-    """Say where and when this is measured."""
+    """Describe the machine and the date."""
     processor = next(
         (line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
         platform.processor(),
@@ -136,8 +138,8 @@ def machine() -> dict[str, Any]:
 def versions(python: str | Path, *names: str) -> dict[str, str]:
     """Return the versions of packages that ``python`` has."""
     script = "import importlib.metadata as m, sys; print(*(m.version(n) for n in sys.argv[1:]))"
-    said = subprocess.run([str(python), "-c", script, *names], check=True, capture_output=True, text=True)
-    return dict(zip(names, said.stdout.split(), strict=True))
+    done = subprocess.run([str(python), "-c", script, *names], check=True, capture_output=True, text=True)
+    return dict(zip(names, done.stdout.split(), strict=True))
 
 
 def _lines(path: str) -> list[str]:
@@ -146,7 +148,7 @@ def _lines(path: str) -> list[str]:
 
 @dataclass(slots=True)
 class Report:
-    """Rows of measured figures under the machine they come from; ``missed`` lists targets not reached."""
+    """Rows of measured figures with the machine; ``missed`` lists the missed targets."""
 
     title: str
     about: dict[str, Any] = field(default_factory=machine)
@@ -185,19 +187,19 @@ class Report:
             bounds = (("≤", row["most"]), ("≥", row["least"]))
             target = " ".join(f"{sign} {bound:g}{row['unit']}" for sign, bound in bounds if bound is not None)
             verdict = f"{target}: {'met' if row['met'] else 'MISSED'}" if target else ""
-            print(f"| {row['name']} | {spread.shown(row['unit'])} | {row['count']} | {verdict} |")
+            print(f"| {row['name']} | {spread.format(row['unit'])} | {row['count']} | {verdict} |")
         return 1 if self.missed else 0
 
 
 def arguments(description: str | None, rounds: int) -> argparse.ArgumentParser:
-    """Return the parser with what every script here understands: ``--rounds`` and ``--json``."""
+    """Return a parser with the options of every script, ``--rounds`` and ``--json``."""
     parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=rounds, help=f"rounds of each side (default {rounds})")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     return parser
 
 
-def compared(report: Report, name: str, uses: Mapping[str, Sequence[Use]]) -> None:
+def add_comparison(report: Report, name: str, uses: Mapping[str, Sequence[Use]]) -> None:
     """Add CPU, wall and memory of each side, and the ratio of the last side's CPU to the first's."""
     for side, each in uses.items():
         report.add(f"{name}: {side}, CPU", [use.cpu_s for use in each], " s")
@@ -209,9 +211,9 @@ def compared(report: Report, name: str, uses: Mapping[str, Sequence[Use]]) -> No
         report.add(f"{name}: CPU of {last} / {first}", cpu, " ×")
 
 
-def _adopt(told: Path, command: Sequence[str]) -> None:
-    """Run ``command`` as its reaper of orphans, and write what all of them used to ``told``."""
-    import ctypes  # noqa: PLC0415 - only in the small process
+def _adopt(figures: Path, command: Sequence[str]) -> None:
+    """Run ``command`` as its reaper of orphans, and write the use of all of them to ``figures``."""
+    import ctypes  # noqa: PLC0415 - only the small process needs it
 
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     began = time.monotonic()
@@ -230,18 +232,18 @@ def _adopt(told: Path, command: Sequence[str]) -> None:
         if process == first:
             code, wall_s = os.waitstatus_to_exitcode(status), time.monotonic() - began
             late = time.monotonic() + _LATE_S
-    told.write_text(json.dumps({"code": code, "wall_s": wall_s, "cpu_s": cpu_s, "rss": rss}))
+    figures.write_text(json.dumps({"code": code, "wall_s": wall_s, "cpu_s": cpu_s, "rss": rss}))
 
 
 def main() -> int:
     parser = arguments(__doc__, 5)
-    parser.add_argument("--ours", required=True, help="a command")
-    parser.add_argument("--peer", help="another that does the same work")
+    parser.add_argument("--ours", required=True, help="our command")
+    parser.add_argument("--peer", help="another command for the same work")
     chosen = parser.parse_args()
     commands = {side: text for side in ("ours", "peer") if (text := getattr(chosen, side))}
     sides = {side: (lambda text=text: measured(shlex.split(text))) for side, text in commands.items()}
     report = Report("; ".join(f"{side}: {text}" for side, text in commands.items()))
-    compared(report, "command", interleaved(sides, chosen.rounds))
+    add_comparison(report, "command", interleaved(sides, chosen.rounds))
     return report.end(as_json=chosen.json)
 
 

@@ -1,6 +1,6 @@
-"""Scan trees with rule files as a job of a run does; print what was found and what it cost.
+"""Scan trees with rule files as a job of a run does; print the matches and the CPU time as JSON.
 
-For ``scans.py``. The order is JSON: ``scans`` (pairs of rule files and a tree), ``ignore`` (a file) and
+For ``scans.py``. The argument is JSON: ``scans`` (pairs of rule files and a tree), ``ignore`` (a file) and
 ``cache`` (a folder).
 """
 
@@ -29,11 +29,11 @@ def read(files: list[str]) -> list[tuple[str, Rule]]:
     ]
 
 
-async def scanned(order: dict[str, Any], ignore: str) -> dict[str, Any]:
-    scanner, _ = await open_scanner(RulesConfig(cache=Path(order["cache"])), ignore, sys.exit)
+async def scan(task: dict[str, Any], ignore: str) -> dict[str, Any]:
+    scanner, _ = await open_scanner(RulesConfig(cache=Path(task["cache"])), ignore, sys.exit)
     before_s = used_s()
     names, calls = [], []
-    for files, tree in order["scans"]:
+    for files, tree in task["scans"]:
         named = read(files)
         rules = [Rule(f"r{number}", rule.languages, rule.body) for number, (_, rule) in enumerate(named)]
         names.append((Path(tree).name[5:], {f"r{number}": name for number, (name, _) in enumerate(named)}))
@@ -52,5 +52,5 @@ def used_s() -> float:
 
 
 if __name__ == "__main__":
-    order = json.loads(sys.argv[1])
-    print(json.dumps(anyio.run(scanned, order, Path(order["ignore"]).read_text())))
+    task = json.loads(sys.argv[1])
+    print(json.dumps(anyio.run(scan, task, Path(task["ignore"]).read_text())))

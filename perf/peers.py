@@ -1,4 +1,4 @@
-"""Other programs that do the same work, each installed by name into an environment of its own at run time."""
+"""Other programs for the same work, each installed into a separate environment at run time."""
 
 from __future__ import annotations
 

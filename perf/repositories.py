@@ -1,4 +1,4 @@
-"""Git repositories for the scripts of this folder, handled with codetaste's git settings."""
+"""Git for the scripts of this folder, with codetaste's git settings."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def git(where: Path, *words: str | Path, given: bytes | None = None) -> bytes:
+def git(where: Path, *words: str | Path, stdin: bytes | None = None) -> bytes:
     """Run git in the folder ``where``; return its output."""
     command = git_command([*map(str, words)])
-    environment = git_environment(network=True)  # a clone of a folder is a transport, too
+    environment = git_environment(network=True)  # cloning a local folder uses a transport too
     return subprocess.run(
-        command, cwd=where, check=True, capture_output=True, input=given, env=environment
+        command, cwd=where, check=True, capture_output=True, input=stdin, env=environment
     ).stdout

@@ -1,9 +1,9 @@
-"""What each use of the match cache costs, beside full scans.
+"""CPU and wall time of each use of the match cache, beside full scans.
 
 Candidates are registered in batches of five: new ones, then each batch again with one rule changed, and again
 with one that is broken. Then all of them score the patch of an agent, the same patch again, and that of a
-second agent. The trees are those of the quickstart and, when CODETASTE_CLONES names a folder of clones
-OWNER/REPO, of ``--only`` in a published benchmark. Both sides must find the same before a time counts. ::
+second agent. The trees are those of the quickstart and, if CODETASTE_CLONES names a folder of clones
+OWNER/REPO, of ``--only`` in a published benchmark. A time counts only if both sides find the same. ::
 
     CODETASTE_CLONES=clones python perf/scan_cache.py --benchmark codetaste100 --only 99designs/gqlgen
 """
@@ -56,20 +56,20 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """CPU and wall seconds of a use."""
+    """CPU and wall seconds of one use."""
 
     cpu_s: float
     wall_s: float
 
 
-async def prepare(benchmark: Benchmark, repository: str, place: Path) -> Task:
+async def prepare(benchmark: Benchmark, repository: str, folder: Path) -> Task:
     instance = next(each for each in benchmark.instances if f"{each.owner}/{each.repo}" == repository)
     trees = await checkout_trees(benchmark.origin(instance), cache_dir(print))
     files = [path for path in trees.golden.rglob("*") if path.is_file() and not path.is_symlink()]
     names = sorted(path.relative_to(trees.golden).as_posix() for path in files)
     _, differ, new = filecmp.cmpfiles(trees.golden, trees.base, names, shallow=False)
     patches = [
-        patch(trees, sorted([*differ, *new])[half::2], place / f"{instance.id}-{half}") for half in (0, 1)
+        patch(trees, sorted([*differ, *new])[half::2], folder / f"{instance.id}-{half}") for half in (0, 1)
     ]
     found = (benchmark.rules_path(instance, direction) for direction in Direction)
     named = read([str(path) for path in found])
@@ -82,7 +82,7 @@ async def prepare(benchmark: Benchmark, repository: str, place: Path) -> Task:
 
 
 def patch(trees: Trees, paths: Sequence[str], overlay: Path) -> OverlayTree:
-    """Return R with files of R∘X* and one more line in each, so that no scan of R∘X* answers for them."""
+    """Return R with files of R∘X* and one more line in each, so that no cached scan of R∘X* has them."""
     for path in paths:
         (overlay / path).parent.mkdir(parents=True, exist_ok=True)
         (overlay / path).write_bytes((trees.golden / path).read_bytes() + b"\n")
@@ -90,7 +90,7 @@ def patch(trees: Trees, paths: Sequence[str], overlay: Path) -> OverlayTree:
 
 
 async def uses(task: Task, config: RulesConfig, found: dict[str, Any]) -> dict[str, Cost]:
-    """Return what each use costs; all must find what is in ``found``, or is put there."""
+    """Return the costs of each use; check the results against ``found``, which the first call fills."""
     scanner, _ = await open_scanner(config, task.ignore, sys.exit)
 
     async def register(batches: Sequence[Sequence[Rule]]) -> list[ScanResult]:
@@ -99,8 +99,8 @@ async def uses(task: Task, config: RulesConfig, found: dict[str, Any]) -> dict[s
         return [scan for pair in scans for scan in pair]
 
     async def score(patched: OverlayTree) -> list[ScanResult]:
-        again, _ = await open_scanner(config, task.ignore, sys.exit)
-        return [await again.scan(task.rules, tree) for tree in (patched.base, patched)]
+        scanner, _ = await open_scanner(config, task.ignore, sys.exit)
+        return [await scanner.scan(task.rules, tree) for tree in (patched.base, patched)]
 
     new = [task.rules[start : start + BATCH] for start in range(0, len(task.rules), BATCH)]
     steps = {

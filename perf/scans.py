@@ -1,9 +1,8 @@
-"""What scans cost: ours with R's answers cached, against full scans by the stock opengrep as published.
+"""CPU time of our scans with cached answers for R, beside full scans by the stock opengrep as published.
 
 For each instance: the golden patch against the published rules (nothing cached, R cached, all cached), and a
-new candidate rule in both trees. A side is a process of its own, from its start to its end; what our scan
-costs within a process that runs already is a figure of its own. Results are compared match by match before a
-time counts. ::
+new candidate rule in both trees. Each side is a separate process, from its start to its end; a further figure
+is our scan within a running process. A time counts only if all matches are equal. ::
 
     python perf/scans.py --benchmark codetaste100 --repos clones
 """
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from measure import Report, Use, arguments, compared, interleaved, measured, ratio, versions
+from measure import Report, Use, add_comparison, arguments, interleaved, measured, ratio, versions
 from repositories import git
 
 from codetaste.rules.rule import parse_rules
@@ -34,13 +33,13 @@ if TYPE_CHECKING:
 
 FLAGS = ("--timeout-threshold", "0", "--timeout", "0", "--max-memory", "0", "--sarif", "--quiet")
 LEAST_SCAN = {"nothing cached": None, "R cached": 20.0, "all cached": None}
-LEAST_CANDIDATE = 5.0  # within a process: `register` is called in a run that goes on already
+LEAST_CANDIDATE = 5.0  # within a process: `register` is called in a running run
 SIGNS = ("positive", "negative")
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An instance: rule files, R and R∘X* as plain folders for us and as work trees for the peer."""
+    """An instance: rule files, and R and R∘X* as plain folders for us and as work trees for the peer."""
 
     name: str
     rules: tuple[Path, ...]
@@ -50,31 +49,31 @@ class Task:
 
 
 def prepare(row: dict[str, str], benchmark: Path, repos: Path, place: Path) -> Task:
-    """Check out both commits twice, with git's own means."""
+    """Check out both commits twice with git."""
     name = f"{row['owner']}/{row['repo']}"
     assets = benchmark / "assets"
     rules = tuple(assets / "rules" / name / row["commit_hash"][:8] / f"rules_{sign}.yml" for sign in SIGNS)
-    made: list[tuple[Path, Path]] = []
+    checkouts: list[tuple[Path, Path]] = []
     for side in ("commit_hash", "golden_commit_hash"):
         work, tree = place / row["repo"] / f"work-{side}", place / row["repo"] / f"tree-{side}"
         git(place, "clone", "-q", "--shared", "--no-checkout", repos / name, work)
         git(work, "checkout", "-q", row[side])
         shutil.copytree(work, tree, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         shutil.copy(assets / "default.semgrepignore", work / ".semgrepignore")
-        made.append((tree, work))
-    trees, works = zip(*made, strict=True)
+        checkouts.append((tree, work))
+    trees, works = zip(*checkouts, strict=True)
     return Task(row["repo"], rules, assets / "default.semgrepignore", trees, works)
 
 
 def stock() -> Path:
-    """The program that the wheel installs."""
+    """Return the program that the wheel installs."""
     spec = find_spec("tackbox_opengrep")
     assert spec is not None
     return Path(next(iter(spec.submodule_search_locations or ()))) / "bin" / "opengrep"
 
 
 def peer(scans: Sequence[tuple[Path, Path]], out: Path) -> tuple[Use, Counter[str]]:
-    """Scan work trees with rule files as published, one after the other; what was used, and all results."""
+    """Scan work trees with rule files as published, one after the other; return the use and all results."""
     lines = [
         f"cd {shlex.quote(str(tree))} && {shlex.quote(str(stock()))} scan {shlex.join(FLAGS)} "
         f"--config {shlex.quote(str(rules))} . > {shlex.quote(str(out))}.{number}"
@@ -96,14 +95,14 @@ def peer(scans: Sequence[tuple[Path, Path]], out: Path) -> tuple[Use, Counter[st
 
 
 def ours(scans: Sequence[tuple[Sequence[Path], Path]], ignore: Path, cache: Path) -> tuple[Use, Counter[str]]:
-    """Scan trees with all rules of some files, in one process, whose ``output`` says what scanning used."""
-    order = {"scans": [[list(map(str, rules)), str(tree)] for rules, tree in scans]}
-    order |= {"ignore": str(ignore), "cache": str(cache)}
-    use = measured([sys.executable, Path(__file__).with_name("one_scan.py"), json.dumps(order)])
+    """Scan trees with all rules of some files in one process; its ``output`` has the CPU time of the scan."""
+    task = {"scans": [[list(map(str, rules)), str(tree)] for rules, tree in scans]}
+    task |= {"ignore": str(ignore), "cache": str(cache)}
+    use = measured([sys.executable, Path(__file__).with_name("one_scan.py"), json.dumps(task)])
     return use, Counter(json.loads(use.output)["found"])
 
 
-def same(one: Counter[str], other: Counter[str]) -> None:
+def check_equal(one: Counter[str], other: Counter[str]) -> None:
     if one != other:
         sys.exit(f"the results differ: {(one - other) + (other - one)}"[:2000])
 
@@ -117,7 +116,7 @@ def against_stock(
     *,
     least_inside: float | None = None,
 ) -> None:
-    """Add what we used, as a process and within one, and how many times as much the peer did."""
+    """Add our CPU time, as a process and within one, and the ratio of the peer's to ours."""
     inside = [json.loads(use.output)["cpu_s"] for use in our]
     stock_s = [use.cpu_s for use in theirs]
     report.add(f"{name}: CPU", [use.cpu_s for use in our], " s")
@@ -127,7 +126,7 @@ def against_stock(
 
 
 def golden_patch(task: Task, place: Path, rounds: int, report: Report) -> None:
-    """The golden patch against all published rules."""
+    """Measure the golden patch with all published rules."""
     base, golden = task.trees
     with_base, cache = place / "with-base", place / "cache"
     ours([(task.rules, base)], task.ignore, with_base)
@@ -138,12 +137,12 @@ def golden_patch(task: Task, place: Path, rounds: int, report: Report) -> None:
             shutil.rmtree(cache, ignore_errors=True)
             shutil.copytree(start, cache) if start.exists() else None
         use, results["ours"] = ours([(task.rules, golden)], task.ignore, cache)
-        same(results["ours"], results.setdefault("first", results["ours"]))
+        check_equal(results["ours"], results.setdefault("first", results["ours"]))
         return use
 
     def run_peer() -> Use:
         use, found = peer([(rules, task.work_trees[1]) for rules in task.rules], place / "sarif")
-        same(results["ours"], found)
+        check_equal(results["ours"], found)
         return use
 
     sides = {
@@ -160,7 +159,7 @@ def golden_patch(task: Task, place: Path, rounds: int, report: Report) -> None:
 
 
 def candidate(task: Task, place: Path, rounds: int, report: Report) -> None:
-    """A rule that is new, on R and R∘X*: another published one in each round."""
+    """Measure a new rule on R and R∘X*, another published one in each round."""
     every = [rule.body for file in task.rules for rule in parse_rules(file.read_bytes(), source=file.name)]
     chosen = [every[(2 * number + 1) * len(every) // (2 * rounds)] for number in range(rounds)]
     found: dict[int, Counter[str]] = {}
@@ -171,7 +170,7 @@ def candidate(task: Task, place: Path, rounds: int, report: Report) -> None:
         return path
 
     def check(number: int, use: Use, results: Counter[str]) -> Use:
-        same(results, found.setdefault(number, results))
+        check_equal(results, found.setdefault(number, results))
         return use
 
     turns = {side: iter([*range(rounds)]) for side in ("ours", "stock")}
@@ -194,7 +193,7 @@ def candidate(task: Task, place: Path, rounds: int, report: Report) -> None:
 
 
 def rules_check(benchmark: Path, repos: Path, rounds: int, report: Report) -> None:
-    """``codetaste rules check`` of all instances whose clones are there, before and after."""
+    """Measure ``codetaste rules check`` of all instances with clones, without and with cached answers."""
     with tempfile.TemporaryDirectory() as cache:
         place = {"XDG_CACHE_HOME": cache, "HOME": cache}
         command = [
@@ -207,14 +206,14 @@ def rules_check(benchmark: Path, repos: Path, rounds: int, report: Report) -> No
             repos,
         ]
         run = partial(measured, command, env=place, codes=(0, 1))
-        run()  # trees and engine are there in both cases
+        run()  # so that trees and engine exist in both cases
 
         def cold() -> Use:
             shutil.rmtree(Path(cache, "codetaste", "matches"))
             return run()
 
         uses = interleaved({"all cached": run, "nothing cached": cold}, rounds)
-        compared(report, "rules check", uses)
+        add_comparison(report, "rules check", uses)
 
 
 def main() -> int:

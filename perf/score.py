@@ -1,13 +1,13 @@
-"""What scoring a prediction costs: ours with R's answers cached, against the published way.
+"""CPU time of scoring a prediction with cached answers for R, beside the published way.
 
 The published way scans the patched tree twice with the stock opengrep, once for each rule file. Ours is
 ``codetaste evaluate`` from its start to its end: the patch is applied, what it changed is scanned, every file
-of the published layout is written. The prediction is a part of the golden patch that touches 50 files. Its
-SARIF results must be those of the stock engine, in the same order, before a time counts. ::
+of the published layout is written. The prediction is a part of the golden patch that touches 50 files.
+A time counts only if its SARIF results equal those of the stock engine, in the same order. ::
 
     python perf/score.py --benchmark codetaste100 --repos clones
 
-gqlgen has 856 files, so ``--more`` adds some of its own once more, until the tree has over a thousand.
+gqlgen has 856 files, so ``--more`` duplicates some of them, until the tree has over a thousand.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from scans import FLAGS, SIGNS, stock
 
 FILES = 50
 PREDICTIONS = 3
-"""Different ones that are scored by one process."""
+"""Different predictions that one process scores."""
 LEAST = {"R cached": 20.0, "all cached": None}
 LEAST_IN_A_RUN = 20.0
 ROW = ("owner", "repo", "commit_hash", "golden_commit_hash", "combined_score", "category", "language")
@@ -38,15 +38,15 @@ ROW = ("owner", "repo", "commit_hash", "golden_commit_hash", "combined_score", "
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An instance that has been made ready.
+    """A prepared instance.
 
     Attributes:
-        name: for people.
-        instance: its id.
-        options: what tells our commands where everything is.
+        name: for the report.
+        instance: the instance id.
+        options: of our commands, for the benchmark and the clones.
         rules: both rule files.
         predictions: patches.
-        patched: for each, a work tree with R and the patch, for the stock engine.
+        patched: for each prediction, a work tree with R and the patch, for the stock engine.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Task:
 
 
 def prepare(row: dict[str, str], benchmark: Path, repos: Path, place: Path, more: int) -> Task:
-    """Make a benchmark of one instance, whose R has ``more`` of its files twice, and predictions for it."""
+    """Make a benchmark of one instance, whose R has ``more`` duplicated files, and predictions for it."""
     name, old = f"{row['owner']}/{row['repo']}", row["commit_hash"]
     clone = place / "repos" / name
     clone.parent.mkdir(parents=True)
@@ -119,7 +119,7 @@ def _patched(clone: Path, commit: str, patch: Path, benchmark: Path) -> Path:
 
 
 def results(sarif: bytes) -> list[tuple[Any, ...]]:
-    """Return what a SARIF file says was found, in its order."""
+    """Return the results of a SARIF file, in its order."""
     found = []
     for result in json.loads(sarif)["runs"][0]["results"]:
         place = result["locations"][0]["physicalLocation"]
@@ -130,49 +130,49 @@ def results(sarif: bytes) -> list[tuple[Any, ...]]:
 
 
 class Sides:
-    """Both ways of scoring; what one finds first, all must find."""
+    """All ways of scoring; all must find what the first one finds."""
 
     def __init__(self, task: Task, place: Path) -> None:
         self._task, self._place = task, place
-        self._cache, self._out, self._kept = place / "cache", place / "out", place / "kept"
+        self._cache, self._out, self._saved = place / "cache", place / "out", place / "saved"
         self._found: dict[tuple[int, str], list[tuple[Any, ...]]] = {}
         self._program = Path(sys.executable).parent / "codetaste"
         home = {"XDG_CACHE_HOME": str(self._cache), "HOME": str(place)}
         self._env = home
 
-    def remember(self) -> None:
-        """Let R be scanned, as the first prediction of an instance has it done."""
+    def scan_base(self) -> None:
+        """Scan R, as for the first prediction of an instance, and save the cache."""
         measured([self._program, "evaluate", *self._options("null")], env=self._env, codes=(0, 1))
-        shutil.copytree(self._cache / "codetaste" / "matches", self._kept)
+        shutil.copytree(self._cache / "codetaste" / "matches", self._saved)
 
-    def forget(self) -> None:
-        """Leave only what was found in R."""
+    def restore_cache(self) -> None:
+        """Restore the cache that has only R's answers."""
         shutil.rmtree(self._cache / "codetaste" / "matches")
-        shutil.copytree(self._kept, self._cache / "codetaste" / "matches")
+        shutil.copytree(self._saved, self._cache / "codetaste" / "matches")
 
-    def one(self, *, cached: bool) -> Use:
-        """Score one prediction by our command."""
+    def score_one(self, *, cached: bool) -> Use:
+        """Score one prediction with our command."""
         if not cached:
-            self.forget()
+            self.restore_cache()
         shutil.rmtree(self._out, ignore_errors=True)
         words = [*self._options(str(self._task.predictions[0])), "--out", str(self._out)]
         use = measured([self._program, "evaluate", *words], env=self._env)
         self._check(0, self._out)
         return use
 
-    def many(self) -> Use:
+    def score_all(self) -> Use:
         """Score all predictions in one process, one after the other."""
-        self.forget()
+        self.restore_cache()
         shutil.rmtree(self._out, ignore_errors=True)
-        order = {"options": self._task.options, "instance": self._task.instance, "out": str(self._out)}
-        order |= {"patches": [str(each) for each in self._task.predictions]}
+        task = {"options": self._task.options, "instance": self._task.instance, "out": str(self._out)}
+        task |= {"patches": [str(each) for each in self._task.predictions]}
         script = Path(__file__).with_name("many_scores.py")
-        use = measured([sys.executable, script, json.dumps(order)], env=self._env)
+        use = measured([sys.executable, script, json.dumps(task)], env=self._env)
         for number in range(len(self._task.predictions)):
             self._check(number, self._out / str(number))
         return use
 
-    def published(self, number: int = 0) -> Use:
+    def scan_with_stock(self, number: int = 0) -> Use:
         """Scan a patched tree twice with the stock engine."""
         out, tree = self._place / "stock", self._task.patched[number]
         out.mkdir(exist_ok=True)
@@ -200,25 +200,25 @@ class Sides:
 
     @property
     def matches(self) -> int:
-        """How many results the first prediction has."""
+        """The number of results of the first prediction."""
         return sum(len(found) for (number, _), found in self._found.items() if number == 0)
 
 
 def score(task: Task, place: Path, rounds: int, report: Report, *, bound: bool) -> None:
-    """Add the figures of one instance; ``bound`` if the targets are meant for it."""
+    """Add the figures of one instance; ``bound``: the targets apply to it."""
     sides = Sides(task, place)
-    sides.remember()
+    sides.scan_base()
     uses = interleaved(
         {
-            "R cached": lambda: sides.one(cached=False),
-            "all cached": lambda: sides.one(cached=True),
-            "in a run": sides.many,
-            "stock": sides.published,
+            "R cached": lambda: sides.score_one(cached=False),
+            "all cached": lambda: sides.score_one(cached=True),
+            "in a run": sides.score_all,
+            "stock": sides.scan_with_stock,
         },
         rounds,
     )
     for number in range(1, len(task.predictions)):
-        sides.published(number)  # for its results alone
+        sides.scan_with_stock(number)  # only to compare the results
     name = f"{task.name}, {sides.matches} results"
     stock_s = [use.cpu_s for use in uses["stock"]]
     report.add(f"{name}: two scans by stock, CPU", stock_s, " s")
@@ -238,8 +238,8 @@ def main() -> int:
     parser = arguments(__doc__, 3)
     parser.add_argument("--benchmark", type=Path, required=True, help="a folder in the published layout")
     parser.add_argument("--repos", type=Path, required=True, help="clones OWNER/REPO")
-    parser.add_argument("--only", nargs="*", default=["gqlgen"], help="repositories; aws-cli is another")
-    parser.add_argument("--more", type=int, default=200, help="of gqlgen's files are there twice")
+    parser.add_argument("--only", nargs="*", default=["gqlgen"], help="repositories, such as aws-cli")
+    parser.add_argument("--more", type=int, default=200, help="number of gqlgen's files to duplicate")
     chosen = parser.parse_args()
     report = Report("scoring a prediction")
     report.about |= {"opengrep": versions(sys.executable, "tackbox-opengrep")["tackbox-opengrep"]}

@@ -1,7 +1,7 @@
-"""What all tables of 1,600 trials cost: ``codetaste report`` on our layout and on the published one.
+"""CPU time and memory of all tables of 1,600 trials: ``codetaste report`` on both layouts.
 
 The trials are made up (``tables_workload.py``): 100 instances, four agents, four tracks, patches of the sizes
-in CodeTaste's Table 5. Beside it a script with pandas and unidiff, which makes Tables 4 and 5 alone. ::
+in CodeTaste's Table 5. The peer is a script with pandas and unidiff, which makes only Tables 4 and 5. ::
 
     python perf/tables.py
 """
@@ -16,40 +16,40 @@ from pathlib import Path
 
 from measure import Report, Use, arguments, interleaved, measured, ratio, versions
 from peers import peer_python
-from tables_workload import AGENTS, SEED, TRACKS, instances, write_benchmark, write_outputs
+from tables_workload import AGENTS, SEED, TRACKS, make_instances, write_benchmark, write_outputs
 
-MOST_S, MOST_BYTES = 10.0, 400e6
+MAX_S, MAX_BYTES = 10.0, 400e6
 INSTANCES = 100
 
 
 def check(use: Use, trials: int) -> Use:
-    """Check that a report has every trial, and found nothing to complain of."""
-    told = json.loads(use.output)
-    counted = told["trials"]
-    if counted != trials or told["problems"]:
-        sys.exit(f"{counted} trials instead of {trials}; problems: {str(told['problems'])[:1000]}")
+    """Check that a report has every trial and no problems."""
+    document = json.loads(use.output)
+    counted = document["trials"]
+    if counted != trials or document["problems"]:
+        sys.exit(f"{counted} trials instead of {trials}; problems: {str(document['problems'])[:1000]}")
     return use
 
 
 def main() -> int:
     parser = arguments(__doc__, 3)
     parser.add_argument("--instances", type=int, default=INSTANCES, help=f"default {INSTANCES}")
-    parser.add_argument("--no-peer", action="store_true", help="leave pandas and unidiff alone")
+    parser.add_argument("--no-peer", action="store_true", help="do not measure pandas and unidiff")
     chosen = parser.parse_args()
     report = Report("all tables")
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
-        found = instances(random.Random(SEED), chosen.instances)
-        write_benchmark(place / "benchmark", found, random.Random(SEED))
+        instances = make_instances(random.Random(SEED), chosen.instances)
+        write_benchmark(place / "benchmark", instances, random.Random(SEED))
         trials = len(AGENTS) * len(TRACKS) * chosen.instances
         program = Path(sys.executable).parent / "codetaste"
         patches = 0
         sides = {}
         for layout in ("ours", "published"):
             outputs = place / layout / "outputs"
-            patches = write_outputs(outputs, found, published=layout == "published")
+            patches = write_outputs(outputs, instances, published=layout == "published")
             words = [program, "report", outputs, "--benchmark", place / "benchmark", "--table", "all"]
-            check(measured([*words, "--json"]), trials + chosen.instances)  # and the null agent's
+            check(measured([*words, "--json"]), trials + chosen.instances)  # with the null agent's
             sides[layout] = lambda words=words: measured(words)
         if not chosen.no_peer:
             python = peer_python("pandas", "unidiff", "scipy")
@@ -59,12 +59,12 @@ def main() -> int:
         uses = interleaved(sides, chosen.rounds)
         name = f"{trials:,} trials, patches of {patches / 1e6:.0f} MB"
         for side, each in uses.items():
-            bound = side == "ours"  # the published layout has every precision to be computed from SARIF
+            bound = side == "ours"  # in the published layout every precision is computed from SARIF
             report.add(
-                f"{name}: {side}, CPU", [use.cpu_s for use in each], " s", most=MOST_S if bound else None
+                f"{name}: {side}, CPU", [use.cpu_s for use in each], " s", most=MAX_S if bound else None
             )
             report.add(f"{name}: {side}, wall", [use.wall_s for use in each], " s")
-            most = MOST_BYTES / 1e6 if bound else None
+            most = MAX_BYTES / 1e6 if bound else None
             report.add(f"{name}: {side}, peak memory", [use.rss / 1e6 for use in each], " MB", most=most)
         if "peer" in uses:
             peer = [use.cpu_s for use in uses["peer"]]

@@ -1,8 +1,8 @@
-"""The numbers of Tables 4 and 5 from published outputs as a script of a researcher's makes them.
+"""The numbers of Tables 4 and 5 from published outputs, by a short script as a researcher would write it.
 
-For ``tables.py``; it runs with pandas, unidiff and scipy, and knows nothing of codetaste. For each trial:
-rates from ``evaluation_result.json``, lines of ``prediction.diff`` by unidiff, precision from SARIF; then
-means with t-intervals by agent and track. It checks nothing, and repairs nothing.
+For ``tables.py``; it uses pandas, unidiff and scipy, and not codetaste. For each trial: rates from
+``evaluation_result.json``, lines of ``prediction.diff`` by unidiff, precision from SARIF; then means with
+t-intervals by agent and track. It checks nothing and repairs nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A benchmark of 100 instances and 1,600 trials of it, made up, in our layout and in the published one.
+"""A made-up benchmark of 100 instances with 1,600 trials, in our layout and in the published one.
 
-For ``tables.py``. Patches have the sizes of CodeTaste's Table 5, their files' number that of its Table 1, and
-SARIF files as many results as the published rules have: 400 in the middle, a few with thousands. What is made
-follows from ``SEED``. SARIF files are of an instance, not of a trial, and stand in its trials by hard links.
+For ``tables.py``. Patches have the sizes of CodeTaste's Table 5 and the numbers of files of its Table 1, and
+SARIF files have as many results as those of the published rules: a median of 400, a few with thousands. All
+is derived from ``SEED``. The trials of an instance share its SARIF files by hard links.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LINES = {
 }
 """Mean lines edited, by agent and track (CodeTaste, Table 5)."""
 LANGUAGES = ("java", "python", "go", "typescript", "rust", "c++")
-LINES_A_FILE = 28
+LINES_PER_FILE = 28
 HUNK = 12
 _REGION = {"startColumn": 5, "endColumn": 60}
 _TEXT = "        this.registry.lookup(key).orElseGet(() -> factory.create(key, options.timeout()));"
@@ -35,7 +35,7 @@ _TEXT = "        this.registry.lookup(key).orElseGet(() -> factory.create(key, o
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An instance that is made up."""
+    """A made-up instance."""
 
     owner: str
     repo: str
@@ -50,21 +50,21 @@ class Instance:
         return f"{self.owner}/{self.repo}/{self.commit[:8]}"
 
 
-def instances(chance: random.Random, count: int) -> list[Instance]:
+def make_instances(rng: random.Random, count: int) -> list[Instance]:
     return [
         Instance(
             f"owner{number % 87}",
             f"repo{number % 87}",
-            chance.randbytes(20).hex(),
-            chance.choice(LANGUAGES),
-            chance.randint(10, 50),
-            chance.randint(30, 100),
+            rng.randbytes(20).hex(),
+            rng.choice(LANGUAGES),
+            rng.randint(10, 50),
+            rng.randint(30, 100),
         )
         for number in range(count)
     ]
 
 
-def write_benchmark(folder: Path, found: list[Instance], chance: random.Random) -> None:
+def write_benchmark(folder: Path, instances: list[Instance], rng: random.Random) -> None:
     """Write the tables of a benchmark."""
     folder.mkdir(parents=True)
     rows = [
@@ -77,16 +77,16 @@ def write_benchmark(folder: Path, found: list[Instance], chance: random.Random) 
             "category": "basic",
             "language": each.language,
         }
-        for each in found
+        for each in instances
     ]
     _table(folder / "instances.csv", rows)
     golden = [
         {
             "instance": each.path,
             "language": each.language,
-            "files": chance.randint(20, 200),
+            "files": rng.randint(20, 200),
             **{
-                f"{kind}_{side}": chance.randint(200, 3000)
+                f"{kind}_{side}": rng.randint(200, 3000)
                 for kind in ("naive", "official", "strict")
                 for side in ("added", "removed")
             },
@@ -99,7 +99,7 @@ def write_benchmark(folder: Path, found: list[Instance], chance: random.Random) 
             "golden_passed": 702,
             "golden_failed": 2,
         }
-        for each in found
+        for each in instances
     ]
     _table(folder / "golden_reference.csv", golden)
 
@@ -111,8 +111,8 @@ def _table(path: Path, rows: list[dict[str, Any]]) -> None:
         writer.writerows(rows)
 
 
-def _patch(lines: int, chance: random.Random) -> tuple[bytes, int, int]:
-    """Return a patch that edits about ``lines``, and how many it adds and removes."""
+def _patch(lines: int, rng: random.Random) -> tuple[bytes, int, int]:
+    """Return a patch that edits about ``lines`` lines, and the numbers of added and removed lines."""
     parts: list[str] = []
     added = removed = 0
     left, number = max(lines, 1), 0
@@ -123,8 +123,8 @@ def _patch(lines: int, chance: random.Random) -> tuple[bytes, int, int]:
             f"diff --git a/{path} b/{path}\nindex 0123456..89abcde 100644\n--- a/{path}\n+++ b/{path}\n"
         )
         old = new = 1
-        for _ in range(min(left, LINES_A_FILE) // HUNK + 1):
-            minus, plus = chance.randint(1, HUNK), chance.randint(1, HUNK)
+        for _ in range(min(left, LINES_PER_FILE) // HUNK + 1):
+            minus, plus = rng.randint(1, HUNK), rng.randint(1, HUNK)
             parts.append(f"@@ -{old},{minus + 6} +{new},{plus + 6} @@ public class Component{number} {{\n")
             context = f" {_TEXT}\n" * 3
             parts += [context, f"-{_TEXT}\n" * minus, f"+{_TEXT[::-1]}\n" * plus, context]
@@ -133,14 +133,14 @@ def _patch(lines: int, chance: random.Random) -> tuple[bytes, int, int]:
     return "".join(parts).encode(), added, removed
 
 
-def _sarif(rules: int, results: int, chance: random.Random, *, published: bool) -> bytes:
-    """Return a SARIF file as the stock engine writes it, or as we do, which is shorter."""
+def _sarif(rules: int, results: int, rng: random.Random, *, published: bool) -> bytes:
+    """Return a SARIF file as the stock engine writes it, or in our shorter form."""
     more = {"help": {"text": "x" * 120}, "fullDescription": {"text": "x" * 120}} if published else {}
     drivers = [{"id": f"rules.rule-{number}", **more} for number in range(rules)]
     listed = []
     for _ in range(results):
-        line, file = chance.randint(1, 400), chance.randint(1, 90)
-        region: dict[str, Any] = {"startLine": line, "endLine": line + chance.randint(0, 4), **_REGION}
+        line, file = rng.randint(1, 400), rng.randint(1, 90)
+        region: dict[str, Any] = {"startLine": line, "endLine": line + rng.randint(0, 4), **_REGION}
         path = f"src/main/java/org/example/module{file % 17}/Component{file}.java"
         extra = {}
         if published:
@@ -153,7 +153,7 @@ def _sarif(rules: int, results: int, chance: random.Random, *, published: bool) 
                 "locations": [{"physicalLocation": place}],
                 "message": {"text": "Detected what is to be detected here"},
                 "properties": {},
-                "ruleId": f"rules.rule-{chance.randrange(rules)}",
+                "ruleId": f"rules.rule-{rng.randrange(rules)}",
             }
         )
     run = {
@@ -164,37 +164,42 @@ def _sarif(rules: int, results: int, chance: random.Random, *, published: bool) 
     return json.dumps({"version": "2.1.0", "runs": [run]}).encode()
 
 
-def _results(chance: random.Random) -> int:
-    return min(10_000, round(chance.lognormvariate(6.0, 1.1)))
+def _results(rng: random.Random) -> int:
+    return min(10_000, round(rng.lognormvariate(6.0, 1.1)))
 
 
-def write_outputs(folder: Path, found: list[Instance], *, published: bool) -> int:
-    """Write ``outputs/`` with a trial of every agent on every track; returns the bytes of all patches."""
-    chance = random.Random(SEED)
+def write_outputs(folder: Path, instances: list[Instance], *, published: bool) -> int:
+    """Write ``outputs/`` with a trial of every agent on every track, and return the bytes of all patches."""
+    rng = random.Random(SEED)
     total = 0
-    for instance in found:
+    for instance in instances:
         sarif = {
-            name: _sarif(rules, _results(chance), chance, published=published)
+            name: _sarif(rules, _results(rng), rng, published=published)
             for name, rules in (("rules_positive", instance.positive), ("rules_negative", instance.negative))
         }
-        shelf = folder / "pseudo_agents/direct" / instance.path / "null_agent"
+        null_trial = folder / "pseudo_agents/direct" / instance.path / "null_agent"
         total += _trial(
-            shelf, instance, _Made("null_agent", "", b"\n", (0, 0)), sarif, chance, published=published
+            null_trial,
+            instance,
+            _Prediction("null_agent", "", b"\n", (0, 0)),
+            sarif,
+            rng,
+            published=published,
         )
         for agent in AGENTS:
             for track, mean in zip(TRACKS, LINES[agent], strict=True):
-                lines = min(6 * mean, round(mean * chance.lognormvariate(-0.4, 0.9)))
-                patch, added, removed = _patch(lines, chance)
+                lines = min(6 * mean, round(mean * rng.lognormvariate(-0.4, 0.9)))
+                patch, added, removed = _patch(lines, rng)
                 place = folder / track / instance.path / agent
-                links = {name: shelf / f"evaluation/{name}.sarif" for name in sarif}
-                made = _Made(agent, track, patch, (added, removed))
-                total += _trial(place, instance, made, links, chance, published=published)
+                links = {name: null_trial / f"evaluation/{name}.sarif" for name in sarif}
+                prediction = _Prediction(agent, track, patch, (added, removed))
+                total += _trial(place, instance, prediction, links, rng, published=published)
     return total
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
-    """What an agent made: a patch, and how many lines it adds and removes."""
+class _Prediction:
+    """An agent's patch, with the numbers of added and removed lines."""
 
     agent: str
     track: str
@@ -205,13 +210,13 @@ class _Made:
 def _trial(
     place: Path,
     instance: Instance,
-    made: _Made,
+    prediction: _Prediction,
     sarif: dict[str, Any],
-    chance: random.Random,
+    rng: random.Random,
     *,
     published: bool,
 ) -> int:
-    agent, track, patch, lines = made.agent, made.track, made.patch, made.lines
+    agent, track, patch, lines = prediction.agent, prediction.track, prediction.patch, prediction.lines
     evaluation = place / "evaluation"
     evaluation.mkdir(parents=True)
     (place / "prediction.diff").write_bytes(patch)
@@ -220,20 +225,20 @@ def _trial(
         os.link(content, target) if isinstance(content, Path) else target.write_bytes(content)
     agent_config = {"id": agent, "agent": {"name": agent}, "model": {"name": agent}}
     metadata: dict[str, Any] = {
-        "finish_reason": chance.choices(("success", "budget_exceeded", "timeout"), (90, 7, 3))[0],
-        "cost_usd": chance.uniform(0.1, 11.0),
+        "finish_reason": rng.choices(("success", "budget_exceeded", "timeout"), (90, 7, 3))[0],
+        "cost_usd": rng.uniform(0.1, 11.0),
         "start_time": "2026-01-01T00:00:00Z",
-        "finish_time": f"2026-01-01T00:{chance.randint(2, 59):02}:00Z",
+        "finish_time": f"2026-01-01T00:{rng.randint(2, 59):02}:00Z",
         "description_type": track.partition("/")[0] or None,
         "mode": track.partition("/")[2] or "direct",
-        "additional": {"turns": chance.randint(5, 200), "tool_calls": chance.randint(5, 300)},
+        "additional": {"turns": rng.randint(5, 200), "tool_calls": rng.randint(5, 300)},
     }
     if not published:
         metadata["additional"] |= {"codetaste_version": "0", "attempt": 1}
-    matched, left = chance.randint(0, instance.positive), chance.randint(0, instance.negative)
+    matched, left = rng.randint(0, instance.positive), rng.randint(0, instance.negative)
     ifr_plus, ifr_minus = matched / instance.positive, 1 - left / instance.negative
     ifr = (matched + instance.negative - left) / (instance.positive + instance.negative)
-    passed = chance.random() < 0.6
+    passed = rng.random() < 0.6
     tests = {"passed": 702 if passed else 600, "failed": 1, "skipped": 0, "total": 703, "error": None}
     result = {
         "instance_metadata": {
@@ -265,11 +270,11 @@ def _trial(
     }
     if not published:
         files[evaluation / "scores.json"] = _scores(
-            patch, lines, (ifr, ifr_plus, ifr_minus), passed, tests, chance
+            patch, lines, (ifr, ifr_plus, ifr_minus), passed, tests, rng
         )
         files[evaluation / "activity.json"] = {
             "commands": 40,
-            "test_runs": chance.randint(0, 9),
+            "test_runs": rng.randint(0, 9),
             "bulk_edits": 2,
         }
     elif metadata["mode"] != "direct":
@@ -291,9 +296,9 @@ def _scores(
     rates: tuple[float, float, float],
     passed: bool,
     tests: dict[str, Any],
-    chance: random.Random,
+    rng: random.Random,
 ) -> dict[str, Any]:
-    shares = [chance.random() for _ in range(3)]
+    shares = [rng.random() for _ in range(3)]
     hits = {
         "hits_added": lines[0] // 2,
         "added": lines[0],

@@ -1,10 +1,10 @@
-"""What codetaste is timed with: many small jobs under the real scheduler, journal and budget.
+"""The workload of jobs.py: many small jobs with the real scheduler, journal and budget.
 
-usage: workload.py trivial|paid|wait|idle COUNT SLOTS FOLDER
+usage: workload.py trivial|paid|wait|idle COUNT PERMITS FOLDER
 
 trivial: jobs that return at once. paid: each makes one call of a scripted model through ``MeteredModel``,
-money reserved and settled. wait: each waits one second. idle: all wait, and the CPU of five such seconds is
-printed.
+whose cost is reserved and settled. wait: each waits one second. idle: all wait, and the CPU of five seconds
+is printed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ async def wait(_: JobContext) -> Json:
 
 
 def buyer(folder: Path) -> Callable[[JobContext], Awaitable[Json]]:
-    """A job that buys one reply."""
+    """Return a job that buys one reply."""
     from codetaste.llm.build import build_metered_model  # noqa: PLC0415
     from codetaste.llm.config import ModelConfig  # noqa: PLC0415 - the other workloads need no models
     from codetaste.llm.messages import Message, Request, TextBlock  # noqa: PLC0415
@@ -74,29 +74,29 @@ def jobs(session: Session, kind: str, count: int, folder: Path) -> list[Job]:
     return [Job(f"job {number}", "work", ("flow",), "1") for number in range(count)]
 
 
-async def work(kind: str, count: int, slots: int, folder: Path) -> None:
-    async with open_session(folder, BUDGET, capacities={"jobs": slots}) as session:
+async def work(kind: str, count: int, permits: int, folder: Path) -> None:
+    async with open_session(folder, BUDGET, capacities={"jobs": permits}) as session:
         outcomes = await session.run(jobs(session, kind, count, folder))
     assert len(outcomes) == count
     failed = [outcome for outcome in outcomes.values() if outcome.status is not Status.DONE]
     assert not failed, f"{len(failed)} jobs failed: {failed[0].error}"
 
 
-async def idle(count: int, slots: int, folder: Path) -> None:
-    """Let all jobs wait, measure the process meanwhile, and let them end."""
+async def idle(count: int, permits: int, folder: Path) -> None:
+    """Measure the process while all jobs wait, then let them end."""
     waiting, all_wait, go = 0, anyio.Event(), anyio.Event()
 
-    async def hold(_job: Job, _context: JobContext) -> Json:
+    async def wait_until_measured(_job: Job, _context: JobContext) -> Json:
         nonlocal waiting
         waiting += 1
-        if waiting == min(count, slots):
+        if waiting == min(count, permits):
             all_wait.set()
         await go.wait()
         return None
 
-    async def look() -> None:
+    async def measure() -> None:
         await all_wait.wait()
-        await anyio.sleep(0.5)  # the journal has written what they began with
+        await anyio.sleep(0.5)  # until the journal has written the starts
         began = time.process_time()
         await anyio.sleep(IDLE_S)
         used = (time.process_time() - began) / IDLE_S
@@ -104,18 +104,18 @@ async def idle(count: int, slots: int, folder: Path) -> None:
         print(json.dumps({"waiting": waiting, "cpu_per_s": used, "rss": rss}))
         go.set()
 
-    async with open_session(folder, BUDGET, capacities={"jobs": slots}) as session:
-        session.add_handlers({"hold": hold})
+    async with open_session(folder, BUDGET, capacities={"jobs": permits}) as session:
+        session.add_handlers({"wait": wait_until_measured})
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(look)
-            await session.run([Job(f"job {number}", "hold", ("flow",), "1") for number in range(count)])
+            tasks.start_soon(measure)
+            await session.run([Job(f"job {number}", "wait", ("flow",), "1") for number in range(count)])
 
 
-def main(kind: str, count: str, slots: str, folder: str) -> None:
+def main(kind: str, count: str, permits: str, folder: str) -> None:
     if kind == "idle":
-        anyio.run(idle, int(count), int(slots), Path(folder))
+        anyio.run(idle, int(count), int(permits), Path(folder))
     else:
-        anyio.run(work, kind, int(count), int(slots), Path(folder))
+        anyio.run(work, kind, int(count), int(permits), Path(folder))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The loop under a real session: what a model gets wrong goes back to it, and a crash costs nothing."""
+"""The loop in a real session: the model sees its mistakes, and a resumed loop repeats no request."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from support.orchestration.closure_jobs import closure_job
 
 pytestmark = pytest.mark.anyio
 PRICE = Price(input=Decimal(3), output=Decimal(15))
-Play = Callable[[int, Request], Any]
+ModelScript = Callable[[int, Request], Any]
 
 
 @dataclass(slots=True)
 class Context:
-    """What the tools of these tests work on; ``calls`` is no fact and dies with the process."""
+    """The context of the tools here; ``calls`` is not restored when a job is resumed."""
 
     facts: Facts = field(default_factory=Facts)
     calls: list[str] = field(default_factory=list)
@@ -68,13 +68,13 @@ async def refuse(context: Context) -> str:
 
 @tool
 async def spend(context: Context) -> str:
-    """Ask for more than there is."""
-    raise BudgetExceeded("the tool has no money")
+    """Exceed the budget."""
+    raise BudgetExceeded("the tool exceeds the budget")
 
 
 @tool(output_limit=300)
 async def talk(context: Context) -> str:
-    """Talk."""
+    """Return a long text."""
     return "x" * 10_000
 
 
@@ -86,7 +86,7 @@ async def finish(context: Context) -> ToolAnswer:
 
 @tool
 async def contained(context: Context) -> str:
-    """Work at the second attempt of a run, as a machine does that was short of something for a moment."""
+    """Fail until ``MENDED`` is not empty, like a sandbox that is temporarily unavailable."""
     if not MENDED:
         raise SandboxError("no room for a sandbox")
     return "contained"
@@ -97,25 +97,25 @@ TOOLS = (note, contained, fail, refuse, spend, talk, finish)
 
 
 @dataclass
-class Played:
+class LoopRun:
     end: LoopEnd | None
-    conversation: AgentState
+    state: AgentState
     context: Context
     outcome: Outcome
-    asked: int
+    requests: int
 
     @property
     def results(self) -> list[ToolResult]:
-        blocks = [block for message in self.conversation.messages for block in message.content]
+        blocks = [block for message in self.state.messages for block in message.content]
         return [block for block in blocks if isinstance(block, ToolResult)]
 
     @property
-    def told(self) -> list[str]:
-        """What the user's side said after the task: answers and nudges."""
-        said = self.conversation.messages[1:]
+    def user_texts(self) -> list[str]:
+        """The user's texts after the task: tool results and reminders."""
+        messages = self.state.messages[1:]
         return [
             block.content if isinstance(block, ToolResult) else block.text
-            for message in said
+            for message in messages
             if message.role == "user"
             for block in message.content
             if not isinstance(block, ToolCall)
@@ -126,45 +126,47 @@ def call(name: str, **arguments: Any) -> ToolCall:
     return ToolCall(f"id-{name}", name, arguments)
 
 
-async def play(folder: Path, script: Play, *, usd: str | None = "5", **brief: Any) -> Played:
-    """Let ``script`` (turn from 0, request) speak in a session at ``folder``."""
-    asked = 0
+async def run_script(folder: Path, script: ModelScript, *, usd: str | None = "5", **settings: Any) -> LoopRun:
+    """Run the loop in a session at ``folder``, with a model that replies ``script(turn from 0, request)``."""
+    requests = 0
 
     def answer(request: Request) -> Any:
-        nonlocal asked
-        asked += 1
+        nonlocal requests
+        requests += 1
         return script(sum(message.role == "user" for message in request.messages) - 1, request)
 
     scripted = ScriptedModel("m", answer, price=PRICE, ledger=folder / "ledger.jsonl")
     model = MeteredModel(scripted, PRICE, RateLimiter("m", maximum=2), retries={})
-    conversation = AgentState([Message("user", (TextBlock("begin"),))])
+    state = AgentState([Message("user", (TextBlock("begin"),))])
     context = Context()
-    wanted = LoopSettings("system", "begin", TOOLS, **{"max_turns": 20, "max_output_tokens": 2048, **brief})
+    loop_settings = LoopSettings(
+        "system", "begin", TOOLS, **{"max_turns": 20, "max_output_tokens": 2048, **settings}
+    )
 
     async def run(job: JobContext) -> Json:
-        return str(await run_loop(wanted, model, context, job, conversation))
+        return str(await run_loop(loop_settings, model, context, job, state))
 
     limits = BudgetLimits(usd=None if usd is None else Decimal(usd))
     async with open_session(folder / "run", limits, retries={}) as session:
         outcomes = await session.run([closure_job(session, "talk", run, session.budget.child("flow"), "f")])
-    return Played(conversation.end, conversation, context, outcomes["talk"], asked)
+    return LoopRun(state.end, state, context, outcomes["talk"], requests)
 
 
-def then_finish(*first: Any) -> Play:
-    """Say ``first`` one after the other, then finish."""
+def then_finish(*first: Any) -> ModelScript:
+    """Return a script that replies ``first`` one by one, and then finishes."""
     return lambda turn, _request: first[turn] if turn < len(first) else call("finish")
 
 
-async def test_tools_answer_in_order_and_a_finishing_one_ends_it(tmp_path: Path) -> None:
-    played = await play(tmp_path, then_finish([call("note", text="a"), call("note", text="b", times=2)]))
-    assert played.end is LoopEnd.FINISHED
-    assert played.told == ["noted 1", "noted 3", "bye"]
-    assert (played.conversation.turns, played.conversation.tool_calls, played.conversation.mistakes) == (
+async def test_tool_results_come_in_order_and_finish_ends_loop(tmp_path: Path) -> None:
+    run = await run_script(tmp_path, then_finish([call("note", text="a"), call("note", text="b", times=2)]))
+    assert run.end is LoopEnd.FINISHED
+    assert run.user_texts == ["noted 1", "noted 3", "bye"]
+    assert (run.state.turns, run.state.tool_calls, run.state.mistakes) == (
         2,
         3,
         0,
     )
-    assert [message.role for message in played.conversation.messages] == [
+    assert [message.role for message in run.state.messages] == [
         "user", "assistant", "user", "assistant", "user",
     ]  # fmt: skip
 
@@ -190,18 +192,18 @@ async def test_tools_answer_in_order_and_a_finishing_one_ends_it(tmp_path: Path)
 async def test_invalid_tool_call_is_reported_to_model_and_loop_continues(
     tmp_path: Path, mistake: Any, expected: str
 ) -> None:
-    played = await play(tmp_path, then_finish(mistake, call("note", text="right")))
-    assert played.end is LoopEnd.FINISHED
-    assert expected in played.told[0]
-    assert played.context.calls == ["right"]
-    assert played.conversation.mistakes == 1
-    assert all(result.is_error for result in played.results[:-2])
+    run = await run_script(tmp_path, then_finish(mistake, call("note", text="right")))
+    assert run.end is LoopEnd.FINISHED
+    assert expected in run.user_texts[0]
+    assert run.context.calls == ["right"]
+    assert run.state.mistakes == 1
+    assert all(result.is_error for result in run.results[:-2])
 
 
-async def test_a_reply_longer_than_its_cap_is_cut_and_its_call_is_not_run(tmp_path: Path) -> None:
-    played = await play(tmp_path, then_finish(call("note", text="x" * 20_000)))
-    assert "not run; make it smaller" in played.told[0]
-    assert played.context.calls == []
+async def test_tool_call_in_truncated_reply_is_not_run(tmp_path: Path) -> None:
+    run = await run_script(tmp_path, then_finish(call("note", text="x" * 20_000)))
+    assert "not run; make it smaller" in run.user_texts[0]
+    assert run.context.calls == []
 
 
 @pytest.mark.parametrize(
@@ -211,35 +213,35 @@ async def test_a_reply_longer_than_its_cap_is_cut_and_its_call_is_not_run(tmp_pa
 async def test_tool_that_raises_returns_error_and_rolls_back_facts(
     tmp_path: Path, name: str, expected: str
 ) -> None:
-    played = await play(tmp_path, then_finish([call(name), call("note", text="after")]))
-    assert played.end is LoopEnd.FINISHED
-    assert expected in played.told[0]
-    assert played.results[0].is_error
-    assert played.context.facts.of_kind("noted") == ["after"]
-    assert played.conversation.mistakes == 0  # the call was right
+    run = await run_script(tmp_path, then_finish([call(name), call("note", text="after")]))
+    assert run.end is LoopEnd.FINISHED
+    assert expected in run.user_texts[0]
+    assert run.results[0].is_error
+    assert run.context.facts.of_kind("noted") == ["after"]
+    assert run.state.mistakes == 0  # the call was valid
 
 
-async def test_a_tool_s_output_is_bounded_at_both_ends(tmp_path: Path) -> None:
-    played = await play(tmp_path, then_finish(call("talk")))
-    assert len(played.told[0]) < 400
-    assert "left out" in played.told[0]
+async def test_long_tool_result_is_truncated(tmp_path: Path) -> None:
+    run = await run_script(tmp_path, then_finish(call("talk")))
+    assert len(run.user_texts[0]) < 400
+    assert "left out" in run.user_texts[0]
 
 
-async def test_a_tool_without_money_ends_the_conversation_as_the_budget_does(tmp_path: Path) -> None:
-    played = await play(tmp_path, then_finish(call("note", text="kept"), call("spend")))
-    assert played.end is LoopEnd.BUDGET_EXCEEDED
-    assert played.context.facts.of_kind("noted") == ["kept"]
+async def test_tool_over_budget_ends_loop(tmp_path: Path) -> None:
+    run = await run_script(tmp_path, then_finish(call("note", text="before"), call("spend")))
+    assert run.end is LoopEnd.BUDGET_EXCEEDED
+    assert run.context.facts.of_kind("noted") == ["before"]
 
 
-async def test_loop_budget_exhausted_ends_without_further_calls(tmp_path: Path) -> None:
-    played = await play(tmp_path, lambda _turn, _request: call("note", text="x" * 100), usd="0.05")
-    assert played.end is LoopEnd.BUDGET_EXCEEDED
-    assert played.context.calls
-    assert played.outcome.cost.spent.usd <= Decimal("0.05")
+async def test_loop_ends_when_budget_is_exhausted(tmp_path: Path) -> None:
+    run = await run_script(tmp_path, lambda _turn, _request: call("note", text="x" * 100), usd="0.05")
+    assert run.end is LoopEnd.BUDGET_EXCEEDED
+    assert run.context.calls
+    assert run.outcome.cost.spent.usd <= Decimal("0.05")
 
 
 @pytest.mark.parametrize(
-    ("said", "end"),
+    ("reply", "end"),
     [
         ("words", LoopEnd.NO_TOOL_CALL),
         ("", LoopEnd.NO_TOOL_CALL),
@@ -247,58 +249,58 @@ async def test_loop_budget_exhausted_ends_without_further_calls(tmp_path: Path) 
         (ScriptedReply("words", stop=StopReason.LENGTH), LoopEnd.MALFORMED),
     ],
 )
-async def test_patience_ends_after_so_many_mistakes_in_a_row(tmp_path: Path, said: Any, end: LoopEnd) -> None:
-    played = await play(tmp_path, lambda _turn, _request: said, max_mistakes_in_a_row=3)
-    assert played.end is end
-    assert played.conversation.turns == played.asked == 3
+async def test_loop_ends_after_consecutive_mistakes(tmp_path: Path, reply: Any, end: LoopEnd) -> None:
+    run = await run_script(tmp_path, lambda _turn, _request: reply, max_mistakes_in_a_row=3)
+    assert run.end is end
+    assert run.state.turns == run.requests == 3
 
 
-async def test_a_right_call_restores_patience(tmp_path: Path) -> None:
+async def test_valid_call_resets_consecutive_mistakes(tmp_path: Path) -> None:
     wrong = "words"
     script = then_finish(wrong, wrong, call("note", text="a"), wrong, wrong, call("note", text="b"), wrong)
-    played = await play(tmp_path, script, max_mistakes_in_a_row=3)
-    assert played.end is LoopEnd.FINISHED
-    assert played.conversation.mistakes == 5
+    run = await run_script(tmp_path, script, max_mistakes_in_a_row=3)
+    assert run.end is LoopEnd.FINISHED
+    assert run.state.mistakes == 5
 
 
-async def test_one_right_call_among_wrong_ones_is_no_mistake(tmp_path: Path) -> None:
+async def test_turn_with_a_valid_call_is_no_mistake(tmp_path: Path) -> None:
     script = then_finish(*[[call("nowhere"), call("note", text="a")]] * 4)
-    played = await play(tmp_path, script, max_mistakes_in_a_row=2)
-    assert played.end is LoopEnd.FINISHED
-    assert played.conversation.mistakes == 0
+    run = await run_script(tmp_path, script, max_mistakes_in_a_row=2)
+    assert run.end is LoopEnd.FINISHED
+    assert run.state.mistakes == 0
 
 
-async def test_turns_are_bounded(tmp_path: Path) -> None:
-    played = await play(tmp_path, lambda _turn, _request: call("note", text="again"), max_turns=4)
-    assert played.end is LoopEnd.MAX_TURNS
-    assert played.asked == 4
+async def test_number_of_turns_is_limited(tmp_path: Path) -> None:
+    run = await run_script(tmp_path, lambda _turn, _request: call("note", text="again"), max_turns=4)
+    assert run.end is LoopEnd.MAX_TURNS
+    assert run.requests == 4
 
 
-async def test_a_refusal_ends_it(tmp_path: Path) -> None:
-    played = await play(
+async def test_model_refusal_ends_loop(tmp_path: Path) -> None:
+    run = await run_script(
         tmp_path, then_finish(call("note", text="a"), ScriptedReply("no", stop=StopReason.REFUSAL))
     )
-    assert played.end is LoopEnd.REFUSED
-    assert played.context.facts.of_kind("noted") == ["a"]
+    assert run.end is LoopEnd.REFUSED
+    assert run.context.facts.of_kind("noted") == ["a"]
 
 
-async def test_a_model_that_fails_for_good_fails_the_job_and_says_why(tmp_path: Path) -> None:
+async def test_permanent_model_error_fails_job_with_message(tmp_path: Path) -> None:
     def script(turn: int, _request: Request) -> Any:
         if turn == 2:
             raise ModelRefused("the key is revoked")
         return call("note", text="a")
 
-    played = await play(tmp_path, script)
-    assert played.end is None
-    assert (played.outcome.status, played.outcome.cause) == ("failed", "refused")
-    assert "the key is revoked" in played.outcome.error
-    assert len(played.context.calls) == 2  # what was said is still readable
+    run = await run_script(tmp_path, script)
+    assert run.end is None
+    assert (run.outcome.status, run.outcome.cause) == ("failed", "refused")
+    assert "the key is revoked" in run.outcome.error
+    assert len(run.context.calls) == 2  # earlier messages are still available
 
 
 async def test_resume_after_failure_restores_facts_without_new_calls(tmp_path: Path) -> None:
-    """The second session begins with an empty context, as a new process does."""
+    """The second session starts with an empty context, like a new process."""
 
-    def until(broken: bool) -> Play:
+    def make_script(broken: bool) -> ModelScript:
         def script(turn: int, _request: Request) -> Block | list[Block]:
             if turn == 2 and broken:
                 raise ModelRefused("for now")
@@ -311,23 +313,23 @@ async def test_resume_after_failure_restores_facts_without_new_calls(tmp_path: P
 
         return script
 
-    first = await play(tmp_path, until(broken=True))
+    first = await run_script(tmp_path, make_script(broken=True))
     assert first.context.facts.of_kind("noted") == ["a", "b", "b"]
-    second = await play(tmp_path, until(broken=False))
+    second = await run_script(tmp_path, make_script(broken=False))
     assert second.end is LoopEnd.FINISHED
     assert second.context.calls == ["c"]
     assert second.context.facts.of_kind("noted") == ["a", "b", "b", "c"]
-    assert second.asked == 2  # turns 3 and 4 only
-    assert second.told == [
+    assert second.requests == 2  # turns 3 and 4 only
+    assert second.user_texts == [
         "noted 1",
         "fail failed: ValueError: it broke\nin two lines",
         "noted 3",
         "noted 4",
         "bye",
     ]
-    third = await play(tmp_path, until(broken=False))
+    third = await run_script(tmp_path, make_script(broken=False))
     assert third.outcome.resumed
-    assert third.asked == 0
+    assert third.requests == 0
 
 
 async def test_infrastructure_error_in_tool_is_not_recorded_as_answer(
@@ -335,10 +337,10 @@ async def test_infrastructure_error_in_tool_is_not_recorded_as_answer(
 ) -> None:
     MENDED.clear()
     script = then_finish(call("note", text="a"), call("contained"))
-    first = await play(tmp_path, script)
+    first = await run_script(tmp_path, script)
     assert (first.outcome.status, first.outcome.cause) == ("failed", "sandbox")
     MENDED.append(True)
-    second = await play(tmp_path, script)
+    second = await run_script(tmp_path, script)
     assert second.end is LoopEnd.FINISHED
-    assert second.told == ["noted 1", "contained", "bye"]
-    assert second.asked == 1
+    assert second.user_texts == ["noted 1", "contained", "bye"]
+    assert second.requests == 1

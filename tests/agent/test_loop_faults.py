@@ -1,4 +1,4 @@
-"""Whatever a user's tool does wrong is told to the model, and the conversation goes on."""
+"""Every fault of a user's tool is an error result for the model, and the loop continues."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Context:
-    """What the tools here work on."""
+    """The context of the tools here."""
 
     facts: Facts = field(default_factory=Facts)
 
 
 @tool
 async def nothing(context: Context) -> str:
-    """Forget to answer."""
+    """Return no text."""
     return None  # type: ignore[return-value]
 
 
 @tool
 async def number(context: Context) -> ToolAnswer:
-    """Answer with a number."""
+    """Return a number."""
     return ToolAnswer(5)  # type: ignore[arg-type]
 
 
@@ -61,16 +61,16 @@ async def several(context: Context) -> str:
 
 @tool
 async def odd_fact(context: Context) -> str:
-    """Establish what no journal can hold."""
+    """Add a fact that is not JSON."""
     context.facts.add("odd", object())
-    return "established"
+    return "added"
 
 
 @tool
 async def endless_fact(context: Context) -> str:
-    """Establish a number that is none."""
+    """Add a fact that contains NaN."""
     context.facts.add("odd", [float("nan")])
-    return "established"
+    return "added"
 
 
 @tool
@@ -81,7 +81,7 @@ async def finish(context: Context) -> ToolAnswer:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("faulty", "said"),
+    ("faulty", "expected"),
     [
         (nothing, "returned NoneType"),
         (number, "a ToolAnswer with text"),
@@ -91,25 +91,23 @@ async def finish(context: Context) -> ToolAnswer:
         (endless_fact, "not JSON compliant"),
     ],
 )
-async def test_a_faulty_tool_is_an_error_for_the_model_and_nothing_else(
-    faulty: Any, said: str, tmp_path: Path
-) -> None:
+async def test_faulty_tool_returns_error_to_model(faulty: Any, expected: str, tmp_path: Path) -> None:
     def reply(request: Request) -> ToolCall:
-        asked = sum(message.role == "assistant" for message in request.messages)
-        return ToolCall(f"c{asked}", finish.spec.name if asked else faulty.spec.name, {})
+        replies = sum(message.role == "assistant" for message in request.messages)
+        return ToolCall(f"c{replies}", finish.spec.name if replies else faulty.spec.name, {})
 
     scripted = ScriptedModel("m", reply, price=None, ledger=tmp_path / "ledger.jsonl")
     model = MeteredModel(scripted, Price(input=Decimal(1), output=Decimal(1)), RateLimiter("m", maximum=1))
-    conversation = AgentState([Message("user", (TextBlock("work"),))])
+    state = AgentState([Message("user", (TextBlock("work"),))])
 
     async def run(job: JobContext) -> Json:
-        await run_loop(LoopSettings("", "", (faulty, finish)), model, Context(), job, conversation)
+        await run_loop(LoopSettings("", "", (faulty, finish)), model, Context(), job, state)
         return "done"
 
     async with open_session(tmp_path / "run") as session:
         outcomes = await session.run([closure_job(session, "a", run, session.budget, "1")])
-    assert (outcomes["a"].status, conversation.end) == (Status.DONE, LoopEnd.FINISHED)
-    (answer,) = conversation.messages[2].content
+    assert (outcomes["a"].status, state.end) == (Status.DONE, LoopEnd.FINISHED)
+    (answer,) = state.messages[2].content
     assert isinstance(answer, ToolResult)
     assert answer.is_error
-    assert said in answer.content
+    assert expected in answer.content

@@ -1,4 +1,4 @@
-"""A tool is made from a function's signature and docstring, and checks what it is called with."""
+"""A tool is made from a function's signature and docstring, and validates its arguments."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ async def count_lines(
 
 @tool(output_limit=30)
 async def talk(_context: object) -> ToolAnswer:
-    """Say too much and end."""
+    """Return too much text and finish."""
     return ToolAnswer("x" * 100, finish=True)
 
 
-def test_name_description_and_schema_come_from_the_function() -> None:
+def test_name_description_and_schema_come_from_function() -> None:
     spec = count_lines.spec
     assert spec.name == "count_lines"
     assert spec.description == "Count the lines of a file.\n\nBlank lines count too."
@@ -63,12 +63,12 @@ def test_name_description_and_schema_come_from_the_function() -> None:
     jsonschema.Draft202012Validator.check_schema(dict(spec.parameters))
 
 
-def test_defaults_are_filled_in_and_the_context_is_passed() -> None:
+def test_call_fills_in_defaults_and_passes_context() -> None:
     assert anyio.run(count_lines.call, "here", {"path": "a.py"}) == ToolAnswer("here:a.py:100:up")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         ({}, "path: Field required"),
         ({"path": "a", "lines": 3}, "lines: Extra inputs"),
@@ -76,14 +76,14 @@ def test_defaults_are_filled_in_and_the_context_is_passed() -> None:
         ({"path": "a", "order": "sideways"}, "order: Input should be 'up' or 'down'"),
     ],
 )
-def test_arguments_that_do_not_fit_are_explained_to_the_model(arguments: dict[str, Any], said: str) -> None:
+def test_invalid_arguments_raise_error_with_reason(arguments: dict[str, Any], expected: str) -> None:
     with pytest.raises(BadArguments, match=r"bad arguments for count_lines") as caught:
         anyio.run(count_lines.call, None, arguments)
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
     assert "arguments: path, limit, order" in str(caught.value)
 
 
-def test_what_a_tool_says_is_bounded() -> None:
+def test_long_tool_output_is_truncated() -> None:
     answer = anyio.run(talk.call, None, {})
     assert answer.finish
     assert answer.text.startswith("x" * 20)
@@ -92,7 +92,7 @@ def test_what_a_tool_says_is_bounded() -> None:
 
 @settings(max_examples=200)
 @given(st.text(max_size=300), st.integers(min_value=3, max_value=200))
-def test_bounding_keeps_both_ends_and_counts_what_it_drops(text: str, limit: int) -> None:
+def test_truncate_preserves_both_ends_and_counts_dropped_characters(text: str, limit: int) -> None:
     short = truncate(text, limit)
     if len(text) <= limit:
         assert short == text
@@ -105,7 +105,7 @@ def test_bounding_keeps_both_ends_and_counts_what_it_drops(text: str, limit: int
     assert len(head) + len(tail) <= limit
 
 
-def test_a_function_that_cannot_be_a_tool_is_refused_where_it_is_written() -> None:
+def test_invalid_tool_function_is_refused_at_decoration() -> None:
     async def undocumented(context: object) -> str:
         return ""
 
@@ -121,17 +121,17 @@ def test_a_function_that_cannot_be_a_tool_is_refused_where_it_is_written() -> No
         """Do something."""
         return ""
 
-    for function, said in [
+    for function, expected in [
         (undocumented, "docstring"),
         (untyped, "'path' needs a type"),
         (greedy, "cannot fill"),
         (blocking, "async def"),
     ]:
-        with pytest.raises(TypeError, match=said):
+        with pytest.raises(TypeError, match=expected):
             tool(function)  # type: ignore[arg-type]
 
 
-def test_tools_are_loaded_by_import_path_and_by_file(tmp_path: Path) -> None:
+def test_tool_is_loaded_from_file(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "from codetaste.agent.tool import tool\n"
         "@tool\nasync def shout(context: object, text: str) -> str:\n '''Shout.'''\n return text.upper()\n"
@@ -140,7 +140,7 @@ def test_tools_are_loaded_by_import_path_and_by_file(tmp_path: Path) -> None:
     assert anyio.run(shout.call, None, {"text": "a"}).text == "A"
 
 
-def test_every_tool_that_cannot_be_loaded_is_named_at_once(tmp_path: Path) -> None:
+def test_all_tools_that_cannot_be_loaded_are_reported(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("1 / 0\n")
     (tmp_path / "other.py").write_text("value = 3\n")
     with pytest.raises(ConfigError) as caught:
@@ -148,17 +148,17 @@ def test_every_tool_that_cannot_be_loaded_is_named_at_once(tmp_path: Path) -> No
             ["nowhere", "no.such:thing", "gone.py:x", "broken.py:x", "other.py:value", "other.py:gone"],
             base_dir=tmp_path,
         )
-    said = caught.value.problems
-    assert len(said) == 6
+    problems = caught.value.problems
+    assert len(problems) == 6
     for line, word in zip(
-        said,
+        problems,
         ["import path", "no module", "no file", "ZeroDivisionError", "@codetaste", "has no 'gone'"],
         strict=True,
     ):
         assert word in line
 
 
-def test_facts_of_a_failed_call_never_happened() -> None:
+def test_facts_of_failed_call_are_dropped() -> None:
     facts = Facts()
     facts.add("rule", 1)
     assert facts.of_kind("rule") == [1]

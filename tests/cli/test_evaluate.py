@@ -17,7 +17,7 @@ from codetaste.errors import ToolMissing
 from codetaste.evaluation.changed_lines import Exclusions
 from codetaste.rules.engine.install import find_rule_engine
 
-# The tiny benchmark of the flows is scored here.
+# These commands score the tiny benchmark of the flows.
 from support.flows.tiny_benchmark import Bench, git
 
 PYTHON = {"message": "m", "severity": "INFO", "languages": ["python"], "metadata": {}}

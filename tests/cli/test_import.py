@@ -19,24 +19,24 @@ import pytest
 from codetaste.evaluation.trials.read import read_outputs
 from codetaste.evaluation.trials.records import TrialRecord
 from support.cli import invoke
-from support.evaluation.published_outputs import PATH, Outputs, scores, write
+from support.evaluation.published_outputs import PATH, Outputs, make_scores, write_json
 
 
 @pytest.fixture
 def outputs(tmp_path: Path) -> Outputs:
     """Two agents on two tracks with attempts, baselines, a pseudo agent, and some faults."""
     outputs = Outputs(tmp_path / "checkout" / "outputs")
-    outputs.null()
-    outputs.baselines((20, 1), (19, 2))
-    outputs.trial("a")
-    outputs.trial("a", at="instructed/direct", metadata={"cost_usd": None})
-    outputs.trial("a/attempt-2", identity="a", rules=(4, 4, 0, 6))
-    failed = outputs.trial("b <i>", metadata={"finish_reason": "timeout"}, patch=b"")
+    outputs.add_null()
+    outputs.add_baselines((20, 1), (19, 2))
+    outputs.add_trial("a")
+    outputs.add_trial("a", at="instructed/direct", metadata={"cost_usd": None})
+    outputs.add_trial("a/attempt-2", identity="a", rules=(4, 4, 0, 6))
+    failed = outputs.add_trial("b <i>", metadata={"finish_reason": "timeout"}, patch=b"")
     (failed / "evaluation/evaluation_result.json").unlink()
-    truncated = outputs.trial("c", rules=(1, 4, 0, 6))
+    truncated = outputs.add_trial("c", rules=(1, 4, 0, 6))
     (truncated / "evaluation/rules_negative.sarif").write_bytes(b'{"runs": [')
-    ours = outputs.trial("d", metadata={"additional": {"codetaste_version": "0.6.0"}})
-    write(ours / "evaluation/scores.json", scores())
+    ours = outputs.add_trial("d", metadata={"additional": {"codetaste_version": "0.6.0"}})
+    write_json(ours / "evaluation/scores.json", make_scores())
     (ours / "secret.bin").write_bytes(b"not of the layout")
     return outputs
 
@@ -74,7 +74,7 @@ def test_imported_run_has_the_records_of_its_source(
 def test_misplaced_trial_is_reported_and_not_counted(
     outputs: Outputs, tmp_path: Path, codetaste: Command
 ) -> None:
-    outputs.trial("lost", metadata={"description_type": None})
+    outputs.add_trial("lost", metadata={"description_type": None})
     bare = (outputs.root / "open/direct").rename(tmp_path / "bare")
     document = json.loads(codetaste("import", bare, "--name", "taken", "--json"))
     assert document["trials"] == len(read_outputs(tmp_path / "runs/taken").records) == 5
@@ -144,7 +144,7 @@ def test_invalid_source_is_rejected_before_writing(
 ) -> None:
     assert outputs.root.is_dir()
     (tmp_path / "runs/there").mkdir(parents=True)
-    write(tmp_path / "journal/journal.jsonl", {})
+    write_json(tmp_path / "journal/journal.jsonl", {})
     assert message in codetaste("import", *args, code=2)
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["there"]
 
@@ -153,7 +153,7 @@ def test_unsafe_agent_names_become_plain_and_distinct(tmp_path: Path, codetaste:
     outputs = Outputs(tmp_path / "checkout" / "outputs")
     names = ["a b", "a_b", "a\x1b", "org/a b"]
     for number, name in enumerate(names):
-        outputs.trial(name, identity=name, rules=(number, 4, 0, 6))
+        outputs.add_trial(name, identity=name, rules=(number, 4, 0, 6))
     codetaste("import", outputs.root, "--name", "taken")
     folders = {path.name for path in (tmp_path / "runs/taken/outputs/open/direct" / PATH).iterdir()}
     assert folders == {"a_b", "a_b-2", "a_", "org_a_b"}

@@ -74,7 +74,7 @@ def codetaste(folder: Path, *arguments: str) -> tuple[int, Any]:
     return done.returncode, json.loads(done.stdout)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_the_agent_of_the_page_works_on_a_real_instance(folder: Path, bubblewrap: Path) -> None:
     code, document = codetaste(folder, "run", "run.toml")
     assert code == 0, document

@@ -1,4 +1,4 @@
-"""docs/architecture.md shows the rooms and floors; files named in CONTRIBUTING.md and docs/walks.md exist."""
+"""docs/architecture.md shows the rooms and floors; what CONTRIBUTING.md and docs/walks.md name exists."""
 
 from __future__ import annotations
 

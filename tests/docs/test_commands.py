@@ -56,11 +56,11 @@ def checkout(tmp_path: Path, require: Callable[..., None]) -> Path:
     return clone
 
 
-def run_in(checkout: Path, command: str, **more: str) -> subprocess.CompletedProcess[str]:
+def run_in(checkout: Path, command: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-c", command],
         cwd=checkout,
-        env={**os.environ, **ENVIRONMENT, **more},
+        env={**os.environ, **ENVIRONMENT, **env},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -123,8 +123,8 @@ def test_papers_numbers_are_reproduced_from_the_published_data(
 
 
 def test_every_substitute_replaces_a_command_of_a_page() -> None:
-    everything: list[Command] = [command for page in PAGES for command in read_commands(CHECKOUT / page)]
-    assert set(SUBSTITUTES) <= {command.text for command in everything}
+    commands: list[Command] = [command for page in PAGES for command in read_commands(CHECKOUT / page)]
+    assert set(SUBSTITUTES) <= {command.text for command in commands}
 
 
 def test_slow_commands_are_in_the_full_check() -> None:

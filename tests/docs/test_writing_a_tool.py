@@ -51,7 +51,7 @@ def test_page_shows_the_example_unchanged() -> None:
     assert fence("python") == (CHECKOUT / "examples" / "importers_tool.py").read_text("utf-8")
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_agent_uses_the_tool_with_the_pages_config(tmp_path: Path) -> None:
     shutil.copy(CHECKOUT / "examples" / "importers_tool.py", tmp_path)
     (tmp_path / "model.py").write_text(MODEL)

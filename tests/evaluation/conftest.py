@@ -1,4 +1,4 @@
-"""The real engine, and what its answers are kept in."""
+"""The real rule engine, and a scanner with a match cache that tests share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from codetaste.rules.engine.opengrep import OpenGrep
 
 @pytest.fixture(scope="session")
 def engine() -> RuleEngine:
-    """The engine that a user of this machine would get."""
+    """The rule engine that codetaste finds on this machine."""
     try:
         return anyio.run(find_rule_engine)
     except ToolMissing as error:
@@ -31,5 +31,5 @@ def matches_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def scanner(engine: RuleEngine, matches_cache: Path) -> IncrementalScanner:
-    """A scanner that remembers what any test of this room has asked."""
+    """A scanner whose match cache is shared by all tests of evaluation."""
     return IncrementalScanner(OpenGrep(engine), MatchStore(matches_cache, engine_cache_name(engine)))

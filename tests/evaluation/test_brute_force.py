@@ -1,7 +1,7 @@
-"""IFR and precision against a computation by other means: regular expressions, and git's hunk headers.
+"""IFR and precision against an independent computation with regular expressions and git's hunk headers.
 
-What is expected imports nothing of codetaste: rules are words, found in the files by ``re``; changed lines
-are what ``git diff -U0`` says in its headers of hunks.
+The expected values use no code of codetaste: rules are words, found in the files by ``re``; changed lines
+are those of the hunk headers of ``git diff -U0``.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codetaste.rules.scan.model import Scanner
-from support.evaluation.trees import difference, regex, score, write
+from support.evaluation.trees import git_diff, regex_rule, score, write_tree
 
 WORDS = ("alpha", "beta", "gamma", "delta", "alpha\nbeta", "beta  ")
 NAMES = ("one.py", "sub/two words.txt", "sub/three.js", "vendor/four.py", "ünï.py", "a/build/x.py")
-LEFT_OUT = {"vendor", "build"}
+EXCLUDED = {"vendor", "build"}
 HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 Lines = set[tuple[str, int]]
 
 
-def covered(words: list[str], files: Mapping[str, str]) -> tuple[dict[str, int], Lines]:
-    """Of each word how often it is there, and all lines that it is on."""
+def matched_lines(words: list[str], files: Mapping[str, str]) -> tuple[dict[str, int], Lines]:
+    """Count the matches of each word, and return all lines with a match."""
     counts, lines = dict.fromkeys(words, 0), set()
     for name, content in files.items():
         for word in words:
@@ -40,8 +40,8 @@ def covered(words: list[str], files: Mapping[str, str]) -> tuple[dict[str, int],
     return counts, lines
 
 
-def changed(patch: bytes) -> tuple[Lines, Lines]:
-    """L⁻ and L⁺ by the headers of a patch without context, without files that do not count."""
+def changed_lines(patch: bytes) -> tuple[Lines, Lines]:
+    """L⁻ and L⁺ from the hunk headers of a patch without context, without excluded files."""
     removed: Lines = set()
     added: Lines = set()
     old = new = ""
@@ -57,7 +57,7 @@ def changed(patch: bytes) -> tuple[Lines, Lines]:
             for _ in range(gone + come):
                 while next(lines).startswith(b"\\"):
                     pass
-            if not {*old.split("/"), *new.split("/")} & LEFT_OUT:
+            if not {*old.split("/"), *new.split("/")} & EXCLUDED:
                 removed |= {(old, number) for number in range(first, first + gone)}
                 added |= {(new, number) for number in range(start, start + come)}
     return removed, added
@@ -76,10 +76,10 @@ class Expected:
 def expected(
     base: Mapping[str, str], after: Mapping[str, str], plain: bytes, positive: list[str], negative: list[str]
 ) -> Expected:
-    there, fresh = covered(positive, after)
-    still, _ = covered(negative, after)
-    _, legacy = covered(negative, base)
-    removed, added = changed(plain)
+    there, fresh = matched_lines(positive, after)
+    still, _ = matched_lines(negative, after)
+    _, legacy = matched_lines(negative, base)
+    removed, added = changed_lines(plain)
     followed = sum(there[word] > 0 for word in positive) + sum(still[word] == 0 for word in negative)
     return Expected(
         followed,
@@ -108,30 +108,33 @@ def check(
     sides: tuple[list[str], list[str]],
 ) -> None:
     base, after = trees
-    tree = write(folder / "R", base)
-    patch = difference(folder, base, after)
-    plain = difference(folder, base, after, "-U0", quoted=False)
+    tree = write_tree(folder / "R", base)
+    patch = git_diff(folder, base, after)
+    plain = git_diff(folder, base, after, "-U0", quoted=False)
     positive, negative = (
-        [regex(f"r{number}", re.escape(word)) for number, word in enumerate(side)] for side in sides
+        [regex_rule(f"r{number}", re.escape(word)) for number, word in enumerate(side)] for side in sides
     )
-    found = score(scanner, tree, patch or b"\n", positive, negative)
-    want = expected(base, after, plain, *sides)
-    if not want.rules:
-        assert found.status == "no_rules"
-        assert found.rule_counts is None
+    evaluation = score(scanner, tree, patch or b"\n", positive, negative)
+    wanted = expected(base, after, plain, *sides)
+    if not wanted.rules:
+        assert evaluation.status == "no_rules"
+        assert evaluation.rule_counts is None
         return
-    assert found.status == "scored", found.why
-    assert found.rule_counts is not None
-    assert found.precision is not None
+    assert evaluation.status == "scored", evaluation.why
+    assert evaluation.rule_counts is not None
+    assert evaluation.precision is not None
     matched = (
-        found.rule_counts.positive_matched
-        + found.rule_counts.negative_total
-        - found.rule_counts.negative_matched
+        evaluation.rule_counts.positive_matched
+        + evaluation.rule_counts.negative_total
+        - evaluation.rule_counts.negative_matched
     )
-    assert Fraction(matched, want.rules) == Fraction(want.followed, want.rules)
-    assert (found.precision.hits_added, found.precision.added) == (want.hits_added, want.added)
-    assert (found.precision.hits_removed, found.precision.removed) == (want.hits_removed, want.removed)
-    assert found.line_counts == (want.added, want.removed)
+    assert Fraction(matched, wanted.rules) == Fraction(wanted.followed, wanted.rules)
+    assert (evaluation.precision.hits_added, evaluation.precision.added) == (wanted.hits_added, wanted.added)
+    assert (evaluation.precision.hits_removed, evaluation.precision.removed) == (
+        wanted.hits_removed,
+        wanted.removed,
+    )
+    assert evaluation.line_counts == (wanted.added, wanted.removed)
 
 
 @settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -162,7 +165,7 @@ def test_many_random_edits(
     check(tmp_path_factory.mktemp("edit"), scanner, (base, after), (positive, negative))
 
 
-def test_an_edit_with_all_that_is_awkward(tmp_path: Path, scanner: Scanner) -> None:
+def test_edit_with_unusual_lines_and_names(tmp_path: Path, scanner: Scanner) -> None:
     base = {
         "one.py": "alpha\nbeta\n\x0cform feed\ngamma\r\n-- alpha\nlast gamma",
         "sub/two words.txt": "\n".join(["same"] * 9 + ["alpha", ""]),

@@ -1,4 +1,4 @@
-"""What [evaluate] may say, and what it may not."""
+"""The section [evaluate] of a config: defaults, and faults by key."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ path = "quickstart"
 [[models]]
 id = "m"
 provider = "scripted"
-model = "m.py:play"
+model = "m.py:reply"
 price = { input = 1.0, output = 1.0 }
 """
 AGENT = '[[agents]]\nid = "{}"\nharness = "codetaste"\nmodel = "m"\n[[tracks]]\ntrack = "open"\n'
 
 
 def read(folder: Path, text: str) -> list[str]:
-    """Return what is wrong with a config."""
+    """Return the problems of a config."""
     path = folder / "config.toml"
     path.write_text(BASE + text)
     try:
@@ -35,7 +35,7 @@ def read(folder: Path, text: str) -> list[str]:
     return []
 
 
-def test_an_empty_section_is_enough(tmp_path: Path) -> None:
+def test_empty_evaluate_section_has_defaults(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text(f"{BASE}[evaluate]\n")
     found = read_config(path).evaluate
@@ -50,7 +50,7 @@ def test_an_empty_section_is_enough(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("text", "expected"),
     [
         ("pseudo_agent = true", "evaluate.pseudo_agent: unknown key (did you mean 'pseudo_agents'?)"),
         ('exclusions = "some"', "evaluate.exclusions: Input should be 'published' or 'none' (it is 'some')"),
@@ -62,22 +62,22 @@ def test_an_empty_section_is_enough(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_evaluate_config_fault_names_key(tmp_path: Path, text: str, problem: str) -> None:
-    [said] = read(tmp_path, f"[evaluate]\n{text}\n")
-    assert said.startswith(problem)
+def test_evaluate_config_fault_names_key(tmp_path: Path, text: str, expected: str) -> None:
+    [problem] = read(tmp_path, f"[evaluate]\n{text}\n")
+    assert problem.startswith(expected)
 
 
-def test_rules_that_the_same_run_finds_are_taken(tmp_path: Path) -> None:
+def test_rules_discovered_by_same_run_are_accepted(tmp_path: Path) -> None:
     assert read(tmp_path, '[discover]\nmodels = ["m"]\n[evaluate]\nrules = "discover/m"\n') == []
-    [said] = read(tmp_path, '[discover]\nmodels = ["m"]\n[evaluate]\nrules = "discover/mm"\n')
-    assert "did you mean 'm'?" in said
+    [problem] = read(tmp_path, '[discover]\nmodels = ["m"]\n[evaluate]\nrules = "discover/mm"\n')
+    assert "did you mean 'm'?" in problem
 
 
 @pytest.mark.parametrize("agent", ["golden_agent", "null_agent"])
-def test_the_ids_of_pseudo_agents_are_taken_where_there_are_scores(tmp_path: Path, agent: str) -> None:
+def test_agent_id_of_pseudo_agent_is_refused_with_evaluate(tmp_path: Path, agent: str) -> None:
     assert read(tmp_path, AGENT.format(agent)) == []
-    [said] = read(tmp_path, f"{AGENT.format(agent)}[evaluate]\n")
-    assert said.startswith(f"agents[{agent}].id: [evaluate] adds a pseudo agent of this id")
+    [problem] = read(tmp_path, f"{AGENT.format(agent)}[evaluate]\n")
+    assert problem.startswith(f"agents[{agent}].id: [evaluate] adds a pseudo agent of this id")
 
 
 def test_config_pseudo_agents_accepts_its_old_name() -> None:

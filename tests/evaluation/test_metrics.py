@@ -1,4 +1,4 @@
-"""The formulas, against the paper's text and its limits."""
+"""The formulas of the metrics, against the definitions in the paper."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_ifr_is_the_mean_of_both_directions_weighted_by_their_rules(
     assert rate is None or (rate == float(weighted) and 0 <= rate <= 1)
 
 
-def test_a_direction_without_rules_has_no_rate_and_does_not_count() -> None:
+def test_direction_without_rules_has_no_rate_and_does_not_count() -> None:
     counts = RuleCounts(1, 2, 0, 0)
     assert (ifr(counts), ifr_plus(counts), ifr_minus(counts)) == (0.5, 0.5, None)
     counts = RuleCounts(0, 0, 1, 4)
@@ -49,7 +49,7 @@ def test_a_direction_without_rules_has_no_rate_and_does_not_count() -> None:
     assert ifr(RuleCounts(0, 0, 0, 0)) is None
 
 
-def test_the_golden_patch_has_1_and_the_base_0() -> None:
+def test_golden_patch_has_ifr_1_and_base_0() -> None:
     assert ifr(RuleCounts(18, 18, 0, 109)) == 1.0
     assert ifr(RuleCounts(0, 18, 109, 109)) == 0.0
 
@@ -59,12 +59,12 @@ def test_the_golden_patch_has_1_and_the_base_0() -> None:
     [(13, 1, True), (12, 1, False), (13, 2, False), (14, 0, True), (0, 0, False), (12, 0, False)],
 )
 def test_pass_thresholds_are_extremes_of_baseline_runs(passed: int, failed: int, ok: bool) -> None:
-    bounds = pass_thresholds([TestCounts(14, 0), TestCounts(13, 1), TestCounts(15, 0)])
-    assert bounds == PassThresholds(13, 1)
-    assert passes(TestCounts(passed, failed), bounds) is ok
+    thresholds = pass_thresholds([TestCounts(14, 0), TestCounts(13, 1), TestCounts(15, 0)])
+    assert thresholds == PassThresholds(13, 1)
+    assert passes(TestCounts(passed, failed), thresholds) is ok
 
 
-def test_a_crashed_test_run_has_no_passed_and_no_failed_tests() -> None:
+def test_crashed_test_run_has_no_passed_and_no_failed_tests() -> None:
     assert (CRASHED_RUN.passed, CRASHED_RUN.failed) == (0, 0)
     assert not passes(CRASHED_RUN, PassThresholds(1, 0))
 
@@ -73,9 +73,7 @@ def test_a_crashed_test_run_has_no_passed_and_no_failed_tests() -> None:
     ("passed", "rate", "aligned"),
     [(True, 0.25, 0.25), (False, 0.25, 0.0), (None, 0.25, None), (True, None, None), (False, None, None)],
 )
-def test_alignment_is_known_where_both_factors_are(
-    passed: bool | None, rate: float | None, aligned: float | None
-) -> None:
+def test_alignment_needs_both_factors(passed: bool | None, rate: float | None, aligned: float | None) -> None:
     assert alignment(passed, rate) == aligned
 
 
@@ -86,25 +84,25 @@ counts = st.integers(0, 10_000).flatmap(lambda total: st.tuples(st.integers(0, t
 def test_precision_is_the_mean_of_both_sides_weighted_by_their_lines(
     added: tuple[int, int], removed: tuple[int, int]
 ) -> None:
-    found = PrecisionCounts(*added, *removed)
+    precision = PrecisionCounts(*added, *removed)
     total = added[1] + removed[1]
     if not total:
-        assert (found.prec, found.prec_plus, found.prec_minus) == (0, 0, 0)
+        assert (precision.prec, precision.prec_plus, precision.prec_minus) == (0, 0, 0)
         return
-    weighted = (added[1] * found.prec_plus + removed[1] * found.prec_minus) / total
-    assert found.prec == pytest.approx(weighted)
+    weighted = (added[1] * precision.prec_plus + removed[1] * precision.prec_minus) / total
+    assert precision.prec == pytest.approx(weighted)
 
 
-def test_the_published_sample_of_gradle() -> None:
-    found = PrecisionCounts(202, 279, 102, 233)
-    assert (found.prec, found.prec_plus, found.prec_minus) == (304 / 512, 202 / 279, 102 / 233)
+def test_precision_matches_published_gradle_sample() -> None:
+    precision = PrecisionCounts(202, 279, 102, 233)
+    assert (precision.prec, precision.prec_plus, precision.prec_minus) == (304 / 512, 202 / 279, 102 / 233)
 
 
 @pytest.mark.parametrize(
     ("passed", "total", "error", "valid"),
     [(3, 10, None, True), (2, 10, None, False), (9, 9, None, False), (10, 10, "x", False)],
 )
-def test_a_suite_says_something_from_ten_tests_with_three_in_ten_passed(
+def test_suite_is_valid_from_ten_tests_with_three_in_ten_passed(
     passed: int, total: int, error: str | None, valid: bool
 ) -> None:
     assert TestCounts(passed, total - passed, 0, total, error).is_valid is valid

@@ -1,4 +1,4 @@
-"""Runs of the real command that many tests look at."""
+"""Fixtures shared by the tests of flows: a tiny benchmark, and finished runs of the real command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.flows.tiny_benchmark import QUICKSTART, Bench, TinyBenchmark, Works
 
 @pytest.fixture(scope="session")
 def tools(require: Callable[..., None]) -> None:
-    """What the main job needs on this machine."""
+    """Skip where git or containment is missing."""
     from codetaste.errors import SandboxError
     from codetaste.sandbox.containment.engine import choose_engine
 
@@ -26,6 +26,7 @@ def tools(require: Callable[..., None]) -> None:
 
 @pytest.fixture(scope="session")
 def alpha(tmp_path_factory: pytest.TempPathFactory, tools: None) -> Iterator[TinyBenchmark]:
+    """The tiny benchmark that tests share; its repository is named alpha."""
     folder = tmp_path_factory.mktemp("tiny")
     bench = Bench(folder)
     bench.add()
@@ -37,8 +38,8 @@ def alpha(tmp_path_factory: pytest.TempPathFactory, tools: None) -> Iterator[Tin
 def uninterrupted_run(
     tmp_path_factory: pytest.TempPathFactory, alpha: TinyBenchmark
 ) -> tuple[Workspace, tiny_benchmark.CommandResult]:
-    """A run on the tiny benchmark that nothing happened to."""
-    workspace = alpha.make_workspace(tmp_path_factory.mktemp("undisturbed"), {"m": "slowly"})
+    """A run on the tiny benchmark from start to end, without interruption."""
+    workspace = alpha.make_workspace(tmp_path_factory.mktemp("uninterrupted"), {"m": "slowly"})
     return workspace, workspace.run("--json")
 
 
@@ -46,7 +47,7 @@ def uninterrupted_run(
 def quickstart(
     tmp_path_factory: pytest.TempPathFactory, tools: None, require: Callable[..., None]
 ) -> tuple[Workspace, tiny_benchmark.CommandResult]:
-    """The undisturbed quickstart, its sources from the package index."""
+    """An uninterrupted run of the quickstart, with sources from the package index."""
     folder = tmp_path_factory.mktemp("quickstart")
     workspace = Workspace(folder, folder / "cache", QUICKSTART, name="quickstart")
     result = workspace.run("--json")

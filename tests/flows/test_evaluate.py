@@ -1,4 +1,4 @@
-"""[evaluate] in a run: predictions scored as jobs, resumed, never paid for, and compared at the end."""
+"""[evaluate] in a run: predictions are scored as jobs without cost, resumed, and compared at the end."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ rules:
   languages: [python]
   pattern: 'def fetch_new(...): ...'
   metadata: {nr_refactored_patterns: 1, nr_legacy_patterns: 0}
-- id: says-strict
-  message: Callers say whether they are strict
+- id: passes-strict
+  message: Callers pass strict
   severity: INFO
   languages: [python]
   pattern: fetch_new($KEY, strict=$HOW)
@@ -80,7 +80,7 @@ def alpha_with_rules(
 def scored_run(
     tmp_path_factory: pytest.TempPathFactory, alpha_with_rules: TinyBenchmark
 ) -> tuple[Workspace, CommandResult, CommandResult]:
-    """Trials that were done before anybody thought of scores, and the same run when it had [evaluate]."""
+    """A run without [evaluate], and the same run resumed with it."""
     folder = tmp_path_factory.mktemp("scored")
     first = make_trial_workspace(folder, alpha_with_rules).run("--json")
     workspace = make_trial_workspace(folder, alpha_with_rules, more="[evaluate]")
@@ -94,8 +94,8 @@ def copy_run(scored_run: tuple[Workspace, CommandResult, CommandResult], folder:
 
 
 def read_scores(folder: Path) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((folder / "evaluation/scores.json").read_text())
-    return told
+    document: dict[str, Any] = json.loads((folder / "evaluation/scores.json").read_text())
+    return document
 
 
 def pseudo_agent_folder(workspace: Workspace, alpha_with_rules: TinyBenchmark, agent: str) -> Path:
@@ -111,7 +111,7 @@ def evaluation_keys(alpha_with_rules: TinyBenchmark) -> list[str]:
     return [f"evaluate/{who}/{row}" for who in ("a/open/direct", "golden_agent", "null_agent")]
 
 
-def test_trials_that_were_done_earlier_are_scored_without_a_model_call(
+def test_finished_trials_are_scored_without_model_calls(
     scored_run: tuple[Workspace, CommandResult, CommandResult], alpha_with_rules: TinyBenchmark
 ) -> None:
     workspace, first, result = scored_run
@@ -123,14 +123,19 @@ def test_trials_that_were_done_earlier_are_scored_without_a_model_call(
     assert result.json["money"]["settled_usd"] == first.json["money"]["settled_usd"]
 
 
-def test_what_a_prediction_is_worth_lies_beside_it_in_the_published_layout(
+def test_scores_are_written_beside_prediction_in_published_layout(
     scored_run: tuple[Workspace, CommandResult, CommandResult], alpha_with_rules: TinyBenchmark
 ) -> None:
     workspace, _, result = scored_run
-    told = read_scores(output_folder(workspace, alpha_with_rules))
-    # Everything but strictness: one of two additive rules, and both reductive ones.
-    assert (told["status"], told["ifr"], told["ifr_plus"], told["ifr_minus"]) == ("scored", 0.75, 0.5, 1.0)
-    assert told["unmet_additive"] == ["says-strict"]
+    scores = read_scores(output_folder(workspace, alpha_with_rules))
+    # All but strictness: one of two additive rules, and both reductive rules.
+    assert (scores["status"], scores["ifr"], scores["ifr_plus"], scores["ifr_minus"]) == (
+        "scored",
+        0.75,
+        0.5,
+        1.0,
+    )
+    assert scores["unmet_additive"] == ["passes-strict"]
     folder = output_folder(workspace, alpha_with_rules) / "evaluation"
     evaluation = json.loads((folder / "evaluation_result.json").read_text())
     assert evaluation["agent_rule_metrics"]["positive_rules_matched"] == 1
@@ -147,7 +152,7 @@ def test_what_a_prediction_is_worth_lies_beside_it_in_the_published_layout(
     )
 
 
-def test_the_golden_patch_scores_all_and_no_patch_nothing(
+def test_golden_patch_scores_one_and_empty_patch_zero(
     scored_run: tuple[Workspace, CommandResult, CommandResult], alpha_with_rules: TinyBenchmark
 ) -> None:
     workspace = scored_run[0]
@@ -161,15 +166,15 @@ def test_the_golden_patch_scores_all_and_no_patch_nothing(
     assert json.loads((golden / "inference_metadata.json").read_text())["finish_reason"] == "success"
 
 
-def test_a_run_ends_with_the_comparison(scored_run: tuple[Workspace, CommandResult, CommandResult]) -> None:
+def test_finished_run_has_comparison(scored_run: tuple[Workspace, CommandResult, CommandResult]) -> None:
     _, first, result = scored_run
     assert first.json["comparison"] is None
-    told = result.json["comparison"]
-    assert told["systems"] == ["a"]
-    estimate = next(each for each in told["estimates"] if each["measure"] == "ifr")
+    comparison = result.json["comparison"]
+    assert comparison["systems"] == ["a"]
+    estimate = next(each for each in comparison["estimates"] if each["measure"] == "ifr")
     assert estimate["mean"] == 0.75
     assert estimate["low"] < 0.75 < estimate["high"]
-    references = {each["name"]: each["mean"] for each in told["references"] if each["measure"] == "ifr"}
+    references = {each["name"]: each["mean"] for each in comparison["references"] if each["measure"] == "ifr"}
     assert sorted(references.values()) == [0.0, 1.0]
 
 
@@ -183,7 +188,7 @@ def test_existing_scores_are_reused_and_missing_ones_recomputed(
     (output_folder(workspace, alpha_with_rules) / "evaluation/rules_positive.sarif").unlink()
     shutil.rmtree(pseudo_agent_folder(workspace, alpha_with_rules, "golden_agent"))
     (pseudo_agent_folder(workspace, alpha_with_rules, "null_agent") / "prediction.diff").write_text(
-        "another run was here\n"
+        "from another run\n"
     )
     keys = started_keys(workspace)
     result = workspace.run("--json")
@@ -199,7 +204,7 @@ def rescored_run(
     alpha_with_rules: TinyBenchmark,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[Workspace, CommandResult]:
-    """The scored run once more: test results were recorded, and the golden patch is of some other code."""
+    """The scored run again, with recorded test results and a golden patch of other code."""
     folder = tmp_path_factory.mktemp("odd")
     workspace, bench = copy_run(scored_run, folder), folder / "bench"
     shutil.copytree(alpha_with_rules.bench.root, bench)
@@ -219,25 +224,25 @@ def rescored_run(
     diff.parent.mkdir(parents=True)
     diff.write_text(
         "diff --git a/pack/one.py b/pack/one.py\n--- a/pack/one.py\n+++ b/pack/one.py\n"
-        "@@ -1,1 +1,1 @@\n-nobody wrote this\n+nor this\n"
+        "@@ -1,1 +1,1 @@\n-no such line\n+another line\n"
     )
     return workspace, workspace.run("--set", "evaluate.tests=true")
 
 
-def test_recorded_test_results_say_whether_a_prediction_passes(
+def test_recorded_test_results_decide_pass(
     rescored_run: tuple[Workspace, CommandResult], alpha_with_rules: TinyBenchmark
 ) -> None:
     workspace, result = rescored_run
     assert result.code == 0, result.err
     assert "PASS is computed from recorded results" in result.err
     assert "IFR 0.75, PREC" in result.out
-    told = read_scores(output_folder(workspace, alpha_with_rules))
-    assert (told["passed"], told["alignment"]) == (True, 0.75)
+    scores = read_scores(output_folder(workspace, alpha_with_rules))
+    assert (scores["passed"], scores["alignment"]) == (True, 0.75)
     assert read_scores(pseudo_agent_folder(workspace, alpha_with_rules, "null_agent"))["passed"] is True
     assert len(workspace.ledger("m")) == 5
 
 
-def test_what_becomes_of_a_patch_is_a_result_and_no_failure_of_the_run(
+def test_patch_that_does_not_apply_is_no_failure_of_run(
     rescored_run: tuple[Workspace, CommandResult], alpha_with_rules: TinyBenchmark
 ) -> None:
     workspace, result = rescored_run
@@ -250,7 +255,7 @@ def test_what_becomes_of_a_patch_is_a_result_and_no_failure_of_the_run(
     assert not (folder / "rules_positive.sarif").exists()
 
 
-def test_nothing_is_scored_twice_though_scores_say_more_than_they_did(
+def test_scores_with_recorded_tests_are_not_computed_again(
     rescored_run: tuple[Workspace, CommandResult],
 ) -> None:
     workspace = rescored_run[0]
@@ -272,9 +277,9 @@ def test_trial_without_prediction_counts_zero_and_is_reported(
     key = f"b/open/direct/{alpha_with_rules.row.id}"
     assert result.jobs[f"infer/{key}"]["status"] == "failed"
     assert result.jobs[f"evaluate/{key}"]["status"] == "skipped"
-    told = result.json["comparison"]
-    assert (told["trials"], told["systems"], told["references"]) == (2, ["a", "b"], [])
-    means = {each["system"]: each["mean"] for each in told["estimates"] if each["measure"] == "ifr"}
+    comparison = result.json["comparison"]
+    assert (comparison["trials"], comparison["systems"], comparison["references"]) == (2, ["a", "b"], [])
+    means = {each["system"]: each["mean"] for each in comparison["estimates"] if each["measure"] == "ifr"}
     assert means == {"a": 0.75, "b": 0.0}
 
 
@@ -295,7 +300,7 @@ def test_run_stopped_before_scoring_resumes_with_scores(
     while trial not in started_keys(workspace) and process.poll() is None:
         time.sleep(0.005)
     process.send_signal(number)
-    stopped = process.wait(60)
+    stopped = process.wait(200)
     process.communicate()
     assert stopped in {-9, 130, 0}
     result = workspace.run("--json")
@@ -325,9 +330,7 @@ def test_trials_killed_ten_times_give_the_same_scores(
     assert read_products(workspace) == read_products(uninterrupted)
 
 
-def test_the_benchmark_of_a_run_is_found_wherever_its_report_is_made(
-    tmp_path: Path, alpha_with_rules: TinyBenchmark
-) -> None:
+def test_stored_config_has_absolute_benchmark_path(tmp_path: Path, alpha_with_rules: TinyBenchmark) -> None:
     workspace = make_trial_workspace(tmp_path / "configs", alpha_with_rules, more="[evaluate]")
     relative = os.path.relpath(alpha_with_rules.bench.root, workspace.config.parent)
     workspace.config.write_text(

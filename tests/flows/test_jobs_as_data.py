@@ -1,4 +1,4 @@
-"""Jobs as data: every kind of job can be written as JSON, read again, and run with the same result."""
+"""Jobs as data: every kind of job can be written as JSON and read again, and gives the same result."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ NAMES = {each.__name__: each for each in (AgentConfig, Cost, Instance, Mapping, 
 """The types in the fields of jobs and of their parameters."""
 
 
-def adapter(kind: type) -> TypeAdapter[Any]:
+def make_adapter(kind: type) -> TypeAdapter[Any]:
     found: TypeAdapter[Any] = TypeAdapter(kind)
     found.rebuild(_types_namespace=NAMES)
     return found
 
 
-ADAPTERS = {each: adapter(each) for each in (Job, *PARAMETERS.values())}
+ADAPTERS = {each: make_adapter(each) for each in (Job, *PARAMETERS.values())}
 
 
 def copy_job(job: Job) -> Job:
-    """Write a job as JSON text, and read it again."""
+    """Write a job as JSON and read it again."""
     read = ADAPTERS[Job].validate_json(ADAPTERS[Job].dump_json(job))
     parameters = ADAPTERS[PARAMETERS[job.kind]].validate_json(json.dumps(read.parameters))
     return replace(read, parameters=parameters)
@@ -85,7 +85,7 @@ def test_jobs_read_from_json_are_equal_and_have_equal_results(
     tmp_path: Path, alpha: TinyBenchmark, require: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     require("bwrap")
-    require("python3", ok=Path("/usr/bin/python3").exists(), reason="no python3 for programs in boxes")
+    require("python3", ok=Path("/usr/bin/python3").exists(), reason="no python3 for agents in sandboxes")
     kinds: set[str] = set()
     add = Session.add
 
@@ -118,7 +118,7 @@ def test_jobs_read_from_json_are_equal_and_have_equal_results(
 
 
 @pytest.mark.anyio
-async def test_a_kind_without_a_handler_is_refused_when_the_job_is_added(tmp_path: Path) -> None:
+async def test_job_kind_without_handler_is_refused_when_added(tmp_path: Path) -> None:
     async def nothing(_job: Job, _context: JobContext) -> None:
         return None
 

@@ -1,4 +1,4 @@
-"""A provider's bill against the books of programs that it serves through the gateway, whatever it does."""
+"""A provider's bill equals the journal of agents behind the gateway, whatever the provider does wrong."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from codetaste.orchestration.job import Outcome, Status
-from support.gateway.billed_clients import Talk, hold
-from support.llm.bill_audit import Audit, audited
+from support.gateway.billed_clients import Workload, run_workload
+from support.llm.bill_audit import Audit, audit_run
 from support.llm.bill_run import RATES
 from support.llm.provider import server as provider
 from support.llm.provider.fault_plan import DATED, FINAL, HIDING, ODD, REFUSALS, STALLS, Plan
@@ -30,29 +30,29 @@ def server() -> Iterator[provider.Server]:
         yield running
 
 
-async def held(
-    server: provider.Server, plan: Plan, talk: Talk, folder: Path
+async def run_and_audit(
+    server: provider.Server, plan: Plan, workload: Workload, folder: Path
 ) -> tuple[dict[str, Outcome], Audit]:
-    """Hold the conversations; whatever became of them, the books and the tallies must be in order."""
+    """Run the agents, and check their usage and the journal against the bill."""
     server.default = plan
-    outcomes, spent = await hold(talk, folder)
+    outcomes, spent = await run_workload(workload, folder)
     assert {outcome.status for outcome in outcomes.values()} == {Status.DONE}, outcomes
-    audit = audited(folder / "run", server.bill, talk.limits)
-    print(f"CODETASTE_SEED={SEED} {talk.protocol}: {audit}; {dict(plan.done)}")  # noqa: T201
+    audit = audit_run(folder / "run", server.bill, workload.limits)
+    print(f"CODETASTE_SEED={SEED} {workload.protocol}: {audit}; {dict(plan.done)}")  # noqa: T201
     assert (spent.settled.usd, spent.unknown.usd) == (audit.settled, audit.unknown)
-    tallies: list[Any] = [outcome.value for outcome in outcomes.values()]
-    assert sum(Decimal(tally["settled"]) for tally in tallies) == audit.settled
-    assert sum(Decimal(tally["unknown"]) for tally in tallies) == audit.unknown
+    usages: list[Any] = [outcome.value for outcome in outcomes.values()]
+    assert sum(Decimal(usage["settled"]) for usage in usages) == audit.settled
+    assert sum(Decimal(usage["unknown"]) for usage in usages) == audit.unknown
     return outcomes, audit
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_bill_every_request_is_settled_or_charged_unknown(
+async def test_every_request_is_settled_or_charged_unknown(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
     plan = Plan(SEED, 0.5, EVERYTHING)
-    _, audit = await held(server, plan, Talk(protocol, server.url, jobs=6, turns=16), tmp_path)
+    _, audit = await run_and_audit(server, plan, Workload(protocol, server.url, jobs=6, turns=16), tmp_path)
     assert all(plan.done[name] for group in plan.faults for name in group)
     assert audit.states["settled"] > 40
     assert 0 < audit.settled < audit.bill < audit.settled + audit.unknown
@@ -64,7 +64,7 @@ async def test_bill_equals_journal_when_usage_is_always_reported(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
     plan = Plan(SEED, 0.5, (REFUSALS, ODD, DATED))
-    _, audit = await held(server, plan, Talk(protocol, server.url, jobs=4, turns=8), tmp_path)
+    _, audit = await run_and_audit(server, plan, Workload(protocol, server.url, jobs=4, turns=8), tmp_path)
     assert audit.settled == audit.bill == server.billed_usd
     assert audit.unknown == 0
 
@@ -74,8 +74,8 @@ async def test_bill_equals_journal_when_usage_is_always_reported(
 async def test_bill_never_exceeds_budget_until_agent_is_refused(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
-    talk = Talk(protocol, server.url, usd="0.6", each="0.15", jobs=5, turns=40)
-    outcomes, audit = await held(server, Plan(SEED, 0.3, EVERYTHING), talk, tmp_path)
+    workload = Workload(protocol, server.url, usd="0.6", each="0.15", jobs=5, turns=40)
+    outcomes, audit = await run_and_audit(server, Plan(SEED, 0.3, EVERYTHING), workload, tmp_path)
     assert audit.bill <= audit.settled + audit.unknown <= Decimal("0.6")
     values: list[Any] = [outcome.value for outcome in outcomes.values()]
     assert any(value["refused"] for value in values)
@@ -89,20 +89,20 @@ async def test_bill_never_exceeds_budget_until_agent_is_refused(
 async def test_bill_includes_requests_ended_by_deadline_or_refused(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
-    talk = Talk(protocol, server.url, jobs=6, turns=3, timeout_s=0.7, slots=6)
+    workload = Workload(protocol, server.url, jobs=6, turns=3, timeout_s=0.7, permits=6)
     plan = Plan(SEED, 0.5, (STALLS, FINAL))
-    _, audit = await held(server, plan, talk, tmp_path)
+    _, audit = await run_and_audit(server, plan, workload, tmp_path)
     assert audit.states["unknown"] >= plan.done["stall"] + plan.done["silent"] > 0
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_a_program_that_hangs_up_in_mid_stream_leaves_no_cost_unknown(
+async def test_bill_equals_journal_when_clients_hang_up_in_mid_stream(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
-    talk = Talk(protocol, server.url, jobs=4, turns=10, hang_ups=0.5)
-    outcomes, audit = await held(
-        server, Plan(SEED, 0.3, (REFUSALS, {"trickled": ODD["trickled"]})), talk, tmp_path
+    workload = Workload(protocol, server.url, jobs=4, turns=10, hang_ups=0.5)
+    outcomes, audit = await run_and_audit(
+        server, Plan(SEED, 0.3, (REFUSALS, {"trickled": ODD["trickled"]})), workload, tmp_path
     )
     assert any(-1 in value["statuses"] for value in map(_value, outcomes.values()))
     assert audit.settled == audit.bill == server.billed_usd
@@ -117,11 +117,13 @@ def _value(outcome: Outcome) -> Any:
 @pytest.mark.timeout(1800)
 @pytest.mark.anyio
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_thousands_of_requests_with_faults_end_with_books_in_order(
+async def test_bill_of_thousands_of_requests_with_faults_is_consistent(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
     plan = Plan(SEED, 0.3, (*EVERYTHING, FINAL))
-    talk = Talk(protocol, server.url, usd="200", each="150", jobs=30, turns=50, slots=8, hang_ups=0.1)
-    await held(server, plan, talk, tmp_path)
+    workload = Workload(
+        protocol, server.url, usd="200", each="150", jobs=30, turns=50, permits=8, hang_ups=0.1
+    )
+    await run_and_audit(server, plan, workload, tmp_path)
     assert all(plan.done[name] for group in plan.faults for name in group)
     assert len(server.bodies) > 1500

@@ -1,4 +1,4 @@
-"""Scripted models through the gateway, asked by clients of all three protocols."""
+"""Scripted models behind the gateway, with clients of all three protocols."""
 
 from __future__ import annotations
 
@@ -13,15 +13,23 @@ from codetaste.gateway.gateway import Gateway
 from codetaste.llm.messages import Request, TextBlock, ToolCall
 from codetaste.orchestration.job import JobContext, Status
 from codetaste.orchestration.journal.journal import Json
-from support.gateway.jobs import PATHS, PROTOCOLS, admitted, asked, run, scripted, transcript
+from support.gateway.jobs import (
+    PATHS,
+    PROTOCOLS,
+    admit_client,
+    make_request,
+    make_scripted_model,
+    read_transcript_lines,
+    run_job,
+)
 
 
-def hello(request: Request) -> list[Any]:
-    said = request.messages[-1].text
-    return [TextBlock(f"You said: {said}"), ToolCall("c1", "bash", {"command": "ls"})]
+def echo(request: Request) -> list[Any]:
+    user_text = request.messages[-1].text
+    return [TextBlock(f"You said: {user_text}"), ToolCall("c1", "bash", {"command": "ls"})]
 
 
-def words_of(protocol: str, body: dict[str, Any]) -> str:
+def text_of(protocol: str, body: dict[str, Any]) -> str:
     match protocol:
         case "anthropic":
             return str(body["content"][0]["text"])
@@ -33,23 +41,23 @@ def words_of(protocol: str, body: dict[str, Any]) -> str:
 @pytest.mark.anyio
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_scripted_model_answers_programs_of_every_protocol_and_is_paid(
+async def test_scripted_model_replies_in_every_protocol_and_is_charged(
     tmp_path: Path, protocol: str, stream: bool
 ) -> None:
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
-        async with admitted(ctx, gateway, protocol) as (access, client):
-            answer = await client.post(PATHS[protocol], json=asked(protocol, stream=stream))
-            assert answer.status_code == 200, answer.text
+        async with admit_client(ctx, gateway, protocol) as (access, client):
+            response = await client.post(PATHS[protocol], json=make_request(protocol, stream=stream))
+            assert response.status_code == 200, response.text
             if stream:
-                assert answer.headers["content-type"].startswith("text/event-stream")
-                assert "You said: hello" in answer.text
+                assert response.headers["content-type"].startswith("text/event-stream")
+                assert "You said: hello" in response.text
             else:
-                assert words_of(protocol, answer.json()) == "You said: hello"
-            tally = access.usage
-            assert (tally.requests, tally.turns, tally.tool_calls, tally.budget_refusal) == (1, 1, 1, "")
-            return [str(tally.settled_usd), str(tally.unknown_usd), tally.tokens.total]
+                assert text_of(protocol, response.json()) == "You said: hello"
+            usage = access.usage
+            assert (usage.requests, usage.turns, usage.tool_calls, usage.budget_refusal) == (1, 1, 1, "")
+            return [str(usage.settled_usd), str(usage.unknown_usd), usage.tokens.total]
 
-    outcome, spent = await run(tmp_path, [scripted(tmp_path, hello)], body, usd="1")
+    outcome, spent = await run_job(tmp_path, [make_scripted_model(tmp_path, echo)], body, usd="1")
     assert outcome.status is Status.DONE, outcome
     assert isinstance(outcome.value, list)
     settled, unknown, tokens = outcome.value
@@ -57,5 +65,5 @@ async def test_a_scripted_model_answers_programs_of_every_protocol_and_is_paid(
     assert [Decimal(line["cost_usd"]) for line in ledger] == [spent.settled.usd] == [Decimal(settled)]
     assert Decimal(unknown) == spent.unknown.usd == 0
     assert tokens == spent.settled.tokens
-    lines = transcript(tmp_path)
+    lines = read_transcript_lines(tmp_path)
     assert sum("request" in line for line in lines) == sum("reply" in line for line in lines) == 1

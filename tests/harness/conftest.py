@@ -1,4 +1,4 @@
-"""What tests of agents share."""
+"""Fixtures of the harness's tests."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from codetaste.sandbox.local.sandbox import bubblewrap_provider
 
 
 @pytest.fixture
-def local(tmp_path: Path, bubblewrap: Path) -> SandboxProvider:
-    """Boxes on this machine."""
-    return bubblewrap_provider(tmp_path / "boxes")
+def provider(tmp_path: Path, bubblewrap: Path) -> SandboxProvider:
+    """Local sandboxes in bubblewrap."""
+    return bubblewrap_provider(tmp_path / "sandboxes")

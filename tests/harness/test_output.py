@@ -1,4 +1,4 @@
-"""What a program's output tells, whatever stands in it and in whatever pieces it comes."""
+"""The result in an agent's output is parsed, with any content and in chunks of any size."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ CLAUDE = load_adapter("claude-code", Path()).manifest
 CODEX = load_adapter("codex", Path()).manifest
 QWEN = load_adapter("qwen-code", Path()).manifest
 
-CALLS = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}
-CLAUDE_RUN: list[dict[str, Any]] = [
+TOOL_USE = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}
+CLAUDE_EVENTS: list[dict[str, Any]] = [
     {"type": "system", "subtype": "init", "claude_code_version": "2.0.76"},
     {"type": "assistant", "message": {"id": "a", "content": [{"type": "text", "text": "I look."}]}},
-    {"type": "assistant", "message": {"id": "a", "content": [CALLS]}},
+    {"type": "assistant", "message": {"id": "a", "content": [TOOL_USE]}},
     {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "t1"}]}},
     {"type": "assistant", "message": {"id": "b", "content": [{"type": "text", "text": "Done."}]}},
 ]
-CLAUDE_END = {
+CLAUDE_END_EVENT = {
     "duration_ms": 5,
     "subtype": "success",
     "is_error": False,
@@ -56,22 +56,24 @@ CLAUDE_END = {
 }
 
 
-def read(manifest: AgentManifest, *events: Any, cut: int = 0) -> ReportedResult:
-    text = b"".join(each if isinstance(each, bytes) else json.dumps(each).encode() + b"\n" for each in events)
-    reader = OutputParser(manifest)
-    step = cut or len(text) or 1
-    for start in range(0, len(text), step):
-        reader.feed(text[start : start + step])
-    return reader.result()
+def parse(manifest: AgentManifest, *events: Any, chunk_bytes: int = 0) -> ReportedResult:
+    stream = b"".join(
+        each if isinstance(each, bytes) else json.dumps(each).encode() + b"\n" for each in events
+    )
+    parser = OutputParser(manifest)
+    step = chunk_bytes or len(stream) or 1
+    for start in range(0, len(stream), step):
+        parser.feed(stream[start : start + step])
+    return parser.result()
 
 
-def test_claude_code_tells_its_end_with_the_usage_of_all_its_models() -> None:
-    told = read(CLAUDE, *CLAUDE_RUN, CLAUDE_END)
-    assert told == ReportedResult("success", "", "Done.", 2, 1, Usage(11, 3, 2, 6), Decimal("0.0125"))
+def test_claude_code_result_has_usage_of_all_models() -> None:
+    result = parse(CLAUDE, *CLAUDE_EVENTS, CLAUDE_END_EVENT)
+    assert result == ReportedResult("success", "", "Done.", 2, 1, Usage(11, 3, 2, 6), Decimal("0.0125"))
 
 
 def test_events_without_end_event_count_blocks_of_reply_as_one_turn() -> None:
-    assert read(CLAUDE, *CLAUDE_RUN) == ReportedResult("", "", "Done.", turns=2, tool_calls=1)
+    assert parse(CLAUDE, *CLAUDE_EVENTS) == ReportedResult("", "", "Done.", turns=2, tool_calls=1)
 
 
 @pytest.mark.parametrize(
@@ -81,14 +83,14 @@ def test_events_without_end_event_count_blocks_of_reply_as_one_turn() -> None:
         ({"subtype": "error_during_execution"}, "error"),
         ({"subtype": "error_max_budget_usd"}, "budget"),
         ({"subtype": "error_max_turns"}, "error"),
-        ({"is_error": 0}, "error"),  # not what it says when all is well
+        ({"is_error": 0}, "error"),  # a successful run reports false
     ],
 )
-def test_other_ends_are_no_success(event: dict[str, Any], outcome: str) -> None:
-    assert read(CLAUDE, CLAUDE_END | event).outcome == outcome
+def test_other_end_events_are_no_success(event: dict[str, Any], outcome: str) -> None:
+    assert parse(CLAUDE, CLAUDE_END_EVENT | event).outcome == outcome
 
 
-def test_an_api_error_that_is_called_a_success_is_contradicted() -> None:
+def test_success_with_api_error_as_text_is_a_problem() -> None:
     end = {
         "type": "result",
         "subtype": "success",
@@ -96,19 +98,19 @@ def test_an_api_error_that_is_called_a_success_is_contradicted() -> None:
         "result": "[API Error: 402 no]",
         "usage": {},
     }
-    told = read(QWEN, end)
-    assert told.outcome == "success"
-    assert "[API Error: 402 no]" in told.problem
+    result = parse(QWEN, end)
+    assert result.outcome == "success"
+    assert "[API Error: 402 no]" in result.problem
 
 
-def test_success_without_text_is_rejected_for_agents_that_print_some() -> None:
+def test_success_without_text_is_a_problem_if_manifest_requires_text() -> None:
     end = {"type": "result", "subtype": "success", "is_error": False, "result": " "}
-    assert read(QWEN, end).problem
-    assert not read(CLAUDE, end).problem
+    assert parse(QWEN, end).problem
+    assert not parse(CLAUDE, end).problem
 
 
-def test_codex_has_its_words_in_one_event_and_its_numbers_in_another() -> None:
-    told = read(
+def test_codex_message_and_usage_come_from_different_events() -> None:
+    result = parse(
         CODEX,
         {"type": "thread.started"},
         {"type": "item.completed", "item": {"id": "1", "type": "command_execution", "exit_code": 0}},
@@ -121,13 +123,13 @@ def test_codex_has_its_words_in_one_event_and_its_numbers_in_another() -> None:
             "usage": {"input_tokens": 10, "cached_input_tokens": 4, "output_tokens": 3},
         },
     )
-    assert told == ReportedResult("success", "", "All done.", None, 2, Usage(6, 4, 0, 3))
+    assert result == ReportedResult("success", "", "All done.", None, 2, Usage(6, 4, 0, 3))
 
 
-def test_the_last_event_that_ends_a_run_counts() -> None:
+def test_last_end_event_decides() -> None:
     failed = {"type": "turn.failed", "error": {"message": "no"}}
-    assert read(CODEX, {"type": "turn.completed"}, failed).outcome == "error"
-    assert read(CODEX, failed, {"type": "turn.completed"}).outcome == "success"
+    assert parse(CODEX, {"type": "turn.completed"}, failed).outcome == "error"
+    assert parse(CODEX, failed, {"type": "turn.completed"}).outcome == "success"
 
 
 @pytest.mark.parametrize(
@@ -147,13 +149,13 @@ def test_the_last_event_that_ends_a_run_counts() -> None:
     ],
     ids=range(11),
 )
-def test_what_makes_no_sense_is_passed_over(noise: bytes) -> None:
-    told = read(CLAUDE, noise, *CLAUDE_RUN, noise, CLAUDE_END, noise)
-    assert (told.outcome, told.message, told.tool_calls) == ("success", "Done.", 1)
+def test_invalid_lines_are_ignored(noise: bytes) -> None:
+    result = parse(CLAUDE, noise, *CLAUDE_EVENTS, noise, CLAUDE_END_EVENT, noise)
+    assert (result.outcome, result.message, result.tool_calls) == ("success", "Done.", 1)
 
 
 @pytest.mark.parametrize(
-    "figures",
+    "numbers",
     [
         {"total_cost_usd": "much", "modelUsage": 3, "num_turns": -1},
         {"total_cost_usd": float("nan"), "modelUsage": {"m": {"inputTokens": -5, "outputTokens": True}}},
@@ -161,9 +163,9 @@ def test_what_makes_no_sense_is_passed_over(noise: bytes) -> None:
         {"total_cost_usd": None, "modelUsage": None, "num_turns": None, "result": None},
     ],
 )
-def test_numbers_that_cannot_be_are_unknown(figures: dict[str, Any]) -> None:
-    told = read(CLAUDE, CLAUDE_END | figures)
-    assert (told.outcome, told.usage, told.cost_usd) == ("success", None, None)
+def test_invalid_numbers_are_unknown(numbers: dict[str, Any]) -> None:
+    result = parse(CLAUDE, CLAUDE_END_EVENT | numbers)
+    assert (result.outcome, result.usage, result.cost_usd) == ("success", None, None)
 
 
 JSON = st.recursive(
@@ -181,21 +183,23 @@ JSON = st.recursive(
 @given(
     st.lists(JSON.map(lambda each: json.dumps(each).encode() + b"\n") | st.binary(max_size=50), max_size=8)
 )
-def test_any_stream_is_read(lines: list[bytes]) -> None:
+def test_any_stream_is_parsed(lines: list[bytes]) -> None:
     for manifest in (CLAUDE, CODEX, QWEN):
-        told = read(manifest, *lines)
-        assert told.turns is None or told.turns >= 0
+        result = parse(manifest, *lines)
+        assert result.turns is None or result.turns >= 0
 
 
 @given(st.integers(1, 200))
-def test_the_pieces_in_which_a_stream_comes_do_not_matter(cut: int) -> None:
-    assert read(CLAUDE, *CLAUDE_RUN, CLAUDE_END, cut=cut) == read(CLAUDE, *CLAUDE_RUN, CLAUDE_END)
+def test_result_does_not_depend_on_chunk_size(chunk_bytes: int) -> None:
+    assert parse(CLAUDE, *CLAUDE_EVENTS, CLAUDE_END_EVENT, chunk_bytes=chunk_bytes) == parse(
+        CLAUDE, *CLAUDE_EVENTS, CLAUDE_END_EVENT
+    )
 
 
-def test_a_last_line_without_its_end_is_read() -> None:
-    reader = OutputParser(CODEX)
-    reader.feed(b'{"type": "turn.completed"}')
-    assert reader.result().outcome == "success"
+def test_last_line_without_newline_is_parsed() -> None:
+    parser = OutputParser(CODEX)
+    parser.feed(b'{"type": "turn.completed"}')
+    assert parser.result().outcome == "success"
 
 
 @given(st.lists(st.binary(max_size=40), max_size=30))
@@ -205,17 +209,17 @@ def test_event_stream_is_stored_whole_or_head_and_tail(pieces: list[bytes]) -> N
         for piece in pieces:
             stream.write(piece)
         stream.close()
-        whole, kept = b"".join(pieces), (Path(folder) / "events").read_bytes()
+        whole, stored = b"".join(pieces), (Path(folder) / "events").read_bytes()
     assert stream.total == len(whole)
     if len(whole) <= 150:
-        assert kept == whole
+        assert stored == whole
     else:
-        assert kept.startswith(whole[:100])
-        assert kept.endswith(whole[-50:])
-        assert json.loads(kept[100:-50])["bytes_left_out"] == len(whole) - 150
+        assert stored.startswith(whole[:100])
+        assert stored.endswith(whole[-50:])
+        assert json.loads(stored[100:-50])["bytes_left_out"] == len(whole) - 150
 
 
-def test_event_log_full_disk_is_reported_once_and_run_continues() -> None:
+def test_full_disk_is_a_fault_and_writes_continue() -> None:
     stream = HeadTailFile(Path("/dev/full"))
     stream.write(b"x")
     stream.write(b"y")

@@ -12,7 +12,7 @@ import pytest
 SCRIPT = Path(__file__).resolve().parents[2] / "perf" / "kills.py"
 
 
-def killed(kills: int, jobs: int, tmp_path: Path) -> dict[str, float]:
+def run_with_kills(kills: int, jobs: int, tmp_path: Path) -> dict[str, float]:
     command = [sys.executable, str(SCRIPT), "--kills", str(kills), "--jobs", str(jobs), "--json"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -27,13 +27,11 @@ def check(figures: dict[str, float], kills: int) -> None:
 
 
 @pytest.mark.heavy
-def test_a_run_that_is_killed_again_and_again_repeats_and_loses_nothing(tmp_path: Path) -> None:
-    check(killed(6, 60, tmp_path), 6)
+def test_repeatedly_killed_run_repeats_and_loses_nothing(tmp_path: Path) -> None:
+    check(run_with_kills(6, 60, tmp_path), 6)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_run_killed_a_hundred_times_repeats_and_loses_nothing(
-    tmp_path: Path,
-) -> None:
-    check(killed(100, 1000, tmp_path), 100)
+def test_run_killed_a_hundred_times_repeats_and_loses_nothing(tmp_path: Path) -> None:
+    check(run_with_kills(100, 1000, tmp_path), 100)

@@ -1,4 +1,4 @@
-"""Limits that change while a run is under way are obeyed at once, and the next session knows of them."""
+"""Limits changed during a run take effect at once and are known to the next session."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def dollars(amount: float) -> Cost:
     return Cost(usd=Decimal(str(amount)))
 
 
-class Crowd:
-    """Jobs that run until ``go`` is set, and then for a moment; ``most`` has how many ran at each start."""
+class WaitingJobs:
+    """Jobs that run until ``go`` is set; ``concurrent`` lists how many ran at each start."""
 
     def __init__(self, session: Session, count: int) -> None:
-        self.go, self.running, self.most = anyio.Event(), set[str](), list[int]()
+        self.go, self.running, self.concurrent = anyio.Event(), set[str](), list[int]()
         flow = session.budget.child("flow")
         session.add(*(closure_job(session, f"job {number}", self.run, flow, "1") for number in range(count)))
 
     async def run(self, context: JobContext) -> Json:
         self.running.add(context.key)
-        self.most.append(len(self.running))
+        self.concurrent.append(len(self.running))
         await self.go.wait()
         await anyio.lowlevel.checkpoint()
         self.running.discard(context.key)
@@ -51,33 +51,33 @@ class Crowd:
 
 async def test_raised_permits_start_waiting_jobs_at_once(tmp_path: Path) -> None:
     async with open_session(tmp_path, capacities={"jobs": 0}) as session, anyio.create_task_group() as tasks:
-        crowd = Crowd(session, 20)
+        jobs = WaitingJobs(session, 20)
         tasks.start_soon(session.run)
         await anyio.wait_all_tasks_blocked()
-        assert not crowd.running, "with no slots nothing starts"
+        assert not jobs.running, "jobs started without permits"
         session.resize("jobs", 5)
         await anyio.wait_all_tasks_blocked()
-        assert len(crowd.running) == 5
-        crowd.go.set()
-    assert max(crowd.most) == 5
-    assert len(crowd.most) == 20
+        assert len(jobs.running) == 5
+        jobs.go.set()
+    assert max(jobs.concurrent) == 5
+    assert len(jobs.concurrent) == 20
 
 
 async def test_lowered_permits_let_running_jobs_finish(tmp_path: Path) -> None:
     async with open_session(tmp_path, capacities={"jobs": 10}) as session, anyio.create_task_group() as tasks:
-        crowd = Crowd(session, 30)
+        jobs = WaitingJobs(session, 30)
         tasks.start_soon(session.run)
         await anyio.wait_all_tasks_blocked()
-        assert len(crowd.running) == 10
+        assert len(jobs.running) == 10
         session.resize("jobs", 2)
         await anyio.wait_all_tasks_blocked()
-        assert len(crowd.running) == 10, "nobody is stopped"
-        crowd.go.set()
-    assert max(crowd.most[10:]) <= 2
-    assert len(crowd.most) == 30
+        assert len(jobs.running) == 10, "a running job was stopped"
+        jobs.go.set()
+    assert max(jobs.concurrent[10:]) <= 2
+    assert len(jobs.concurrent) == 30
 
 
-async def test_a_job_that_asks_for_more_than_there_is_now_runs_alone(tmp_path: Path) -> None:
+async def test_job_above_a_lowered_capacity_runs_alone(tmp_path: Path) -> None:
     seen: list[int] = []
     running = Counter[str]()
 
@@ -99,25 +99,25 @@ async def test_a_job_that_asks_for_more_than_there_is_now_runs_alone(tmp_path: P
     assert max(seen) == 1
 
 
-async def test_a_capacity_that_cannot_be_is_refused_in_one_line(tmp_path: Path) -> None:
+async def test_invalid_capacity_is_refused_in_one_line(tmp_path: Path) -> None:
     async with open_session(tmp_path, capacities={"jobs": 4, "sandbox": 2}) as session:
         with pytest.raises(ConfigError, match="unknown resource 'job'; available: jobs, sandbox"):
             session.resize("job", 3)
-        for wrong in (-1, math.nan, math.inf):
+        for invalid in (-1, math.nan, math.inf):
             with pytest.raises(ConfigError, match="not negative"):
-                session.resize("jobs", wrong)
+                session.resize("jobs", invalid)
 
 
-async def test_a_higher_budget_serves_those_who_wait_for_money() -> None:
+async def test_raised_budget_serves_waiting_requests() -> None:
     root = Budget.root(BudgetLimits(usd=Decimal(1)))
     first = await root.reserve(dollars(1))
     granted: list[Cost] = []
 
-    async def ask() -> None:
+    async def reserve() -> None:
         granted.append((await root.reserve(dollars(1), dollars(0.5))).granted)
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(ask)
+        tasks.start_soon(reserve)
         await anyio.wait_all_tasks_blocked()
         assert not granted
         root.set_limits(BudgetLimits(usd=Decimal(2)))
@@ -126,13 +126,13 @@ async def test_a_higher_budget_serves_those_who_wait_for_money() -> None:
     first.release()
 
 
-async def test_a_lower_budget_refuses_later_calls_and_takes_back_nothing() -> None:
+async def test_lowered_budget_refuses_later_calls_and_revokes_nothing() -> None:
     root = Budget.root(BudgetLimits(usd=Decimal(10)))
     spent, in_flight = await root.reserve(dollars(4)), await root.reserve(dollars(2))
     spent.settle(dollars(4))
     refused: list[str] = []
 
-    async def ask() -> None:
+    async def reserve() -> None:
         try:
             await root.reserve(dollars(3))
         except BudgetExceeded as error:
@@ -140,11 +140,11 @@ async def test_a_lower_budget_refuses_later_calls_and_takes_back_nothing() -> No
 
     await root.reserve(dollars(4))
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(ask)
+        tasks.start_soon(reserve)
         await anyio.wait_all_tasks_blocked()
         assert not refused
         root.set_limits(BudgetLimits(usd=Decimal(3)))
-    assert refused == ["budget of the run: at least $3 asked, $0 left of $3"]
+    assert refused == ["budget of the run: at least $3 requested, $0 left of $3"]
     assert (root.settled, in_flight.granted) == (dollars(4), dollars(2))
     in_flight.settle(dollars(2))
     assert root.settled == dollars(6)
@@ -152,7 +152,7 @@ async def test_a_lower_budget_refuses_later_calls_and_takes_back_nothing() -> No
         root.set_limits(BudgetLimits(usd=Decimal(-1)))
 
 
-async def test_a_time_limit_set_while_a_job_runs_ends_it(tmp_path: Path) -> None:
+async def test_time_limit_set_during_a_job_ends_it(tmp_path: Path) -> None:
     async def run(_: JobContext) -> Json:
         await anyio.sleep(30)
         return None
@@ -169,7 +169,7 @@ async def test_a_time_limit_set_while_a_job_runs_ends_it(tmp_path: Path) -> None
     assert outcomes["long"].status is Status.TIMEOUT
 
 
-async def test_a_later_time_limit_lets_a_job_go_on() -> None:
+async def test_extended_time_limit_lets_a_job_continue() -> None:
     root = Budget.root(BudgetLimits(working_s=0.05))
     node = root.child("job")
     with node.deadline() as scope:
@@ -182,7 +182,7 @@ async def test_a_later_time_limit_lets_a_job_go_on() -> None:
     assert scope.cancelled_caught
 
 
-async def test_the_journal_knows_which_limits_were_set_last(tmp_path: Path) -> None:
+async def test_journal_has_the_limits_that_were_set_last(tmp_path: Path) -> None:
     async with open_session(tmp_path, BudgetLimits(usd=Decimal(5), wall_s=100.0)) as session:
         await session.set_limits(BudgetLimits(usd=Decimal(2), wall_s=100.0))
     lines = list(read_journal(tmp_path / "journal.jsonl"))
@@ -196,13 +196,13 @@ async def test_the_journal_knows_which_limits_were_set_last(tmp_path: Path) -> N
 def test_random_capacity_changes_are_respected_and_jobs_end(seed: int) -> None:
     rng = random.Random(seed)
     capacities = {"jobs": 4.0, "cpu": 4.0}
-    admission: FairQueue[int] = FairQueue(capacities)
+    queue: FairQueue[int] = FairQueue(capacities)
     demands = {
         item: (rng.choice("abc"), {"jobs": 1.0, "cpu": rng.choice([0.0, 0.5, 1.0, 3.0, 4.0])})
         for item in range(rng.randint(1, 40))
     }
     for item, demand in demands.items():
-        admission.push(item, *demand)
+        queue.push(item, *demand)
     running, ended = set[int](), set[int]()
     for step in range(10_000):
         if len(ended) == len(demands):
@@ -211,17 +211,17 @@ def test_random_capacity_changes_are_respected_and_jobs_end(seed: int) -> None:
         if rng.random() < 0.4 or last:
             name = rng.choice(list(capacities))
             capacities[name] = rng.choice([0.0, 1.0, 2.0, 6.0]) if not last else 2.0
-            admission.resize(name, capacities[name])
-        while (started := admission.pop()) is not None:
+            queue.resize(name, capacities[name])
+        while (started := queue.pop()) is not None:
             running.add(started)
             for name, capacity in capacities.items():
                 mine = demands[started][1][name]
                 used = sum(demands[each][1][name] for each in running)
                 assert not mine or used <= capacity or (capacity and used == mine), (
-                    "started beyond what there is, and not alone"
+                    "a job started beyond the capacity, but not alone"
                 )
         for item in [each for each in sorted(running) if rng.random() < 0.5]:
             running.remove(item)
             ended.add(item)
-            admission.release(*demands[item])
-    raise AssertionError("somebody starved")
+            queue.release(*demands[item])
+    raise AssertionError("a job never started")

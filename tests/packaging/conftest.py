@@ -22,7 +22,7 @@ def minimal_archive(as_root: None, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="session")
 def as_root(require: Callable[..., None]) -> None:
-    """Namespaces without a user namespace, and mmdebstrap's devices, are for root."""
+    """Skip without root, which namespaces and mmdebstrap's devices need, or without a program."""
     require("root", ok=os.geteuid() == 0, reason="building and entering a root file system needs root")
     for program in ("mmdebstrap", "unshare", "setpriv", "git"):
         require(program)

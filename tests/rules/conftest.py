@@ -1,4 +1,4 @@
-"""The real engine, and small trees to scan with it."""
+"""Fixtures: the real rule engine and small trees."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.rules.scan_cases import MakeTree
 
 @pytest.fixture(scope="session")
 def engine() -> RuleEngine:
-    """The engine that a user of this machine would get."""
+    """Return the engine that is found on this machine."""
     try:
         return anyio.run(find_rule_engine)
     except ToolMissing as error:
@@ -24,7 +24,7 @@ def engine() -> RuleEngine:
 
 @pytest.fixture
 def make_tree(tmp_path: Path) -> MakeTree:
-    """Write files below a new folder; a name may hold bytes that are not UTF-8 (surrogateescape)."""
+    """Return a function that writes files below a new folder; names may be surrogateescaped."""
     made = 0
 
     def make(files: Mapping[str, str | bytes]) -> Path:

@@ -1,4 +1,4 @@
-"""Rechecking published rules."""
+"""Recounting the matches of published rules."""
 
 from __future__ import annotations
 
@@ -29,46 +29,53 @@ def check(
     return anyio.run(main)
 
 
-def stated(name: str, pattern: str, base: object, golden: object) -> str:
+def rule_with_counts(name: str, pattern: str, base: object, golden: object) -> str:
     metadata = {"nr_refactored_patterns": golden, "nr_legacy_patterns": base}
     return dump_rules([rule(name, pattern=pattern, metadata=metadata)])
 
 
-def test_every_disagreement_is_listed_and_agreement_is_not(engine: RuleEngine, make_tree: MakeTree) -> None:
+def test_only_mismatches_are_listed(engine: RuleEngine, make_tree: MakeTree) -> None:
     base = make_tree({"a.py": "old(1)\nold(2)\n"})
     golden = make_tree({"a.py": "new(1)\n", "b.py": "def (\n"})
-    good = check(engine, base, golden, stated("x", "new(...)", 0, 1), stated("x", "old(...)", 2, 0))
-    assert good.all_match
-    assert good.rule_count == 2
-    assert not good.mismatches
-    bad = check(engine, base, golden, stated("x", "new(...)", 0, 7), stated("x", "old(...)", "two", 0))
+    matching = check(
+        engine, base, golden, rule_with_counts("x", "new(...)", 0, 1), rule_with_counts("x", "old(...)", 2, 0)
+    )
+    assert matching.all_match
+    assert matching.rule_count == 2
+    assert not matching.mismatches
+    differing = check(
+        engine,
+        base,
+        golden,
+        rule_with_counts("x", "new(...)", 0, 7),
+        rule_with_counts("x", "old(...)", "two", 0),
+    )
     assert [
-        (d.file, d.rule_id, d.line, d.stated_base, d.stated_golden, d.base, d.golden) for d in bad.mismatches
+        (d.file, d.rule_id, d.line, d.stated_base, d.stated_golden, d.base, d.golden)
+        for d in differing.mismatches
     ] == [
         ("rules_positive.yml", "x", 2, 0, 7, 0, 1),
         ("rules_negative.yml", "x", 2, None, 0, 2, 0),
     ]
 
 
-def test_a_rule_that_cannot_be_counted_disagrees_and_says_why(
-    engine: RuleEngine, make_tree: MakeTree
-) -> None:
+def test_uncountable_rule_is_a_mismatch_with_a_reason(engine: RuleEngine, make_tree: MakeTree) -> None:
     tree = make_tree({"a.py": "old(1)\n"})
-    report = check(engine, tree, tree, stated("x", "old((", 0, 0), "")
+    report = check(engine, tree, tree, rule_with_counts("x", "old((", 0, 0), "")
     assert not report.all_match
     assert report.mismatches[0].base is None
     assert "Invalid pattern" in report.mismatches[0].reason
     assert {(side, problem.rule_id) for side, problem in report.problems} == {("base", "x"), ("golden", "x")}
 
 
-def test_a_malformed_file_is_named(engine: RuleEngine, make_tree: MakeTree) -> None:
+def test_malformed_file_is_named(engine: RuleEngine, make_tree: MakeTree) -> None:
     tree = make_tree({})
     with pytest.raises(RuleError, match=r"rules_negative\.yml:1: "):
         check(engine, tree, tree, "", "- x")
 
 
-def grow(clone: Path, commit: str, tree: Path) -> Path:
-    """The content of a commit as a plain folder, by git's own means."""
+def extract_commit(clone: Path, commit: str, tree: Path) -> Path:
+    """Extract a commit into a plain folder with git."""
     tree.mkdir(parents=True)
     with subprocess.Popen(["git", "archive", commit], cwd=clone, stdout=subprocess.PIPE) as archive:
         subprocess.run(["tar", "x"], cwd=tree, stdin=archive.stdout, check=True)
@@ -78,7 +85,7 @@ def grow(clone: Path, commit: str, tree: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_all_published_counts_come_out(
+def test_all_published_counts_are_reproduced(
     engine: RuleEngine, published_data: Path, clones: Path, tmp_path: Path
 ) -> None:
     ignore = (published_data / "assets" / "default.semgrepignore").read_text()
@@ -90,7 +97,7 @@ def test_all_published_counts_come_out(
         if not rules.is_dir() or not (clones / name).exists():
             continue
         trees = [
-            grow(clones / name, row[column], tmp_path / name / column)
+            extract_commit(clones / name, row[column], tmp_path / name / column)
             for column in ("commit_hash", "golden_commit_hash")
         ]
         texts = [(rules / f"rules_{sign}.yml").read_text() for sign in ("positive", "negative")]

@@ -1,4 +1,4 @@
-"""Validity and distinctness against a brute-force model that knows nothing of the code under test."""
+"""Validity and distinctness of rules, compared with an independent brute-force model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from codetaste.rules.engine.install import RuleEngine
 from codetaste.rules.feedback import add_witness_text, render_candidate_result
 from codetaste.rules.registration import Direction, RegisteredRule, overlap_allowed, register_candidates
 from codetaste.rules.rule import parse_rules
-from codetaste.rules.scan.model import Match, ScanProblem, ScanResult
+from codetaste.rules.scan.model import Match, ScanProblem, ScanProblemKind, ScanResult
 from codetaste.rules.yaml_writer import dump_rules
 from support.rules.scan_cases import MakeTree, rule, scan
 
@@ -28,7 +28,7 @@ CANDIDATES = st.lists(st.tuples(st.sampled_from("pqrs"), SIDE, SIDE), max_size=6
 
 
 @given(LINES, LINES)
-def test_overlap_is_jaccard_in_exact_arithmetic(
+def test_overlap_limit_equals_exact_jaccard_index(
     one: frozenset[tuple[str, int]], other: frozenset[tuple[str, int]]
 ) -> None:
     union = one | other
@@ -36,7 +36,7 @@ def test_overlap_is_jaccard_in_exact_arithmetic(
     assert overlap_allowed(one, other) is model
 
 
-def test_an_overlap_of_exactly_0_95_is_allowed() -> None:
+def test_overlap_of_exactly_0_95_is_allowed() -> None:
     twenty = frozenset(("a.py", n) for n in range(20))
     assert overlap_allowed(twenty, twenty - {("a.py", 0)})
     assert not overlap_allowed(
@@ -45,7 +45,7 @@ def test_an_overlap_of_exactly_0_95_is_allowed() -> None:
 
 
 def model(additive: bool, candidates: list[Candidate]) -> list[str]:
-    """The ids that are registered, straight from the paper: sets of lines, fractions, loops."""
+    """Return the ids that the paper's definition registers, with sets of lines, fractions and loops."""
     registered: dict[str, set[tuple[str, int]]] = {}
     for name, base, golden in candidates:
         there, gone = (golden, base) if additive else (base, golden)
@@ -71,7 +71,7 @@ def scans(candidates: list[Candidate]) -> tuple[ScanResult, ScanResult]:
 
 
 @given(CANDIDATES, st.sampled_from(Direction), st.integers(0, 6))
-def test_what_is_registered_is_what_the_paper_says(
+def test_registered_rules_equal_the_paper_s_definition(
     candidates: list[Candidate],
     direction: Direction,
     first: int,
@@ -104,7 +104,9 @@ def many(name: str, path: str, count: int, start: int = 1) -> tuple[Match, ...]:
     ("wanted", "unwanted", "shown"),
     [(11, 1, True), (10, 1, False), (21, 2, True), (20, 2, False), (30, 0, False)],
 )
-def test_a_witness_is_given_when_one_side_has_ten_times_more(wanted: int, unwanted: int, shown: bool) -> None:
+def test_witness_is_shown_if_one_side_has_over_ten_times_more(
+    wanted: int, unwanted: int, shown: bool
+) -> None:
     there, gone = ScanResult(many("x", "new.py", wanted)), ScanResult(many("x", "old.py", unwanted, start=5))
     for direction, base, golden in ((Direction.ADDITIVE, gone, there), (Direction.REDUCTIVE, there, gone)):
         verdict = register_candidates(direction, [rule("x")], base, golden).candidates[0]
@@ -131,7 +133,7 @@ def test_witness_lines_are_shown_for_base_not_target(make_tree: MakeTree) -> Non
     assert "one" not in render_candidate_result(hidden)
 
 
-def test_the_text_of_a_witness_is_bounded_and_stays_in_the_tree(make_tree: MakeTree, tmp_path: Path) -> None:
+def test_witness_text_is_bounded_and_from_the_tree(make_tree: MakeTree, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret\n" * 3)
     tree = make_tree({"long.py": "x" * 5_000 + "\n" + "y\n" * 99, "bytes.py": b"\xff\xfe\n"})
     (tree / "link.py").symlink_to(tmp_path / "secret")
@@ -159,49 +161,52 @@ def test_the_text_of_a_witness_is_bounded_and_stays_in_the_tree(make_tree: MakeT
     assert texts[1:] == ["", "\ufffd\ufffd", ""]
 
 
-def test_an_id_is_registered_once(make_tree: MakeTree) -> None:
+def test_id_is_registered_once(make_tree: MakeTree) -> None:
     golden = ScanResult(many("x", "a.py", 3))
     first = register_candidates(Direction.ADDITIVE, [rule("x"), rule("x")], ScanResult(()), golden)
     assert [verdict.accepted for verdict in first.candidates] == [True, False]
-    again = register_candidates(
+    second = register_candidates(
         Direction.ADDITIVE, [rule("x")], ScanResult(()), golden, first.registered_rules
     )
-    assert "registered already" in again.candidates[0].reason
-    assert again.registered_rules == first.registered_rules
+    assert "registered already" in second.candidates[0].reason
+    assert second.registered_rules == first.registered_rules
 
 
 SECRET = "Syntax error at line a.py:1: `secret_of_the_target` was unexpected"
 
 
 @pytest.mark.parametrize(
-    ("problem", "said"),
+    ("problem", "message"),
     [
-        (ScanProblem("rule", "Rule parse error: invalid language klingon", "x"), "invalid language klingon"),
         (
-            ScanProblem("rule", "Too many matches: see a.py", "x", "secret_of_the_target.py"),
+            ScanProblem(ScanProblemKind.RULE, "Rule parse error: invalid language klingon", "x"),
+            "invalid language klingon",
+        ),
+        (
+            ScanProblem(ScanProblemKind.RULE, "Too many matches: see a.py", "x", "secret_of_the_target.py"),
             "too many matches in one file",
         ),
-        (ScanProblem("timeout", SECRET, "x", "secret_of_the_target.py"), "ran out of time"),
-        (ScanProblem("engine", SECRET), "crashed"),
+        (ScanProblem(ScanProblemKind.TIMEOUT, SECRET, "x", "secret_of_the_target.py"), "ran out of time"),
+        (ScanProblem(ScanProblemKind.ENGINE, SECRET), "crashed"),
     ],
 )
-def test_a_rule_without_an_answer_is_rejected_and_the_target_stays_hidden(
-    problem: ScanProblem, said: str
+def test_rule_without_answer_is_rejected_without_details_of_the_target(
+    problem: ScanProblem, message: str
 ) -> None:
     golden = ScanResult(many("x", "a.py", 3), (problem,))
     verdict = register_candidates(Direction.ADDITIVE, [rule("x")], ScanResult(()), golden).candidates[0]
     assert not verdict.accepted
     assert verdict.golden_count is None
     assert verdict.base_count == 0
-    assert said in render_candidate_result(verdict)
+    assert message in render_candidate_result(verdict)
     assert "secret" not in render_candidate_result(verdict)
 
 
-def test_trouble_with_one_rule_or_with_parsing_does_not_concern_another() -> None:
+def test_problem_of_one_rule_or_of_parsing_does_not_affect_other_rules() -> None:
     problems = (
-        ScanProblem("rule", "m", "y"),
-        ScanProblem("parse", "m", "", "a.py"),
-        ScanProblem("skipped", "m", path="b.py"),
+        ScanProblem(ScanProblemKind.RULE, "m", "y"),
+        ScanProblem(ScanProblemKind.PARSE, "m", "", "a.py"),
+        ScanProblem(ScanProblemKind.SKIPPED, "m", path="b.py"),
     )
     assert (
         register_candidates(
@@ -212,7 +217,7 @@ def test_trouble_with_one_rule_or_with_parsing_does_not_concern_another() -> Non
     )
 
 
-def test_real_rules_are_registered_and_swapping_the_trees_rejects_them(
+def test_real_rules_are_registered_and_rejected_with_swapped_trees(
     engine: RuleEngine, make_tree: MakeTree
 ) -> None:
     base = make_tree({"a.py": "old(1)\nold(2)\nsame(1)\n"})
@@ -225,15 +230,15 @@ def test_real_rules_are_registered_and_swapping_the_trees_rejects_them(
         rule("broken", pattern="new(("),
     ]
     found = scan(engine, rules, base), scan(engine, rules, golden)
-    judged = register_candidates(Direction.ADDITIVE, rules, *found)
-    assert [entry.id for entry in judged.registered_rules] == ["new"]
-    said = [render_candidate_result(verdict) for verdict in judged.candidates]
-    assert said[0] == "new: registered (0 matches in the base code, 2 matches in the refactored code)"
-    assert "overlap those of the registered new by 1.000" in said[1]
-    assert "must not match in the base code, where it has 1 match" in said[2]
-    assert "matches nothing in the refactored code" in said[3]
-    assert "Invalid pattern for Python" in said[4]
-    written = dump_rules(entry.to_rule() for entry in judged.registered_rules)
+    registration = register_candidates(Direction.ADDITIVE, rules, *found)
+    assert [entry.id for entry in registration.registered_rules] == ["new"]
+    results = [render_candidate_result(verdict) for verdict in registration.candidates]
+    assert results[0] == "new: registered (0 matches in the base code, 2 matches in the refactored code)"
+    assert "overlap those of the registered new by 1.000" in results[1]
+    assert "must not match in the base code, where it has 1 match" in results[2]
+    assert "matches nothing in the refactored code" in results[3]
+    assert "Invalid pattern for Python" in results[4]
+    written = dump_rules(entry.to_rule() for entry in registration.registered_rules)
     assert parse_rules(written, source="w")[0].body["metadata"] == {
         "category": "api", "nr_legacy_patterns": 0, "nr_refactored_patterns": 2,
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Reading rules: every fault with its line, no text that costs the reader more than it is worth."""
+"""Reading rules from YAML: faults with their lines, and bounded effort for any text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codetaste.errors import RuleError
-from codetaste.rules import yaml_reader as yaml_text
+from codetaste.rules import yaml_reader
 from codetaste.rules.rule import parse_rules, read_candidates
 
 GOOD = """\
@@ -28,13 +28,13 @@ rules:
 """
 
 
-def fault(text: str | bytes) -> RuleError:
+def read_fault(text: str | bytes) -> RuleError:
     with pytest.raises(RuleError) as caught:
         parse_rules(text, source="rules.yml")
     return caught.value
 
 
-def test_rules_come_in_order_with_the_line_where_they_start() -> None:
+def test_rules_are_in_order_with_their_first_lines() -> None:
     rules = parse_rules(GOOD, source="rules.yml")
     assert [(rule.id, rule.languages, rule.line) for rule in rules] == [
         ("first", ("python",), 2),
@@ -44,7 +44,7 @@ def test_rules_come_in_order_with_the_line_where_they_start() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "line", "message"),
     [
         (GOOD.replace("pattern: bar", "pattern: 'bar"), 12, "quoted scalar"),
         (GOOD.replace("  languages:\n", "\tlanguages:\n"), 10, "cannot start any token"),
@@ -73,39 +73,39 @@ def test_rules_come_in_order_with_the_line_where_they_start() -> None:
         ("rules:\n- *unknown\n", 2, "undefined alias"),
         ("rules: " + "[" * 20_000, 0, "nested too deeply"),
         ("rules:\n- id: " + "[" * 70 + "]" * 70, 2, "nested deeper than 64"),
-        ("x" * (yaml_text.MAX_BYTES + 1), 0, "at most 2,097,152 are read"),
+        ("x" * (yaml_reader.MAX_BYTES + 1), 0, "at most 2,097,152 are read"),
     ],
 )
-def test_yaml_fault_names_line(text: str | bytes, line: int, said: str) -> None:
-    error = fault(text)
-    assert said in str(error)
+def test_yaml_fault_names_line(text: str | bytes, line: int, message: str) -> None:
+    error = read_fault(text)
+    assert message in str(error)
     assert error.line == line
     assert f"rules.yml:{line}: " in str(error)
 
 
 def test_yaml_faults_of_a_file_are_all_reported() -> None:
-    error = fault(GOOD.replace("id: first", "id: a b").replace("pattern: bar", "pattern: [x]"))
+    error = read_fault(GOOD.replace("id: first", "id: a b").replace("pattern: bar", "pattern: [x]"))
     assert [line.split(":")[1] for line in str(error).splitlines()] == ["2", "7"]
 
 
-def test_aliases_are_expanded_but_not_into_a_bomb() -> None:
+def test_aliases_are_expanded_up_to_a_limit() -> None:
     rules = parse_rules(GOOD.replace("pattern: foo(...)", "options: &o {a: 1}\n  paths: *o"), source="x")
     assert rules[0].body["paths"] == {"a": 1}
     bomb = "rules:\n- id: x\n  a0: &a0 [l, l]\n"
     bomb += "".join(f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12))
     start = time.process_time()
-    assert "too large to expand" in str(fault(bomb))
+    assert "too large to expand" in str(read_fault(bomb))
     assert time.process_time() - start < 10
-    assert "deeper than" in str(fault("rules:\n- id: x\n  a: &a [*a]\n"))
+    assert "deeper than" in str(read_fault("rules:\n- id: x\n  a: &a [*a]\n"))
 
 
-def test_ten_megabytes_are_refused_at_once() -> None:
+def test_ten_megabytes_are_refused_without_parsing() -> None:
     start = time.process_time()
-    assert "bytes; at most" in str(fault(b"rules:\n" + b"- {id: x}\n" * 1_000_000))
+    assert "bytes; at most" in str(read_fault(b"rules:\n" + b"- {id: x}\n" * 1_000_000))
     assert time.process_time() - start < 5
 
 
-def test_text_stays_text_where_older_yaml_saw_something_else() -> None:
+def test_scalars_that_only_yaml_1_1_converts_stay_text() -> None:
     values = "on yes no off y 1:20 0b1 1_000 2001-01-01 .inf = 1e3x"
     text = GOOD + "  metadata: [" + ", ".join(values.split()) + "]\n"
     text = (
@@ -119,7 +119,7 @@ def test_text_stays_text_where_older_yaml_saw_something_else() -> None:
     assert numbers[1].body["metadata"]["v"] == [1, -2, 12, 31, 15, 1000.0, 0.5, None, True, "null"]
 
 
-def test_candidates_come_in_three_shapes() -> None:
+def test_candidates_are_read_in_three_forms() -> None:
     bare = GOOD.removeprefix("rules:\n")
     single = "id: one\nmessage: m\nseverity: INFO\nlanguages: [go]\npattern: x\n"
     assert [rule.id for rule in read_candidates(GOOD).rules] == ["first", "second"]
@@ -131,7 +131,7 @@ def test_candidates_come_in_three_shapes() -> None:
         assert len(found.errors) == 1
 
 
-def test_one_bad_candidate_does_not_sink_the_others() -> None:
+def test_bad_candidate_does_not_affect_others() -> None:
     third = "- id: third\n  message: m\n  severity: INFO\n  languages: [go]\n  pattern: x\n"
     unquoted = read_candidates(GOOD.replace("pattern: bar", "pattern: 'bar") + third)
     assert [rule.id for rule in unquoted.rules] == ["first", "third"]
@@ -144,13 +144,13 @@ def test_one_bad_candidate_does_not_sink_the_others() -> None:
 
 
 @given(st.text(max_size=300))
-def test_no_text_breaks_the_reader(text: str) -> None:
+def test_reader_accepts_any_text(text: str) -> None:
     found = read_candidates(text)
     assert found.errors or found.rules
 
 
 @given(st.binary(max_size=60), st.integers(0, len(GOOD)), st.integers(0, 20))
-def test_no_damage_to_a_file_breaks_the_reader(junk: bytes, start: int, length: int) -> None:
+def test_reader_accepts_any_damaged_file(junk: bytes, start: int, length: int) -> None:
     data = GOOD.encode()
     damaged = data[:start] + junk + data[start + length :]
     found = read_candidates(damaged)

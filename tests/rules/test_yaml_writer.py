@@ -1,4 +1,4 @@
-"""Writing rules: what is written reads back the same, by us and by the engine."""
+"""Writing rules as YAML: rules survive a round trip, in the published layout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from codetaste.rules.rule import make_rule, parse_rules
 from codetaste.rules.yaml_writer import dump_rules
 
-TRAPS = [
+DIFFICULT = [
     "on", "off", "yes", "No", "y", "null", "~", "true", "1e3", "012", "0o7", "0x1", "1_000", "1:20",
     ".5", "-", "--- a", "!tag", "&a", "*a", "a: b", "a #b", "a:", "#", "%x", "@x", "`x`", "|", ">", "'",
     '"', "\\", "a\\n", "\n", " a", "a ", "a\n", "a\nb", "a\nb\n", "a\nb\n\n", "\na", " a\nb", "a\n b\n",
@@ -22,7 +22,7 @@ TRAPS = [
 
 ]  # fmt: skip
 SCALARS = st.one_of(
-    st.sampled_from(TRAPS),
+    st.sampled_from(DIFFICULT),
     st.text(
         st.characters(exclude_categories=["Cs"], exclude_characters=["\ufffe", "\uffff"]),
         max_size=40,
@@ -33,7 +33,9 @@ SCALARS = st.one_of(
     st.booleans(),
     st.none(),
 )
-KEYS = st.one_of(st.sampled_from([trap for trap in TRAPS if len(trap) < 100]), st.text("ab-_", min_size=1))
+KEYS = st.one_of(
+    st.sampled_from([scalar for scalar in DIFFICULT if len(scalar) < 100]), st.text("ab-_", min_size=1)
+)
 VALUES = st.recursive(
     SCALARS, lambda v: st.lists(v, max_size=3) | st.dictionaries(KEYS, v, max_size=3), max_leaves=12
 )
@@ -43,8 +45,8 @@ def body(**keys: Any) -> dict[str, Any]:
     return {"id": "x", "message": "m", "severity": "INFO", "languages": ["go"], **keys}
 
 
-@given(VALUES, st.sampled_from(TRAPS))
-def test_what_is_written_reads_back_the_same(value: Any, message: str) -> None:
+@given(VALUES, st.sampled_from(DIFFICULT))
+def test_written_rules_are_read_unchanged(value: Any, message: str) -> None:
     rules = (
         make_rule(body(metadata={"v": value})),
         make_rule({**body(patterns=value), "id": "y", "message": message}),
@@ -52,13 +54,15 @@ def test_what_is_written_reads_back_the_same(value: Any, message: str) -> None:
     assert parse_rules(dump_rules(rules), source="x") == rules
 
 
-@pytest.mark.parametrize("trap", [trap[:100] for trap in TRAPS])
-def test_traps_survive_as_pattern_message_and_key(trap: str) -> None:
-    rules = (make_rule(body(pattern=trap, metadata={trap: [trap, {trap: trap}]}) | {"message": trap}),)
+@pytest.mark.parametrize("scalar", [scalar[:100] for scalar in DIFFICULT])
+def test_difficult_scalars_survive_as_pattern_message_and_key(scalar: str) -> None:
+    rules = (
+        make_rule(body(pattern=scalar, metadata={scalar: [scalar, {scalar: scalar}]}) | {"message": scalar}),
+    )
     assert parse_rules(dump_rules(rules), source="x") == rules
 
 
-def test_keys_come_in_the_published_order() -> None:
+def test_keys_are_in_the_published_order() -> None:
     keys = [
         "options",
         "paths",
@@ -78,7 +82,7 @@ def test_keys_come_in_the_published_order() -> None:
     assert lines[:2] == ["rules:", "- id: x"]
 
 
-def test_the_look_is_the_published_one() -> None:
+def test_layout_is_the_published_one() -> None:
     made = make_rule(
         body(
             patterns=[{"pattern": "f()\ng()"}, {"pattern-not": "x: y"}],
@@ -93,7 +97,7 @@ def test_the_look_is_the_published_one() -> None:
     )
 
 
-def test_published_rules_survive(published_data: Path) -> None:
+def test_published_rules_survive_a_round_trip(published_data: Path) -> None:
     files = sorted((published_data / "assets" / "rules").glob("**/*.yml"))
     assert files
     for file in files:

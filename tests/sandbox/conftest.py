@@ -1,9 +1,19 @@
-"""The fixtures of the sandbox's tests; what they are made of is in the modules that end in ``_stage``."""
+"""Fixtures of the sandbox tests, defined in ``support.sandbox``."""
 
 from __future__ import annotations
 
-from support.sandbox.containment import interpreter, shell, stage, unharmed
-from support.sandbox.docker_engine import containers
-from support.sandbox.providers import box, boxes, opening, token
+from support.sandbox.containment import find_python, host_folders, host_unchanged, shell
+from support.sandbox.docker_engine import docker_provider
+from support.sandbox.providers import provider, provider_context, sandbox, token
 
-__all__ = ["box", "boxes", "containers", "interpreter", "opening", "shell", "stage", "token", "unharmed"]
+__all__ = [
+    "docker_provider",
+    "find_python",
+    "host_folders",
+    "host_unchanged",
+    "provider",
+    "provider_context",
+    "sandbox",
+    "shell",
+    "token",
+]

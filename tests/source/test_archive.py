@@ -1,4 +1,4 @@
-"""Hostile and ordinary archives: what is unpacked, what is refused, and that nothing is written outside."""
+"""Hostile and ordinary archives: what is unpacked, what is refused, and no write outside the tree."""
 
 from __future__ import annotations
 

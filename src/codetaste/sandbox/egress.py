@@ -49,7 +49,7 @@ def network_egress() -> Egress:
 def join_egress(*policies: Egress) -> Egress:
     """Return the policy that allows what any of ``policies`` allows."""
     return Egress(
-        forwards=tuple(way for policy in policies for way in policy.forwards),
+        forwards=tuple(forward for policy in policies for forward in policy.forwards),
         env={name: value for policy in policies for name, value in policy.env.items()},
         network=any(policy.network for policy in policies),
     )
@@ -59,13 +59,13 @@ def join_egress(*policies: Egress) -> Egress:
 async def open_allowlist_egress(
     hosts: Iterable[str],
     *,
-    note: Callable[[HostRequest], None] = lambda _visit: None,
+    note: Callable[[HostRequest], None] = lambda _request: None,
     environ: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Egress]:
     """Give the policy under which ``hosts`` can be reached, by a filtering proxy that runs until the end.
 
     Args:
-        hosts: entries as ``proxy_rules.py`` describes them.
+        hosts: entries as ``proxy/rules.py`` describes them.
         note: receives each requested host and port once for each result.
         environ: names the proxies that the host itself needs, by default its environment.
 
@@ -78,7 +78,7 @@ async def open_allowlist_egress(
     # The outer folder is private; the inner one is mounted, and the user of the sandbox must be able to
     # enter it.
     with tempfile.TemporaryDirectory(prefix="codetaste-egress-", ignore_cleanup_errors=True) as outer:
-        socket = Path(outer, "ways", "proxy.sock")
+        socket = Path(outer, "socket", "proxy.sock")
         try:
             socket.parent.mkdir()
             socket.parent.chmod(0o711)

@@ -1,4 +1,4 @@
-"""Which commands replace in bulk."""
+"""Commands that count as bulk edits."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("text", KINDS)
-def test_commands_replace_in_bulk_as_the_rules_say(text: str) -> None:
+def test_bulk_edit_commands_are_classified(text: str) -> None:
     assert command_activity(text) == KINDS[text]
 
 
@@ -86,7 +86,7 @@ LOOKS = """
 
 
 @pytest.mark.parametrize(("code", "rewrites"), [(LOOPS, 1), (CALLED, 1), (ONE_FILE, 0), (LOOKS, 0)])
-def test_a_script_on_the_spot_counts_when_it_writes_files_in_a_loop(code: str, rewrites: int) -> None:
+def test_inline_script_counts_if_it_writes_files_in_loop(code: str, rewrites: int) -> None:
     text = textwrap.dedent(code)
     for command in (f"python3 - <<'E'\n{text}E\n", f"cd x; cat a | python <<'E'\n{text}E\n"):
         assert command_activity(command).scripted_edits == bool(rewrites), command

@@ -1,4 +1,4 @@
-"""Which commands run tests."""
+"""Commands that count as test runs."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ PROGRAMS = [
     "stdbuf -oL {}",
     "xvfb-run -a {}",
 ]
-"""What a program's words may be put behind."""
+"""Prefixes of a command."""
 TEXTS = [
     "cd x && {}",
     "( {} )",
@@ -135,22 +135,22 @@ TEXTS = [
     "{} 2>&1 | tail -5",
     "{} > log 2>&1 || true",
 ]
-"""What any text may be put into."""
+"""Shell constructs around a command."""
 WRAPPERS = st.sampled_from([*PROGRAMS, *TEXTS])
 
 
 @pytest.mark.parametrize("text", RUNS)
-def test_a_runner_of_the_field_runs_tests(text: str) -> None:
+def test_known_test_runner_counts_as_test_run(text: str) -> None:
     done = command_activity(text)
     assert (done.test_runs, done.unparsed) == (1, 0)
 
 
 @pytest.mark.parametrize("text", RUNS_NONE)
-def test_what_only_names_a_runner_runs_none(text: str) -> None:
+def test_command_that_only_mentions_runner_runs_no_tests(text: str) -> None:
     assert not command_activity(text).test_runs
 
 
-def test_a_document_runs_only_in_a_shell() -> None:
+def test_here_document_runs_only_in_shell() -> None:
     assert not command_activity("cat > run.sh <<'EOF'\npytest\nEOF\n").test_runs
     assert not command_activity("python - <<'EOF'\nprint('pytest')\nEOF\n").test_runs
     assert command_activity("bash <<'EOF'\ncd x\npytest\nEOF\n").test_runs
@@ -158,7 +158,7 @@ def test_a_document_runs_only_in_a_shell() -> None:
 
 
 @given(WORDS, st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=30))
-def test_a_runner_within_a_quoted_word_runs_nothing(program: str, noise: str) -> None:
+def test_runner_in_quoted_word_runs_nothing(program: str, noise: str) -> None:
     assert not command_activity(f"{program} {shlex.quote(f'{noise}; pytest; {noise}')}").test_runs
 
 

@@ -1,4 +1,4 @@
-"""What agents did, from what their programs and ours leave."""
+"""Agents' activity, from transcripts of the gateway, event logs and published logs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codetaste.evaluation.activity.transcripts import activity_of_log, activity_
 KEY = "infer/a/open/direct/x__y-01234567"
 
 
-def lines(path: Path, *entries: Any) -> Path:
+def write_lines(path: Path, *entries: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
         "".join(json.dumps(entry, sort_keys=True, separators=(",", ":")) + "\n" for entry in entries)
@@ -24,11 +24,11 @@ def lines(path: Path, *entries: Any) -> Path:
     return path
 
 
-def transcript(run: Path, *said: Any, attempt: int = 1, error: str = "") -> Path:
-    """What the gateway writes of a program whose model said each of ``said``."""
+def transcript(run: Path, *messages: Any, attempt: int = 1, error: str = "") -> Path:
+    """Write a transcript of the gateway in which the model replies with ``messages``."""
     entries: list[Any] = [{"transcript": 2, "job": f"{KEY}/execute", "attempt": attempt, "protocol": "p"}]
     failed = {"error": error} if error else {}
-    for number, each in enumerate(said, 1):
+    for number, each in enumerate(messages, 1):
         entries += [
             {"part": f"p{number}", "kind": "message", "value": each},
             {"request": number, "added": []},
@@ -39,7 +39,7 @@ def transcript(run: Path, *said: Any, attempt: int = 1, error: str = "") -> Path
                 **failed,
             },
         ]
-    return lines(run / "transcripts" / KEY / f"execute.attempt-{attempt}.jsonl", *entries)
+    return write_lines(run / "transcripts" / KEY / f"execute.attempt-{attempt}.jsonl", *entries)
 
 
 def claude(*calls: tuple[str, dict[str, Any]]) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def test_qwen_codes_calls_are_counted(tmp_path: Path) -> None:
     assert activity_of_trial(tmp_path, KEY) == Activity(commands=1, test_runs=1, edits=2)
 
 
-def test_our_own_loops_calls_are_counted(tmp_path: Path) -> None:
+def test_own_loop_calls_are_counted(tmp_path: Path) -> None:
     odd = {"$": "m", "v": [["command", "make test"], ["$", 1]]}
     entries = [
         {"model": "m", "system": "", "tools": ["bash", "edit", "finish"]},
@@ -109,7 +109,7 @@ def test_our_own_loops_calls_are_counted(tmp_path: Path) -> None:
         own("edit", {"path": "a", "old": "x", "new": "y", "replace_all": True}),
         own("finish", {"summary": "pytest"}),
     ]
-    lines(tmp_path / "transcripts" / KEY / "execute.jsonl", *entries)
+    write_lines(tmp_path / "transcripts" / KEY / "execute.jsonl", *entries)
     expected = Activity(commands=2, test_runs=1, scripted_edits=1, edits=1, replace_all=1)
     assert activity_of_trial(tmp_path, KEY) == expected
 
@@ -117,35 +117,37 @@ def test_our_own_loops_calls_are_counted(tmp_path: Path) -> None:
 def test_activity_long_part_is_read_from_blobs(tmp_path: Path) -> None:
     long = json.dumps(claude(("Bash", {"command": f"pytest # {'x' * 9000}"}))).encode()
     digest = hashlib.sha256(long).hexdigest()
-    kept = tmp_path / "blobs" / digest[:2] / digest
-    kept.parent.mkdir(parents=True)
-    kept.write_bytes(long)
+    stored = tmp_path / "blobs" / digest[:2] / digest
+    stored.parent.mkdir(parents=True)
+    stored.write_bytes(long)
     entries = [
         {"part": "p1", "kind": "message", "stored": digest},
         {"part": "p2", "kind": "message", "stored": "../../etc/passwd"},
         {"request": 1, "added": []},
         {"reply": 1, "messages": ["p1", "p2", "p3"]},
     ]
-    lines(tmp_path / "transcripts" / KEY / "execute.attempt-1.jsonl", *entries)
+    write_lines(tmp_path / "transcripts" / KEY / "execute.attempt-1.jsonl", *entries)
     assert activity_of_trial(tmp_path, KEY) == Activity(commands=1, test_runs=1)
 
 
-def test_the_last_attempt_in_which_the_model_answered_counts(tmp_path: Path) -> None:
+def test_last_attempt_with_reply_counts(tmp_path: Path) -> None:
     transcript(tmp_path, claude(("Bash", {"command": "pytest"})), attempt=2)
     transcript(tmp_path, claude(("Bash", {"command": "ls"})), attempt=1)
     transcript(tmp_path, claude(("Bash", {"command": "ls; ls"})), attempt=10, error="overloaded")
     assert activity_of_trial(tmp_path, KEY) == Activity(commands=1, test_runs=1)
 
 
-def test_without_a_transcript_nothing_is_known(tmp_path: Path) -> None:
+def test_activity_is_none_without_transcript(tmp_path: Path) -> None:
     assert activity_of_trial(tmp_path, KEY) is None
-    lines(tmp_path / "transcripts" / KEY / "plan.plan-attempt-1.jsonl", own("bash", {"command": "pytest"}))
+    write_lines(
+        tmp_path / "transcripts" / KEY / "plan.plan-attempt-1.jsonl", own("bash", {"command": "pytest"})
+    )
     assert activity_of_trial(tmp_path, KEY) is None
 
 
-def test_what_a_program_without_a_model_printed_counts(tmp_path: Path) -> None:
+def test_printed_events_are_counted_without_transcript(tmp_path: Path) -> None:
     ran = {"id": "1", "type": "command_execution", "command": "/bin/bash -lc 'cargo test'"}
-    lines(
+    write_lines(
         tmp_path / "events" / KEY / "execute.attempt-1.jsonl",
         {"type": "item.started", "item": ran},
         {"type": "item.completed", "item": ran},
@@ -154,7 +156,7 @@ def test_what_a_program_without_a_model_printed_counts(tmp_path: Path) -> None:
     assert activity_of_trial(tmp_path, KEY) == Activity(commands=1, test_runs=1, edits=1)
 
 
-CODEX_WORDS = """\
+CODEX_LOG = """\
 user
 Run exec, then sed -i, pytest
 exec
@@ -174,22 +176,22 @@ it's never closed
 """
 
 
-def test_published_logs_of_all_programs_are_read(tmp_path: Path) -> None:
-    (tmp_path / "inference.out").write_text(CODEX_WORDS)
+def test_published_logs_of_cli_agents_are_read(tmp_path: Path) -> None:
+    (tmp_path / "inference.out").write_text(CODEX_LOG)
     assert activity_of_log(tmp_path) == Activity(commands=2, test_runs=1, edits=1)
     event = {"type": "assistant", "message": claude(("Bash", {"command": "sed -i s/a/b/ f"}))}
-    lines(tmp_path / "inference.out", {"type": "system"}, event, {"type": "result"})
+    write_lines(tmp_path / "inference.out", {"type": "system"}, event, {"type": "result"})
     assert activity_of_log(tmp_path) == Activity(commands=1, bulk_edits=1)
 
 
 @pytest.mark.parametrize("log", [None, b"", b"The task is done.\n", b"{\n" * 5, b"\xff\x00" * 99])
-def test_a_log_that_tells_of_no_call_tells_nothing(tmp_path: Path, log: bytes | None) -> None:
+def test_log_without_calls_gives_none(tmp_path: Path, log: bytes | None) -> None:
     if log is not None:
         (tmp_path / "inference.out").write_bytes(log)
     assert activity_of_log(tmp_path) is None
 
 
-def test_damaged_lines_are_passed_over(tmp_path: Path) -> None:
+def test_damaged_lines_are_skipped(tmp_path: Path) -> None:
     path = transcript(
         tmp_path, claude(("Bash", {"command": "pytest"})), claude(("Bash", {"command": ["x", 1]}))
     )

@@ -1,4 +1,4 @@
-"""What is written of an evaluation: the published layout, our scores beside it, and nothing lost."""
+"""Result files of an evaluation: the published layout, scores.json, and existing results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from codetaste.evaluation.pseudo_agents import pseudo_agent_config
 from codetaste.evaluation.test_results import RecordedBaseline, compare_with_baseline
 from codetaste.evaluation.trials.coverage import read_coverage
 from codetaste.rules.scan.model import Scanner
-from support.evaluation.trees import difference, rule, score, write
+from support.evaluation.trees import git_diff, rule, score, write_tree
 
 INSTANCE = Instance("Own", "Repo", "a" * 40, "b" * 40)
 BASE = {"a.py": "old(1)\n", "caf\udce9.py": "old(2)\n"}
@@ -28,20 +28,20 @@ TESTS = TestCounts(12, 0, 1, 13)
 
 
 @pytest.fixture
-def half(tmp_path: Path, scanner: Scanner) -> Evaluation:
-    base = write(tmp_path / "R", BASE)
-    known = compare_with_baseline(TESTS, RecordedBaseline(PassThresholds(12, 0), 10, "baseline_results"))
+def evaluation(tmp_path: Path, scanner: Scanner) -> Evaluation:
+    base = write_tree(tmp_path / "R", BASE)
+    result = compare_with_baseline(TESTS, RecordedBaseline(PassThresholds(12, 0), 10, "baseline_results"))
     return score(
         scanner,
         base,
-        difference(tmp_path, BASE, GOLDEN),
+        git_diff(tmp_path, BASE, GOLDEN),
         [rule("p", "new(...)")],
         [rule("n", "old(...)")],
-        correctness=known,
+        pass_result=result,
     )
 
 
-def put(folder: Path, evaluation: Evaluation, metadata: dict[str, Any] | None = None) -> dict[str, str]:
+def write(folder: Path, evaluation: Evaluation, metadata: dict[str, Any] | None = None) -> dict[str, str]:
     return write_evaluation(
         folder,
         evaluation,
@@ -57,9 +57,9 @@ def read(folder: Path, name: str) -> Any:
     return json.loads((folder / name).read_bytes())
 
 
-def test_write_scored_patch_has_published_and_own_files(tmp_path: Path, half: Evaluation) -> None:
+def test_write_scored_patch_has_published_and_own_files(tmp_path: Path, evaluation: Evaluation) -> None:
     folder = tmp_path / "evaluation"
-    written = put(folder, half)
+    written = write(folder, evaluation)
     names = {"evaluation_result.json", "rules_positive.sarif", "rules_negative.sarif", "rule_output.txt"}
     assert written.keys() == {path.name for path in folder.iterdir()} == {*names, "scores.json"}
     result = read(folder, "evaluation_result.json")
@@ -95,11 +95,11 @@ def test_write_scored_patch_has_published_and_own_files(tmp_path: Path, half: Ev
     assert negative.lines.keys() == {"caf\udce9.py"}
 
 
-def test_scores_hold_every_value_and_what_it_was_made_of(tmp_path: Path, half: Evaluation) -> None:
-    put(tmp_path / "e", half)
+def test_scores_file_has_values_and_their_inputs(tmp_path: Path, evaluation: Evaluation) -> None:
+    write(tmp_path / "e", evaluation)
     scores = read(tmp_path / "e", "scores.json")
-    told = {key: scores[key] for key in ("status", "ifr", "ifr_plus", "ifr_minus", "passed", "alignment")}
-    assert told == {
+    values = {key: scores[key] for key in ("status", "ifr", "ifr_plus", "ifr_minus", "passed", "alignment")}
+    assert values == {
         "status": "scored",
         "ifr": 0.5,
         "ifr_plus": 1.0,
@@ -110,43 +110,47 @@ def test_scores_hold_every_value_and_what_it_was_made_of(tmp_path: Path, half: E
     assert (scores["prec"], scores["added"], scores["removed"]) == (1.0, 1, 1)
     assert (scores["unmet_additive"], scores["unmet_reductive"]) == ([], ["n"])
     assert scores["baseline"] == {"min_passed": 12, "max_failed": 0, "runs": 10, "source": "baseline_results"}
-    assert (scores["instance"], scores["patch_sha256"]) == (INSTANCE.id, half.patch_sha256)
+    assert (scores["instance"], scores["patch_sha256"]) == (INSTANCE.id, evaluation.patch_sha256)
 
 
-def test_what_is_no_number_for_json_is_null(tmp_path: Path, half: Evaluation) -> None:
-    put(tmp_path / "e", half, {"cost_usd": float("nan"), "additional": {"x": [float("inf"), 1.5]}})
-    told = read(tmp_path / "e", "evaluation_result.json")["inference_metadata"]
-    assert told == {"cost_usd": None, "additional": {"x": [None, 1.5]}}
+def test_non_finite_numbers_are_written_as_null(tmp_path: Path, evaluation: Evaluation) -> None:
+    write(tmp_path / "e", evaluation, {"cost_usd": float("nan"), "additional": {"x": [float("inf"), 1.5]}})
+    values = read(tmp_path / "e", "evaluation_result.json")["inference_metadata"]
+    assert values == {"cost_usd": None, "additional": {"x": [None, 1.5]}}
 
 
-def test_writing_twice_gives_the_same_bytes(tmp_path: Path, half: Evaluation) -> None:
-    assert put(tmp_path / "one", half) == put(tmp_path / "one", half) == put(tmp_path / "two", half)
+def test_writing_twice_gives_the_same_bytes(tmp_path: Path, evaluation: Evaluation) -> None:
+    assert (
+        write(tmp_path / "one", evaluation)
+        == write(tmp_path / "one", evaluation)
+        == write(tmp_path / "two", evaluation)
+    )
 
 
 def test_write_unscored_patch_leaves_no_published_result_files(
-    tmp_path: Path, half: Evaluation, scanner: Scanner
+    tmp_path: Path, evaluation: Evaluation, scanner: Scanner
 ) -> None:
     folder = tmp_path / "evaluation"
-    put(folder, half)
+    write(folder, evaluation)
     bad = score(scanner, tmp_path / "R", b"no patch\n", [rule("p", "new(...)")], [rule("n", "old(...)")])
-    assert put(folder, bad).keys() == {"rule_output.txt", "scores.json"}
+    assert write(folder, bad).keys() == {"rule_output.txt", "scores.json"}
     assert {path.name for path in folder.iterdir()} == {"rule_output.txt", "scores.json"}
     scores = read(folder, "scores.json")
     assert scores["status"] == "unparsable_patch"
     assert [scores[key] for key in ("ifr", "ifr_minus", "prec", "added", "alignment")] == [None] * 5
 
 
-def test_test_results_outlive_a_scoring_that_came_to_nothing(tmp_path: Path, half: Evaluation) -> None:
+def test_recorded_tests_survive_failed_scoring(tmp_path: Path, evaluation: Evaluation) -> None:
     folder = tmp_path / "evaluation"
-    put(folder, half)
-    put(folder, replace(half, status=EvaluationStatus.PARTIAL_SCAN, rule_counts=None, precision=None))
+    write(folder, evaluation)
+    write(folder, replace(evaluation, status=EvaluationStatus.PARTIAL_SCAN, rule_counts=None, precision=None))
     assert not (folder / "evaluation_result.json").exists()
-    assert read_recorded_tests(folder, half.patch_sha256) == read_recorded_tests(folder) == TESTS
+    assert read_recorded_tests(folder, evaluation.patch_sha256) == read_recorded_tests(folder) == TESTS
     assert read_recorded_tests(folder, "0" * 64) is None
 
 
 @pytest.mark.parametrize("content", ['{"agent_test_metrics"', "[]", "\x00", "[" * 100_000])
-def test_a_damaged_result_is_named_by_its_path(tmp_path: Path, content: str) -> None:
+def test_damaged_result_error_names_path(tmp_path: Path, content: str) -> None:
     (tmp_path / "evaluation_result.json").write_text(content)
     with pytest.raises(ConfigError, match=r"evaluation_result\.json: ") as error:
         read_recorded_tests(tmp_path)
@@ -154,7 +158,7 @@ def test_a_damaged_result_is_named_by_its_path(tmp_path: Path, content: str) -> 
 
 
 @pytest.mark.parametrize("metrics", [None, {}, {"passed": float("nan"), "failed": 0, "total": 1}, 3])
-def test_a_result_without_tests_has_none(tmp_path: Path, metrics: object) -> None:
+def test_result_without_tests_gives_none(tmp_path: Path, metrics: object) -> None:
     (tmp_path / "evaluation_result.json").write_text(json.dumps({"agent_test_metrics": metrics}))
     assert read_recorded_tests(tmp_path) is None
     assert read_recorded_tests(tmp_path / "nowhere") is None
@@ -165,17 +169,17 @@ def test_results_folder_depends_on_patch_name(tmp_path: Path) -> None:
     assert results_folder(tmp_path / "mine.patch") == tmp_path / "mine-evaluation"
 
 
-def test_results_of_something_else_are_never_replaced(tmp_path: Path, half: Evaluation) -> None:
+def test_results_of_another_patch_are_not_replaced(tmp_path: Path, evaluation: Evaluation) -> None:
     folder = tmp_path / "evaluation"
-    check_results_folder(folder, INSTANCE.id, half.patch_sha256)
-    put(folder, half)
-    check_results_folder(folder, INSTANCE.id, half.patch_sha256)
-    for instance, digest in ((INSTANCE.id, "0" * 64), ("other", half.patch_sha256)):
+    check_results_folder(folder, INSTANCE.id, evaluation.patch_sha256)
+    write(folder, evaluation)
+    check_results_folder(folder, INSTANCE.id, evaluation.patch_sha256)
+    for instance, digest in ((INSTANCE.id, "0" * 64), ("other", evaluation.patch_sha256)):
         with pytest.raises(ConfigError, match="another patch"):
             check_results_folder(folder, instance, digest)
     (folder / "scores.json").unlink()
     with pytest.raises(ConfigError, match="not written by codetaste"):
-        check_results_folder(folder, INSTANCE.id, half.patch_sha256)
+        check_results_folder(folder, INSTANCE.id, evaluation.patch_sha256)
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="is not a folder"):
-        check_results_folder(tmp_path / "file", INSTANCE.id, half.patch_sha256)
+        check_results_folder(tmp_path / "file", INSTANCE.id, evaluation.patch_sha256)

@@ -1,4 +1,4 @@
-"""Output trees become records: every value where the papers and the published harness have it, ours first."""
+"""Output trees are read as records, with the values of the published harness and codetaste's own first."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from codetaste.errors import ConfigError
 from codetaste.evaluation.metrics import TestCounts
 from codetaste.evaluation.trials.read import merge_records, read_outputs
 from codetaste.evaluation.trials.records import ProblemKind, TrialRecord, TrialSource, TrialStatus
-from support.evaluation.published_outputs import BASE, GOLDEN_HASH, ID, PATH, Outputs, scores, write
+from support.evaluation.published_outputs import BASE, GOLDEN_HASH, ID, PATH, Outputs, make_scores, write_json
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Outputs:
+def outputs(tmp_path: Path) -> Outputs:
     return Outputs(tmp_path / "checkout" / "outputs")
 
 
-def only(root: Path, benchmark: Benchmark | None = None) -> TrialRecord:
-    """The one trial below ``root`` that is of no pseudo agent, with nothing wrong."""
-    read = read_outputs(root, benchmark)
-    assert not read.problems
-    (record,) = [record for record in read.records if not record.pseudo]
+def read_only_trial(root: Path, benchmark: Benchmark | None = None) -> TrialRecord:
+    """The one trial below ``root`` of no pseudo agent; check that there are no problems."""
+    reading = read_outputs(root, benchmark)
+    assert not reading.problems
+    (record,) = [record for record in reading.records if not record.pseudo]
     return record
 
 
-def test_a_published_trial_has_the_values_of_its_files(made: Outputs) -> None:
-    made.trial(at="open/plan", metadata={"additional": {"turns": 7}})
-    write(
-        made.root / "open/plan" / PATH / "a/plan_metadata.json",
+def test_published_trial_has_values_of_its_files(outputs: Outputs) -> None:
+    outputs.add_trial(at="open/plan", metadata={"additional": {"turns": 7}})
+    write_json(
+        outputs.root / "open/plan" / PATH / "a/plan_metadata.json",
         {
             "cost_usd": 0.5,
             "start_time": "2025-11-01T09:00:00Z",
@@ -41,8 +41,8 @@ def test_a_published_trial_has_the_values_of_its_files(made: Outputs) -> None:
             "finish_reason": "success",
         },
     )
-    made.null()
-    record = only(made.root)
+    outputs.add_null()
+    record = read_only_trial(outputs.root)
     assert (record.run, record.metadata.source, record.agent) == ("checkout", TrialSource.PUBLISHED, "a")
     assert (record.track, record.mode, record.instance, record.repository) == ("open", "plan", ID, "Made/Up")
     assert (record.metadata.model, record.metadata.harness, record.metadata.finish_reason) == (
@@ -64,16 +64,17 @@ def test_a_published_trial_has_the_values_of_its_files(made: Outputs) -> None:
 
 
 @pytest.mark.parametrize("root", ["", "outputs", "outputs/open", "outputs/open/plan"])
-def test_a_checkout_its_outputs_a_track_and_a_mode_read_the_same(
-    made: Outputs, root: str, monkeypatch: pytest.MonkeyPatch
+def test_checkout_outputs_track_and_mode_folders_read_equally(
+    outputs: Outputs, root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made.trial(at="open/plan")
-    made.null()
-    write(
-        made.root / "open/plan" / PATH / "a/plan_metadata.json", {"cost_usd": 0.5, "finish_reason": "success"}
+    outputs.add_trial(at="open/plan")
+    outputs.add_null()
+    write_json(
+        outputs.root / "open/plan" / PATH / "a/plan_metadata.json",
+        {"cost_usd": 0.5, "finish_reason": "success"},
     )
-    for named in (made.root.parent / root, Path()):
-        record = only(named)
+    for named in (outputs.root.parent / root, Path()):
+        record = read_only_trial(named)
         assert (record.run, record.track, record.mode, record.scores.prec) == (
             "checkout",
             "open",
@@ -83,57 +84,57 @@ def test_a_checkout_its_outputs_a_track_and_a_mode_read_the_same(
         monkeypatch.chdir(named)
 
 
-def test_owners_without_track_and_mode_take_them_from_the_metadata(made: Outputs, tmp_path: Path) -> None:
-    made.trial(at="instructed/direct")
-    bare = (made.root / "instructed/direct").rename(tmp_path / "bare")
-    record = only(bare)
+def test_bare_owner_folders_take_track_and_mode_from_metadata(outputs: Outputs, tmp_path: Path) -> None:
+    outputs.add_trial(at="instructed/direct")
+    bare = (outputs.root / "instructed/direct").rename(tmp_path / "bare")
+    record = read_only_trial(bare)
     assert (record.track, record.mode, record.scores.prec) == ("instructed", "direct", None)
     assert "null agent" in record.scores.notes[0] or "pseudo" in record.scores.notes[0]
 
 
-def test_read_step_costs_are_equal_wherever_mode_is_recorded(made: Outputs, tmp_path: Path) -> None:
-    folder = made.trial(at="open/plan")
-    write(folder / "plan_metadata.json", {"cost_usd": 0.5, "finish_reason": "success"})
-    cost = only(made.root).metadata.cost_usd
-    assert only((made.root / "open/plan").rename(tmp_path / "bare")).metadata.cost_usd == cost
+def test_step_costs_do_not_depend_on_where_mode_is_recorded(outputs: Outputs, tmp_path: Path) -> None:
+    folder = outputs.add_trial(at="open/plan")
+    write_json(folder / "plan_metadata.json", {"cost_usd": 0.5, "finish_reason": "success"})
+    cost = read_only_trial(outputs.root).metadata.cost_usd
+    assert read_only_trial((outputs.root / "open/plan").rename(tmp_path / "bare")).metadata.cost_usd == cost
     assert cost is not None
     assert cost > 0.5
 
 
-def test_the_pseudo_agents_belong_to_no_track(made: Outputs) -> None:
-    made.null()
-    (record,) = read_outputs(made.root).records
+def test_pseudo_agents_belong_to_no_track(outputs: Outputs) -> None:
+    outputs.add_null()
+    (record,) = read_outputs(outputs.root).records
     assert record.pseudo
     assert (record.track, record.mode, record.scores.ifr, record.scores.prec) == ("", "direct", 0.0, 0.0)
     assert record.published is not None
 
 
-def test_the_benchmark_says_language_category_and_commits(made: Outputs) -> None:
-    made.trial()
-    made.null()
+def test_language_and_category_come_from_benchmark(outputs: Outputs) -> None:
+    outputs.add_trial()
+    outputs.add_null()
     row = Instance("Made", "Up", BASE, GOLDEN_HASH, None, "api", "go")
-    record = only(made.root, Benchmark(made.root.parent, (row,)))
+    record = read_only_trial(outputs.root, Benchmark(outputs.root.parent, (row,)))
     assert (record.language, record.category) == ("go", "api")
 
 
-def test_what_the_published_harness_would_count_stands_beside(made: Outputs) -> None:
-    made.trial(rules=(0, 0, 0, 0), tests=None, metadata={"cost_usd": -1.0})
-    made.null()
-    made.baselines((20, 1), (21, 0))
-    read = read_outputs(made.root)
-    (record,) = [record for record in read.records if not record.pseudo]
+def test_record_has_values_of_published_harness(outputs: Outputs) -> None:
+    outputs.add_trial(rules=(0, 0, 0, 0), tests=None, metadata={"cost_usd": -1.0})
+    outputs.add_null()
+    outputs.add_baselines((20, 1), (21, 0))
+    reading = read_outputs(outputs.root)
+    (record,) = [record for record in reading.records if not record.pseudo]
     assert record.published is not None
     assert (record.published.ifr, record.published.ifr_plus, record.published.ifr_minus) == (1.0, 1.0, 1.0)
     assert (record.published.passed, record.published.alignment) == (0.0, 0.0)
     assert (record.published.prec, record.published.cost_usd) == (3 / 5, None)
-    # As we count: no rules is no rate, no test output is no test run.
+    # In codetaste, no rules give no rate, and no test output gives no test run.
     assert (record.scores.ifr, record.scores.ifr_plus, record.scores.passed, record.metadata.cost_usd) == (
         None,
         None,
         None,
         None,
     )
-    assert [problem.kind for problem in read.problems] == [ProblemKind.RULES]
+    assert [problem.kind for problem in reading.problems] == [ProblemKind.RULES]
 
 
 @pytest.mark.parametrize(
@@ -145,39 +146,41 @@ def test_what_the_published_harness_would_count_stands_beside(made: Outputs) -> 
         {"tests": {"passed": 1}},
     ],
 )
-def test_what_the_published_harness_cannot_load_or_place_it_drops(
-    made: Outputs, wrong: dict[str, Any]
+def test_trial_unreadable_for_published_harness_has_no_published_scores(
+    outputs: Outputs, wrong: dict[str, Any]
 ) -> None:
-    made.trial(**wrong)
-    (record,) = read_outputs(made.root).records
+    outputs.add_trial(**wrong)
+    (record,) = read_outputs(outputs.root).records
     assert record.published is None
     assert (record.scores.status, record.scores.ifr) == (TrialStatus.SCORED, 0.7)
 
 
-def test_runs_of_a_baseline_come_before_the_single_runs_of_the_metadata(made: Outputs) -> None:
-    made.trial()
-    made.null()
-    made.baselines((21, 0))
-    record = only(made.root)
+def test_baseline_runs_override_metadata(outputs: Outputs) -> None:
+    outputs.add_trial()
+    outputs.add_null()
+    outputs.add_baselines((21, 0))
+    record = read_only_trial(outputs.root)
     assert record.scores.passed is False
     assert record.published is not None
     assert record.published.passed == 0.0
 
 
-def test_test_runs_without_a_result_are_a_crash(made: Outputs) -> None:
-    folder = made.trial(tests=None)
+def test_test_output_without_result_is_a_crash(outputs: Outputs) -> None:
+    folder = outputs.add_trial(tests=None)
     (folder / "evaluation/test_output.txt").write_text("Killed")
-    (record,) = read_outputs(made.root).records
+    (record,) = read_outputs(outputs.root).records
     assert record.scores.tests == TestCounts(0, 0, error="the test run gave no result")
     assert record.scores.passed is False
 
 
-def test_our_own_scores_come_first(made: Outputs) -> None:
-    folder = made.trial(metadata={"additional": {"codetaste_version": "0.6.0", "turns": 3, "tool_calls": 9}})
-    write(folder / "evaluation/scores.json", scores())
+def test_own_scores_override_published_result(outputs: Outputs) -> None:
+    folder = outputs.add_trial(
+        metadata={"additional": {"codetaste_version": "0.6.0", "turns": 3, "tool_calls": 9}}
+    )
+    write_json(folder / "evaluation/scores.json", make_scores())
     (folder / "evaluation/rules_positive.sarif").unlink()
-    write(folder / "evaluation/activity.json", {"commands": 5, "test_runs": 1})
-    record = only(made.root)
+    write_json(folder / "evaluation/activity.json", {"commands": 5, "test_runs": 1})
+    record = read_only_trial(outputs.root)
     assert (
         record.metadata.source,
         record.scores.ifr,
@@ -204,58 +207,60 @@ def test_our_own_scores_come_first(made: Outputs) -> None:
         ("no_rules", TrialStatus.SCORED),
     ],
 )
-def test_read_unscored_patch_preserves_reason(made: Outputs, status: str, read_as: TrialStatus) -> None:
-    folder = made.trial()
-    write(folder / "evaluation/scores.json", scores(status=status, reason="because", ifr=None))
-    (record,) = read_outputs(made.root).records
+def test_unscored_patch_has_status_and_reason(outputs: Outputs, status: str, read_as: TrialStatus) -> None:
+    folder = outputs.add_trial()
+    write_json(folder / "evaluation/scores.json", make_scores(status=status, reason="because", ifr=None))
+    (record,) = read_outputs(outputs.root).records
     assert (record.scores.status, record.scores.why, record.scores.ifr) == (read_as, "because", None)
 
 
 @pytest.mark.parametrize(
     ("size", "read_as"), [(0, TrialStatus.DOES_NOT_APPLY), (300_000_000, TrialStatus.NOT_SCORED)]
 )
-def test_a_patch_that_was_too_large_to_be_read_is_known_by_its_size(
-    made: Outputs, size: int, read_as: TrialStatus
+def test_patch_too_large_to_read_is_identified_by_size(
+    outputs: Outputs, size: int, read_as: TrialStatus
 ) -> None:
-    folder = made.trial()
-    told = {"patch_sha256": "", "patch_bytes": size or (folder / "prediction.diff").stat().st_size}
-    write(folder / "evaluation/scores.json", scores(status="too_large", **told))
-    (record,) = read_outputs(made.root).records
+    folder = outputs.add_trial()
+    fields = {"patch_sha256": "", "patch_bytes": size or (folder / "prediction.diff").stat().st_size}
+    write_json(folder / "evaluation/scores.json", make_scores(status="too_large", **fields))
+    (record,) = read_outputs(outputs.root).records
     assert record.scores.status is read_as
 
 
-def test_attempts_are_trials_of_their_own(made: Outputs) -> None:
-    first = made.trial()
-    made.null()
-    made.trial("a/attempt-2", identity="a", rules=(4, 4, 0, 6))
-    read = read_outputs(made.root)
-    found = [(r.agent, r.attempt, r.scores.ifr) for r in read.records if not r.pseudo]
+def test_each_attempt_is_a_trial(outputs: Outputs) -> None:
+    first = outputs.add_trial()
+    outputs.add_null()
+    outputs.add_trial("a/attempt-2", identity="a", rules=(4, 4, 0, 6))
+    reading = read_outputs(outputs.root)
+    found = [(r.agent, r.attempt, r.scores.ifr) for r in reading.records if not r.pseudo]
     assert found == [("a", 1, 0.7), ("a", 2, 1.0)]
-    second = next(record for record in read.records if record.attempt == 2)
+    second = next(record for record in reading.records if record.attempt == 2)
     assert second.folder == first / "attempt-2"
     assert second.published is None
 
 
-def test_read_trial_without_evaluation_has_status_and_reason(made: Outputs) -> None:
-    no_patch = made.trial("none", metadata={"finish_reason": "error", "additional": {"error": "no credit"}})
+def test_trial_without_evaluation_has_status_and_reason(outputs: Outputs) -> None:
+    no_patch = outputs.add_trial(
+        "none", metadata={"finish_reason": "error", "additional": {"error": "no credit"}}
+    )
     (no_patch / "prediction.diff").unlink()
-    empty = made.trial("empty", patch=b"", metadata={"finish_reason": "timeout"})
-    waiting = made.trial("waiting")
-    refused = made.trial("refused")
+    empty = outputs.add_trial("empty", patch=b"", metadata={"finish_reason": "timeout"})
+    waiting = outputs.add_trial("waiting")
+    refused = outputs.add_trial("refused")
     (refused / "evaluation/rule_output.txt").write_text("…\nerror: patch failed: a.py:3\n")
     for folder in (no_patch, empty, waiting, refused):
         (folder / "evaluation/evaluation_result.json").unlink()
-    found = {r.agent: (r.scores.status, r.scores.why) for r in read_outputs(made.root).records}
+    found = {r.agent: (r.scores.status, r.scores.why) for r in read_outputs(outputs.root).records}
     assert found["none"] == (TrialStatus.FAILED, "it left no patch (no credit)")
     assert found["empty"] == (TrialStatus.FAILED, "it left an empty patch (timeout)")
     assert found["waiting"][0] is TrialStatus.NOT_SCORED
     assert found["refused"][0] is TrialStatus.DOES_NOT_APPLY
 
 
-def test_planned_trials_that_left_no_folder_are_counted(made: Outputs) -> None:
-    made.trial("a", metadata={"additional": {"codetaste_version": "0.6.0"}})
-    made.null()
-    run = made.root.parent
+def test_planned_trials_without_folder_are_counted(outputs: Outputs) -> None:
+    outputs.add_trial("a", metadata={"additional": {"codetaste_version": "0.6.0"}})
+    outputs.add_null()
+    run = outputs.root.parent
     key = f"infer/a/open/{{}}/{ID}/{{}}"
     journal: list[dict[str, Any]] = [{"event": "journal", "format": 2}, {"event": "session"}]
 
@@ -288,15 +293,16 @@ def test_planned_trials_that_left_no_folder_are_counted(made: Outputs) -> None:
     assert next(r for r in records if r.agent == "b").repository == "other/one"
 
 
-def test_evaluations_of_several_versions_or_rules_are_named(made: Outputs, tmp_path: Path) -> None:
-    folder = made.trial()
-    write(folder / "evaluation/scores.json", scores())
+def test_different_versions_and_rules_are_reported(outputs: Outputs, tmp_path: Path) -> None:
+    folder = outputs.add_trial()
+    write_json(folder / "evaluation/scores.json", make_scores())
     other = Outputs(tmp_path / "other" / "outputs")
-    folder = other.trial()
-    write(
-        folder / "evaluation/scores.json", scores(engine="opengrep 1.31.0", rules_sha256={"positive": "cc"})
+    folder = other.add_trial()
+    write_json(
+        folder / "evaluation/scores.json",
+        make_scores(engine="opengrep 1.31.0", rules_sha256={"positive": "cc"}),
     )
-    readings = [read_outputs(each.root) for each in (made, other)]
+    readings = [read_outputs(each.root) for each in (outputs, other)]
     assert not any(reading.problems for reading in readings)
     together = merge_records(readings)
     assert len(together.records) == 2
@@ -306,7 +312,7 @@ def test_evaluations_of_several_versions_or_rules_are_named(made: Outputs, tmp_p
     assert ID in rules.text
 
 
-def test_read_folder_without_layout_raises_empty_one_is_a_problem(tmp_path: Path) -> None:
+def test_unknown_layout_raises_and_empty_outputs_are_a_problem(tmp_path: Path) -> None:
     for root in (tmp_path / "none", tmp_path):
         with pytest.raises(ConfigError):
             read_outputs(root)

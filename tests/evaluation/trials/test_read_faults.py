@@ -1,4 +1,4 @@
-"""Whatever is wrong in one folder of outputs is named and counted, and costs nothing else."""
+"""A fault in one output folder is reported, and all other trials are read."""
 
 from __future__ import annotations
 
@@ -16,25 +16,33 @@ from codetaste.benchmark.benchmark import Benchmark
 from codetaste.benchmark.instance import Instance
 from codetaste.evaluation.trials.read import read_outputs
 from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialRecord, TrialStatus
-from support.evaluation.published_outputs import BASE, GOLDEN_HASH, PATH, Outputs, sarif, scores, write
+from support.evaluation.published_outputs import (
+    BASE,
+    GOLDEN_HASH,
+    PATH,
+    Outputs,
+    make_sarif,
+    make_scores,
+    write_json,
+)
 
 RESULT, METADATA = "evaluation/evaluation_result.json", "inference_metadata.json"
-Spoil = Callable[[Path], object]
+Damage = Callable[[Path], object]
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Outputs:
-    made = Outputs(tmp_path / "checkout" / "outputs")
-    made.null()
-    made.trial("sound")
-    return made
+def outputs(tmp_path: Path) -> Outputs:
+    outputs = Outputs(tmp_path / "checkout" / "outputs")
+    outputs.add_null()
+    outputs.add_trial("sound")
+    return outputs
 
 
 def read(
-    made: Outputs, benchmark: Benchmark | None = None
+    outputs: Outputs, benchmark: Benchmark | None = None
 ) -> tuple[dict[str, TrialRecord], list[ReadProblem]]:
-    """The records by agent, the sound one checked, and the problems."""
-    found = read_outputs(made.root, benchmark)
+    """Read the outputs, check the sound trial, and return the records by agent and the problems."""
+    found = read_outputs(outputs.root, benchmark)
     records = {record.agent: record for record in found.records}
     sound = records["sound"]
     assert (sound.scores.status, sound.scores.ifr, sound.scores.prec, sound.scores.passed) == (
@@ -49,23 +57,23 @@ def read(
     return records, list(found.problems)
 
 
-def cut(name: str) -> Spoil:
+def cut(name: str) -> Damage:
     return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:-5])
 
 
-def edit(name: str, **changed: Any) -> Spoil:
-    return lambda folder: write(folder / name, json.loads((folder / name).read_text()) | changed)
+def edit(name: str, **changed: Any) -> Damage:
+    return lambda folder: write_json(folder / name, json.loads((folder / name).read_text()) | changed)
 
 
-def rules(**changed: Any) -> Spoil:
-    def spoil(folder: Path) -> None:
+def rules(**changed: Any) -> Damage:
+    def damage(folder: Path) -> None:
         result = json.loads((folder / RESULT).read_text())
-        write(folder / RESULT, result | {"agent_rule_metrics": result["agent_rule_metrics"] | changed})
+        write_json(folder / RESULT, result | {"agent_rule_metrics": result["agent_rule_metrics"] | changed})
 
-    return spoil
+    return damage
 
 
-def remove(name: str) -> Spoil:
+def remove(name: str) -> Damage:
     return lambda folder: (folder / name).unlink()
 
 
@@ -80,7 +88,7 @@ def directory(folder: Path) -> None:
 
 
 SCORED, PARTIAL, UNREADABLE = TrialStatus.SCORED, TrialStatus.PARTIAL, TrialStatus.UNREADABLE
-CASES: dict[str, tuple[Spoil, TrialStatus, ProblemKind, str]] = {
+CASES: dict[str, tuple[Damage, TrialStatus, ProblemKind, str]] = {
     "truncated result": (cut(RESULT), UNREADABLE, ProblemKind.TRUNCATED, RESULT),
     "no object": (lambda f: (f / RESULT).write_text("[1]"), UNREADABLE, ProblemKind.LAYOUT, RESULT),
     "deep": (lambda f: (f / RESULT).write_text("[" * 99999), UNREADABLE, ProblemKind.TRUNCATED, RESULT),
@@ -116,7 +124,7 @@ CASES: dict[str, tuple[Spoil, TrialStatus, ProblemKind, str]] = {
         *(ProblemKind.OTHER_COMMIT, RESULT),
     ),
     "scores of another patch": (
-        *(lambda f: write(f / "evaluation/scores.json", scores(b"other")), TrialStatus.NOT_SCORED),
+        *(lambda f: write_json(f / "evaluation/scores.json", make_scores(b"other")), TrialStatus.NOT_SCORED),
         *(ProblemKind.STALE, "evaluation/scores.json"),
     ),
     "damaged activity": (
@@ -124,7 +132,7 @@ CASES: dict[str, tuple[Spoil, TrialStatus, ProblemKind, str]] = {
         *(ProblemKind.TRUNCATED, "evaluation/activity.json"),
     ),
     "activity that is no count": (
-        *(lambda f: write(f / "evaluation/activity.json", {"edits": -1}), SCORED),
+        *(lambda f: write_json(f / "evaluation/activity.json", {"edits": -1}), SCORED),
         *(ProblemKind.NUMBER, "evaluation/activity.json"),
     ),
     "activity pipe": (
@@ -135,43 +143,43 @@ CASES: dict[str, tuple[Spoil, TrialStatus, ProblemKind, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_fault_in_one_trial_is_named_with_its_file(made: Outputs, case: str) -> None:
-    spoil, status, kind, name = CASES[case]
-    spoil(made.trial("bad"))
-    records, problems = read(made)
+def test_fault_in_one_trial_names_file(outputs: Outputs, case: str) -> None:
+    damage, status, kind, name = CASES[case]
+    damage(outputs.add_trial("bad"))
+    records, problems = read(outputs)
     assert records["bad"].scores.status is status
     assert [(p.kind, p.location) for p in problems] == [(kind, f"open/direct/{PATH}/bad/{name}")]
 
 
-@pytest.mark.parametrize("way", ["missing", "truncated"])
-def test_a_scan_that_is_not_there_is_no_measurement(made: Outputs, way: str) -> None:
-    """The published harness takes it for "no rule matches", so that IFR⁻ is 1."""
-    folder = made.trial("bad", rules=(3, 4, 0, 6))
+@pytest.mark.parametrize("fault", ["missing", "truncated"])
+def test_missing_scan_is_no_measurement(outputs: Outputs, fault: str) -> None:
+    """The published harness reads it as "no rule matches", so IFR⁻ is 1."""
+    folder = outputs.add_trial("bad", rules=(3, 4, 0, 6))
     path = folder / "evaluation/rules_negative.sarif"
-    if way == "missing":
+    if fault == "missing":
         path.unlink()
     else:
         path.write_bytes(path.read_bytes()[:-3])
-    record = read(made)[0]["bad"]
+    record = read(outputs)[0]["bad"]
     assert (record.scores.status, record.scores.ifr, record.scores.ifr_minus) == (PARTIAL, None, None)
-    assert record.scores.why.startswith(f"rules_negative.sarif is {way}")
+    assert record.scores.why.startswith(f"rules_negative.sarif is {fault}")
     assert record.scores.why.endswith("no match is no measurement")
     assert record.published is not None
     assert record.published.ifr_minus == 1.0
 
 
-def test_read_outputs_with_deleted_sarif_preserve_counts(made: Outputs) -> None:
-    folder = made.trial("bad", rules=(4, 4, 0, 6))
+def test_deleted_sarif_files_preserve_counts(outputs: Outputs) -> None:
+    folder = outputs.add_trial("bad", rules=(4, 4, 0, 6))
     for path in folder.glob("evaluation/*.sarif"):
         path.unlink()
-    record = read(made)[0]["bad"]
+    record = read(outputs)[0]["bad"]
     assert (record.scores.status, record.scores.ifr, record.scores.prec) == (SCORED, 1.0, None)
 
 
-def test_a_patch_of_300_mb_is_named_and_not_read(made: Outputs) -> None:
-    folder = made.trial("bad")
+def test_patch_of_300_mb_is_reported_and_not_read(outputs: Outputs) -> None:
+    folder = outputs.add_trial("bad")
     os.truncate(folder / "prediction.diff", 300_000_000)
-    records, (problem,) = read(made)
+    records, (problem,) = read(outputs)
     assert (records["bad"].scores.status, records["bad"].scores.ifr, records["bad"].scores.added) == (
         SCORED,
         0.7,
@@ -182,26 +190,26 @@ def test_a_patch_of_300_mb_is_named_and_not_read(made: Outputs) -> None:
     )
 
 
-def test_a_result_that_spans_everything_costs_no_memory(made: Outputs) -> None:
-    folder = made.trial("bad")
-    (folder / "evaluation/rules_positive.sarif").write_bytes(sarif(("src/a.py", 1, 10**15)))
-    records, (problem,) = read(made)
+def test_result_with_huge_line_range_is_rejected(outputs: Outputs) -> None:
+    folder = outputs.add_trial("bad")
+    (folder / "evaluation/rules_positive.sarif").write_bytes(make_sarif(("src/a.py", 1, 10**15)))
+    records, (problem,) = read(outputs)
     assert (records["bad"].scores.prec, problem.kind) == (None, ProblemKind.NUMBER)
 
 
-def test_links_are_followed_only_to_files_below_the_root(made: Outputs, tmp_path: Path) -> None:
+def test_links_are_followed_only_to_files_below_the_root(outputs: Outputs, tmp_path: Path) -> None:
     outside = tmp_path / "outside.json"
     outside.write_text("{}")
-    out, within, folder = made.trial("out"), made.trial("within"), made.trial("folder")
+    out, within, folder = outputs.add_trial("out"), outputs.add_trial("within"), outputs.add_trial("folder")
     (out / METADATA).unlink()
     (out / METADATA).symlink_to(outside)
     (within / METADATA).unlink()
-    (within / METADATA).symlink_to(made.root / "open/direct" / PATH / "sound" / METADATA)
+    (within / METADATA).symlink_to(outputs.root / "open/direct" / PATH / "sound" / METADATA)
     (folder / "evaluation").rename(tmp_path / "evaluation")
     (folder / "evaluation").symlink_to(tmp_path / "evaluation")
     (folder.parent / "linked").symlink_to(tmp_path)
     (folder.parent / "round").symlink_to("round")
-    records, problems = read(made)
+    records, problems = read(outputs)
     assert records["within"].metadata.cost_usd == 1.25
     assert records["out"].metadata.cost_usd is None
     assert records["folder"].scores.ifr is None
@@ -211,9 +219,9 @@ def test_links_are_followed_only_to_files_below_the_root(made: Outputs, tmp_path
 
 
 @pytest.mark.parametrize("identity", ["org/model", "..", "<b>x</b>", "a\x1b[31m\nb", "x" * 500, "\ud800", ""])
-def test_an_agents_id_of_any_kind_is_one_line_and_named(made: Outputs, identity: str) -> None:
-    made.trial("odd", identity=identity)
-    records, problems = read(made)
+def test_unusual_agent_id_is_one_line_and_reported(outputs: Outputs, identity: str) -> None:
+    outputs.add_trial("odd", identity=identity)
+    records, problems = read(outputs)
     (name,) = records.keys() - {"sound", "null_agent"}
     assert name.isprintable()
     assert len(name) <= 100
@@ -223,56 +231,56 @@ def test_an_agents_id_of_any_kind_is_one_line_and_named(made: Outputs, identity:
         assert name == "odd"
 
 
-def test_damaged_runs_of_a_baseline_are_named(made: Outputs) -> None:
-    made.baselines((20, 1))
-    file = made.root.parent / "baseline_results" / PATH / "golden_agent.jsonl"
+def test_damaged_baseline_runs_are_reported(outputs: Outputs) -> None:
+    outputs.add_baselines((20, 1))
+    file = outputs.root.parent / "baseline_results" / PATH / "golden_agent.jsonl"
     file.write_text(file.read_text() + '{"passed": 1\n')
-    _, problems = read(made)
+    _, problems = read(outputs)
     assert [p.text for p in problems] == ["1 of 3 lines in golden_agent.jsonl are damaged"]
 
 
-def test_an_agent_whose_id_made_folders_is_read_all_the_same(made: Outputs) -> None:
-    made.trial("org/model")
-    records, problems = read(made)
+def test_agent_id_with_slash_is_read(outputs: Outputs) -> None:
+    outputs.add_trial("org/model")
+    records, problems = read(outputs)
     assert records["org/model"].scores.ifr == 0.7
     assert {p.kind for p in problems} == {ProblemKind.NAME}
 
 
-def test_folders_of_another_layout_are_named(made: Outputs) -> None:
+def test_folders_of_unknown_layout_are_reported(outputs: Outputs) -> None:
     for name in ("open/turbo/o/r/01234567/a", "closed/direct", "open/direct/o/r/not-a-hash/a"):
-        (made.root / name).mkdir(parents=True)
-    (made.root / "__MACOSX/open").mkdir(parents=True)
-    (made.root / ".cache").mkdir()
-    _, problems = read(made)
+        (outputs.root / name).mkdir(parents=True)
+    (outputs.root / "__MACOSX/open").mkdir(parents=True)
+    (outputs.root / ".cache").mkdir()
+    _, problems = read(outputs)
     assert {p.kind for p in problems} == {ProblemKind.LAYOUT}
     assert {p.location for p in problems} == {"open/turbo", "closed", "open/direct/o/r/not-a-hash"}
 
 
-def test_instances_that_the_benchmark_does_not_have_are_left_out(made: Outputs) -> None:
-    made.trial("bad", path="other/one/89abcdef")
+def test_unknown_instances_are_excluded(outputs: Outputs) -> None:
+    outputs.add_trial("bad", path="other/one/89abcdef")
     row = Instance("Made", "Up", BASE, GOLDEN_HASH, None, "api", "go")
-    records, (problem,) = read(made, Benchmark(made.root.parent, (row,)))
+    records, (problem,) = read(outputs, Benchmark(outputs.root.parent, (row,)))
     assert "bad" not in records
     assert (problem.kind, "other/one/89abcdef" in problem.text) == (ProblemKind.UNKNOWN_INSTANCE, True)
 
 
-def test_an_evaluation_of_other_commits_than_the_table_has_is_none(made: Outputs) -> None:
+def test_evaluation_of_other_commits_is_not_scored(outputs: Outputs) -> None:
     row = Instance("Made", "Up", BASE, "e" * 40, None, "api", "go")
-    found = read_outputs(made.root, Benchmark(made.root.parent, (row,)))
+    found = read_outputs(outputs.root, Benchmark(outputs.root.parent, (row,)))
     assert {record.scores.status for record in found.records} == {TrialStatus.NOT_SCORED}
     assert {problem.kind for problem in found.problems} == {ProblemKind.OTHER_COMMIT}
 
 
-def test_the_same_trial_twice_counts_once(made: Outputs) -> None:
-    made.trial("sound-again", identity="sound", rules=(0, 4, 6, 6))
-    records, (problem,) = read(made)
+def test_duplicate_trial_counts_once(outputs: Outputs) -> None:
+    outputs.add_trial("sound-again", identity="sound", rules=(0, 4, 6, 6))
+    records, (problem,) = read(outputs)
     assert len(records) == 2
     assert (problem.kind, problem.location) == (ProblemKind.DUPLICATE, f"open/direct/{PATH}/sound-again")
 
 
-def test_a_damaged_journal_costs_only_the_trials_without_folders(made: Outputs) -> None:
-    (made.root.parent / "journal.jsonl").write_text('{"event":"ended","key":"infer/a"}\n{"event":"job"]\n')
-    found = read_outputs(made.root.parent)
+def test_damaged_journal_loses_only_trials_without_folders(outputs: Outputs) -> None:
+    (outputs.root.parent / "journal.jsonl").write_text('{"event":"ended","key":"infer/a"}\n{"event":"job"]\n')
+    found = read_outputs(outputs.root.parent)
     assert len(found.records) == 2
     assert [(p.kind, p.location) for p in found.problems] == [(ProblemKind.UNREADABLE, "journal.jsonl")]
 
@@ -290,14 +298,14 @@ JSON = st.recursive(
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(name=st.sampled_from(FILES), data=st.data())
-def test_no_content_of_a_file_stops_a_reading(
+def test_arbitrary_file_content_does_not_stop_reading(
     tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
 ) -> None:
-    made = Outputs(tmp_path_factory.mktemp("fuzz") / "outputs")
-    made.null()
-    made.trial("sound")
-    folder = made.trial("bad")
-    write(folder / "evaluation/scores.json", scores())
+    outputs = Outputs(tmp_path_factory.mktemp("fuzz") / "outputs")
+    outputs.add_null()
+    outputs.add_trial("sound")
+    folder = outputs.add_trial("bad")
+    write_json(folder / "evaluation/scores.json", make_scores())
     old = (folder / name).read_bytes() if (folder / name).exists() else b"{}"
     if data.draw(st.booleans()) and old.startswith(b"{"):
         whole = json.loads(old)
@@ -306,5 +314,5 @@ def test_no_content_of_a_file_stops_a_reading(
     else:
         at = data.draw(st.integers(0, len(old)))
         (folder / name).write_bytes(old[:at] + data.draw(st.binary(max_size=5)) + old[at + 3 :])
-    records, _ = read(made)
+    records, _ = read(outputs)
     assert len(records) == 3

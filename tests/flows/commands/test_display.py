@@ -1,4 +1,4 @@
-"""What a person sees of a run: a display on a terminal, plain lines elsewhere, never anything raw."""
+"""Messages of a run: a display on a terminal, plain lines elsewhere, without foreign terminal escapes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS, LINES = 110, 30
 
 @dataclass
 class TerminalOutput:
-    """Everything that came to a terminal, and what it showed at each moment."""
+    """All bytes that a terminal received, and the screens that it showed."""
 
     code: int = 0
     raw: bytes = b""
@@ -45,7 +45,7 @@ def run_on_terminal(
     term: str = "xterm-256color",
     until: Callable[[TerminalOutput, int], None] | None = None,
 ) -> TerminalOutput:
-    """Give the command on a pseudo-terminal; ``until`` may act after each screen, with the process id."""
+    """Run the command on a pseudo-terminal; call ``until`` with the process id after each read."""
     main, sub = pty.openpty()
     fcntl.ioctl(sub, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
     process = subprocess.Popen(
@@ -77,13 +77,11 @@ def run_on_terminal(
         if until is not None:
             until(terminal, process.pid)
     os.close(main)
-    terminal.code = process.wait(20)
+    terminal.code = process.wait(200)
     return terminal
 
 
-def test_a_terminal_shows_jobs_spend_against_the_budget_and_the_time_left(
-    tmp_path: Path, alpha: TinyBenchmark
-) -> None:
+def test_terminal_shows_jobs_cost_budget_and_time_left(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(
         tmp_path, {"m": "slowly"}, run='budget_usd = 2.0\ntime_limit = "10m"', discover="budget_usd = 1.0"
     )
@@ -98,11 +96,11 @@ def test_a_terminal_shows_jobs_spend_against_the_budget_and_the_time_left(
     assert any("waiting" in line for line in drawn)
     assert "2 of 2 jobs have a result" in terminal.last
     assert "everything" in terminal.last
-    assert "waiting" not in terminal.last  # the display is gone, the summary stays
-    assert b"\x1b[?25h" in terminal.raw  # the cursor is back
+    assert "waiting" not in terminal.last  # the display is removed, the summary remains
+    assert b"\x1b[?25h" in terminal.raw  # the cursor is shown again
 
 
-def test_elsewhere_each_event_is_a_plain_line(
+def test_pipe_gets_one_plain_line_per_event(
     uninterrupted_run: tuple[Workspace, CommandResult], alpha: TinyBenchmark
 ) -> None:
     _, interrupts = uninterrupted_run
@@ -117,14 +115,12 @@ def test_elsewhere_each_event_is_a_plain_line(
 
 
 def assert_harmless(raw: bytes) -> None:
-    """Nothing that the model or a tool said came through as a command to the terminal."""
+    """Check that no terminal escape of a model or a tool reached the terminal."""
     for bad in (b"\x1b[31mRED", b"\x1b]0;", b"\x07", b"\x9b2J", b"\xc2\x9b", b"\x1b[31mred"):
         assert bad not in raw, bad
 
 
-def test_hostile_words_of_a_model_never_reach_the_terminal_as_they_are(
-    tmp_path: Path, alpha: TinyBenchmark
-) -> None:
+def test_terminal_escapes_of_model_are_neutralized(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "hostile", "b": "broken"}, run="budget_usd = 9.0")
     terminal = run_on_terminal(workspace)
     assert terminal.code == 1
@@ -141,9 +137,7 @@ def test_hostile_words_of_a_model_never_reach_the_terminal_as_they_are(
     )
 
 
-def test_ctrl_c_on_the_terminal_stops_in_good_order_and_restores_it(
-    tmp_path: Path, alpha: TinyBenchmark
-) -> None:
+def test_ctrl_c_stops_run_and_restores_terminal(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "sleeper"})
     interrupts: list[float] = []
 
@@ -160,7 +154,7 @@ def test_ctrl_c_on_the_terminal_stops_in_good_order_and_restores_it(
     assert list(tiny_benchmark.leftover_processes(str(tmp_path))) == []
 
 
-def test_a_mistake_is_one_line_on_a_terminal_too(tmp_path: Path, alpha: TinyBenchmark) -> None:
+def test_config_fault_is_one_line_on_terminal(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "quick"})
     terminal = run_on_terminal(workspace, "--set", "run.nome=x")
     assert terminal.code == 2
@@ -173,7 +167,7 @@ def test_a_mistake_is_one_line_on_a_terminal_too(tmp_path: Path, alpha: TinyBenc
     assert "journal.jsonl" in terminal.last
 
 
-def test_a_dumb_terminal_is_spared_the_display(tmp_path: Path, alpha: TinyBenchmark) -> None:
+def test_dumb_terminal_gets_no_display(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "quick"})
     terminal = run_on_terminal(workspace, term="dumb")
     assert terminal.code == 0

@@ -1,4 +1,4 @@
-"""With --json every command that prints data gives one JSON document, for good input and for bad."""
+"""With --json every command prints one JSON document, for good input and for bad."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ BAD: dict[str, list[str]] = {
 
 
 ELSEWHERE = {"agents install", "benchmark fetch", "image build", "image list", "image rm"}
-"""Good input to them needs a registry, an engine or a whole benchmark: tests/commands has that."""
+"""Good input to them needs a registry, a container engine or a whole benchmark: other tests have that."""
 
 
 def make_published_outputs(folder: Path) -> Path:
-    """Outputs of one trial that left nothing but its patch."""
+    """Write the outputs of one trial with a patch only."""
     trial = folder / "published" / "open" / "direct" / "o" / "r" / "01234567" / "a"
     trial.mkdir(parents=True, exist_ok=True)
     (trial / "prediction.diff").write_text("\n")
@@ -77,7 +77,7 @@ def good_input(name: str, workspace: Workspace, alpha: TinyBenchmark) -> list[st
 
 
 def leaf_commands(part: App, path: tuple[str, ...] = ()) -> Iterator[tuple[str, App]]:
-    """Every command that does something, by what is typed for it."""
+    """Every command without subcommands, with its name."""
     for name in part:
         if not name.startswith("-"):
             yield from leaf_commands(part[name], (*path, name))
@@ -88,7 +88,7 @@ def leaf_commands(part: App, path: tuple[str, ...] = ()) -> Iterator[tuple[str, 
 COMMANDS = dict(leaf_commands(app))
 
 
-def test_every_command_is_looked_at_here_and_takes_json() -> None:
+def test_every_command_is_tested_here_and_takes_json() -> None:
     assert COMMANDS.keys() == BAD.keys()
     for name, command in COMMANDS.items():
         assert command.default_command is not None
@@ -101,7 +101,7 @@ def finished_run(uninterrupted_run: tuple[Workspace, CommandResult]) -> Workspac
 
 
 def parse_document(result: CommandResult) -> Any:
-    """The one document that standard output is; nothing may stand before or after it."""
+    """Parse the one document on standard output, which has nothing before or after it."""
     value, end = json.JSONDecoder().raw_decode(result.out)
     assert result.out[end:] == "\n"
     return value
@@ -120,7 +120,7 @@ def test_good_input_gives_one_document_and_exit_code_0(
 
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("option", [[], ["--nope"]], ids=["value", "option"])
-def test_bad_input_gives_one_document_with_what_is_wrong_and_the_exit_code(
+def test_bad_input_gives_one_document_with_error_and_exit_code(
     name: str, option: list[str], finished_run: Workspace
 ) -> None:
     result = finished_run.cli(*name.split(), *BAD[name], *option, "--json")
@@ -130,13 +130,13 @@ def test_bad_input_gives_one_document_with_what_is_wrong_and_the_exit_code(
     assert document["exit_code"] == 2
     assert document["error"]["cause"] == "config"
     assert document["error"]["messages"]
-    # People read the same on standard error, however it is drawn there.
+    # Standard error has the same messages, in another layout.
     plain = " ".join(result.err.replace("│", " ").split())
     for message in document["error"]["messages"]:
         assert message.split()[0] in plain
 
 
-def test_a_tool_that_refuses_gives_one_document_and_exit_code_1(
+def test_refused_tool_call_gives_one_document_and_exit_code_1(
     finished_run: Workspace, alpha: TinyBenchmark
 ) -> None:
     bench = ["--benchmark", str(alpha.bench.root), "--repos", str(alpha.bench.repos)]
@@ -147,7 +147,7 @@ def test_a_tool_that_refuses_gives_one_document_and_exit_code_1(
     assert parse_document(result)["error"]["cause"] == "tool"
 
 
-def test_both_programs_that_run_a_config_say_errors_alike(finished_run: Workspace) -> None:
+def test_both_run_commands_report_equal_errors(finished_run: Workspace) -> None:
     other = Workspace(finished_run.folder, finished_run.cache, finished_run.folder / "nofile.toml")
     one, two = other.run("--json"), other.cli("run", str(other.config), "--json")
     assert (one.code, parse_document(one)) == (two.code, parse_document(two))
@@ -155,8 +155,8 @@ def test_both_programs_that_run_a_config_say_errors_alike(finished_run: Workspac
 
 BY_NAME = {"concurrency", "statuses", "models", "options", "prices", "limits", "retries", "waited_s"}
 """Objects whose keys are names from the config."""
-OTHERS = {"price", "value", "parameters", "facts"}
-"""What is inside is somebody else's."""
+FOREIGN = {"price", "value", "parameters", "facts"}
+"""Objects whose inner keys are not codetaste's."""
 
 
 def keys_of(document: Any) -> Iterator[str]:
@@ -166,19 +166,19 @@ def keys_of(document: Any) -> Iterator[str]:
     elif isinstance(document, dict):
         for key, value in document.items():
             yield key
-            if key not in OTHERS:
+            if key not in FOREIGN:
                 yield from keys_of(list(value.values()) if key in BY_NAME else value)
 
 
 @pytest.mark.heavy
-def test_every_key_is_on_the_page_for_programs(finished_run: Workspace, alpha: TinyBenchmark) -> None:
+def test_every_json_key_is_documented(finished_run: Workspace, alpha: TinyBenchmark) -> None:
     page = (Path(__file__).parents[3] / "docs" / "programs.md").read_text("utf-8")
-    document = set(re.findall(r"`([a-z_0-9]+)`", page))
+    documented = set(re.findall(r"`([a-z_0-9]+)`", page))
     more = [["status", "r", "--job", "*"], ["run", str(finished_run.config)]]
     typed = [[*name.split(), *good_input(name, finished_run, alpha)] for name in BAD.keys() - ELSEWHERE]
     for command in [*typed, *more]:
-        said = set(keys_of(parse_document(finished_run.cli(*command, "--json"))))
-        assert said <= document, (command, said - document)
+        keys = set(keys_of(parse_document(finished_run.cli(*command, "--json"))))
+        assert keys <= documented, (command, keys - documented)
     for log in (finished_run.out / "logs").rglob("*.jsonl"):
         for line in log.read_text().splitlines():
-            assert set(json.loads(line)) <= document, line
+            assert set(json.loads(line)) <= documented, line

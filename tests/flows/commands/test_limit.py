@@ -1,4 +1,4 @@
-"""Limits that change while a run is under way are obeyed; bad ones never are; a resume keeps them."""
+"""Limits changed during a run are applied, invalid ones are refused, and a resume applies them again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.flows.tiny_benchmark import TinyBenchmark, Workspace
 
 @contextmanager
 def running(workspace: Workspace, *args: str) -> Iterator[subprocess.Popen[str]]:
-    """A run of which two passes have begun, or could have."""
+    """Start a run and wait until two passes are running or queued."""
     process = workspace.start("--json", "--set", "discover.max_turns=500", *args)
     try:
         tiny_benchmark.wait_for_progress(process, workspace.out, 6)
@@ -33,7 +33,7 @@ def status(workspace: Workspace) -> Any:
     return workspace.cli("status", "r", "--json").json
 
 
-def states(workspace: Workspace) -> list[str]:
+def job_states(workspace: Workspace) -> list[str]:
     return sorted(job["state"] for job in status(workspace)["jobs"] if job["key"].startswith("discover"))
 
 
@@ -51,12 +51,12 @@ def test_raised_and_lowered_job_and_permit_limits_apply_at_once(tmp_path: Path, 
     }
     workspace = alpha.make_workspace(tmp_path, models, run="concurrency = 1", discover="")
     with running(workspace):
-        assert states(workspace) == ["queued", "running"]
+        assert job_states(workspace) == ["queued", "running"]
         changed = workspace.cli("limit", "r", "--jobs", "5", "--json")
         assert changed.code == 0
         assert changed.json["applied"] is True
         assert changed.json["limits"]["run.concurrency"] == {"value": 5, "configured": 1}
-        wait_until(lambda: states(workspace) == ["running", "running"])
+        wait_until(lambda: job_states(workspace) == ["running", "running"])
         wait_until(
             lambda: status(workspace)["concurrency"]["model m"] == {"limit": 1, "in_use": 1, "waiting": 1}
         )
@@ -66,17 +66,15 @@ def test_raised_and_lowered_job_and_permit_limits_apply_at_once(tmp_path: Path, 
         )
         assert workspace.cli("limit", "r", "--sandboxes", "1", "--jobs", "1").code == 0
         at_once = status(workspace)["concurrency"]
-        # What runs goes on; nothing new is begun.
+        # Running jobs continue; no new job starts.
         for resource in ("jobs", "sandbox"):
             assert at_once[resource] == {"limit": 1, "in_use": 2, "waiting": 0}
-    said = [line["text"] for line in workspace.journal() if line["event"] == "note" and not line["key"]]
-    assert "run.concurrency is 5 now, was 1" in said
-    assert "models.m.max_concurrency is 2 now, was 1" in said
+    notes = [line["text"] for line in workspace.journal() if line["event"] == "note" and not line["key"]]
+    assert "run.concurrency is 5 now, was 1" in notes
+    assert "models.m.max_concurrency is 2 now, was 1" in notes
 
 
-def test_a_budget_lowered_below_what_is_spent_refuses_every_later_call(
-    tmp_path: Path, alpha: TinyBenchmark
-) -> None:
+def test_budget_below_spent_amount_refuses_later_calls(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "lingering"})
     with running(workspace) as process:
         wait_until(lambda: any(line["event"] == "settled" for line in workspace.journal()))
@@ -88,18 +86,16 @@ def test_a_budget_lowered_below_what_is_spent_refuses_every_later_call(
     assert lines[lowered]["limits"][0] == "0.001"
     assert not [line for line in lines[lowered:] if line["event"] == "reserved"]
     assert "run.budget_usd is $0.0010 now, was $2.00" in result.err
-    # Nothing that was spent is subtracted, and what was in flight is finished and counted.
+    # Settled costs remain, and calls in flight are finished and counted.
     assert Decimal(result.json["money"]["settled_usd"]) > Decimal("0.001")
     assert result.json["money"]["unknown_usd"] == "0"
 
 
-def test_an_amount_that_is_in_force_already_is_so_however_it_is_written(
-    tmp_path: Path, alpha: TinyBenchmark
-) -> None:
+def test_equal_amount_in_another_notation_is_applied(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "lingering"})
     with running(workspace):
-        for said in ("8", "8.00"):
-            assert workspace.cli("limit", "r", "--budget-usd", said, "--json").json["applied"] is True
+        for amount in ("8", "8.00"):
+            assert workspace.cli("limit", "r", "--budget-usd", amount, "--json").json["applied"] is True
 
 
 def test_job_waiting_for_budget_continues_when_raised(tmp_path: Path, alpha: TinyBenchmark) -> None:
@@ -109,7 +105,7 @@ def test_job_waiting_for_budget_continues_when_raised(tmp_path: Path, alpha: Tin
         wait_until(lambda: any(line.get("reason") == "budget" for line in workspace.journal()))
         assert workspace.cli("limit", "r", "--budget-usd", "5").code == 0
         events = [line["event"] for line in workspace.journal() if line["event"] in {"reserved", "settled"}]
-        assert events == ["reserved", "reserved"]  # the first has not been answered yet
+        assert events == ["reserved", "reserved"]  # the first has no reply yet
         result = tiny_benchmark.wait_for_result(process, 200)
     finally:
         if process.poll() is None:
@@ -124,7 +120,7 @@ def finished_run(tmp_path: Path, alpha: TinyBenchmark) -> Workspace:
     return workspace
 
 
-def test_bad_limits_get_one_line_each_and_none_of_them_is_applied(finished_run: Workspace) -> None:
+def test_invalid_limits_are_reported_one_per_line_and_not_applied(finished_run: Workspace) -> None:
     bad = ["--budget-usd", "-1", "--time-limit", "soon", "--jobs", "0", "--sandboxes", "2.5"]
     result = finished_run.cli("limit", "r", *bad, "--model", "q=2", "--model", "m", "--model", "m=x")
     assert result.code == 2
@@ -151,7 +147,7 @@ def test_limits_without_process_apply_until_config_is_newer(finished_run: Worksp
     newer = finished_run.run("--json", "--set", "run.budget_usd=2.5")
     assert newer.json["money"]["limit_usd"] == "2.5"
     assert "run.budget_usd: set by `codetaste limit`, but overridden by the newer config" in newer.err
-    # What was laid over an older config does not come back with it; the others still hold.
+    # The overridden limit does not apply again with the older config; the other limits still do.
     assert finished_run.run("--json").json["money"]["limit_usd"] == "2.0"
     assert json.loads((finished_run.out / "limits.json").read_text()).keys() == {
         "run.concurrency",
@@ -184,11 +180,11 @@ def test_damaged_limits_file_is_reported_once_and_ignored(tmp_path: Path, alpha:
             wait_until(lambda n=number: str(workspace.journal()).count("limit --reset` with") == n)  # type: ignore[misc]
         assert workspace.cli("limit", "r").code == 2
         assert status(workspace)["money"]["limit_usd"] == "2.0"
-        assert states(workspace) == ["running", "running"]
+        assert job_states(workspace) == ["running", "running"]
     result = workspace.run()
     assert result.code == 2
     assert "limits.json: not written by `codetaste limit`" in result.err
-    # What the message says helps.
+    # The command that the message names repairs the file.
     assert workspace.cli("limit", "r", "--reset", "--jobs", "2").code == 0
     assert "2 (the config says 64)" in workspace.cli("limit", "r").out
 

@@ -1,4 +1,4 @@
-"""What the commands say of real runs and instances."""
+"""The commands run, status and tool call on real runs and instances."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.flows import discovery_models, tiny_benchmark
 from support.flows.tiny_benchmark import CommandResult, TinyBenchmark, Workspace
 
 
-def call(
+def call_tool(
     workspace: Workspace, alpha: TinyBenchmark, name: str, arguments: dict[str, Any], *more: str
 ) -> CommandResult:
     bench = ("--benchmark", str(alpha.bench.root), "--repos", str(alpha.bench.repos))
@@ -27,17 +27,19 @@ def empty_workspace(tmp_path: Path, alpha: TinyBenchmark) -> Workspace:
     return Workspace(tmp_path, alpha.cache, tmp_path)
 
 
-def test_a_shell_command_is_tried_on_the_base_code(empty_workspace: Workspace, alpha: TinyBenchmark) -> None:
-    result = call(empty_workspace, alpha, "bash_explore", {"command": "cat pack/one.py; exit 3"})
+def test_tool_call_runs_shell_command_on_base_code(empty_workspace: Workspace, alpha: TinyBenchmark) -> None:
+    result = call_tool(empty_workspace, alpha, "bash_explore", {"command": "cat pack/one.py; exit 3"})
     assert result.code == 0
     assert "fetch_old('a')" in result.out
     assert "[exit code 3]" in result.out
 
 
-def test_rules_are_tried_in_either_direction(empty_workspace: Workspace, alpha: TinyBenchmark) -> None:
+def test_tool_call_registers_rules_in_either_direction(
+    empty_workspace: Workspace, alpha: TinyBenchmark
+) -> None:
     rules = {"rules": discovery_models.yaml(discovery_models.NEW[0], discovery_models.OLD[0])}
     for direction, accepted in (("additive", "calls-new"), ("reductive", "calls-old")):
-        result = call(empty_workspace, alpha, "register", rules, "--direction", direction, "--json")
+        result = call_tool(empty_workspace, alpha, "register", rules, "--direction", direction, "--json")
         assert result.code == 0
         assert f"{accepted}: registered" in result.json["answer"]
         assert result.json["answer"].count(": registered") == 1
@@ -47,36 +49,39 @@ def test_rules_are_tried_in_either_direction(empty_workspace: Workspace, alpha: 
 def test_cli_tool_refusal_is_one_line_and_exit_code_1(
     empty_workspace: Workspace, alpha: TinyBenchmark
 ) -> None:
-    result = call(empty_workspace, alpha, "register", {"ruels": "x"})
+    result = call_tool(empty_workspace, alpha, "register", {"ruels": "x"})
     assert result.code == 1
     assert result.out == ""
     assert "bad arguments for register" in result.err.splitlines()[-1]
 
 
 @pytest.mark.parametrize("command", ["echo a\0b", "echo " + "x" * 100_000, "echo \ud800"])
-def test_a_command_that_no_program_can_be_given_is_refused(
+def test_command_with_invalid_argument_is_refused(
     empty_workspace: Workspace, alpha: TinyBenchmark, command: str
 ) -> None:
-    result = call(empty_workspace, alpha, "bash_explore", {"command": command})
+    result = call_tool(empty_workspace, alpha, "bash_explore", {"command": command})
     assert result.code == 1
     assert "the tool refuses: " in result.err.splitlines()[-1]
 
 
-def test_a_user_s_tool_that_fails_is_no_traceback(empty_workspace: Workspace, alpha: TinyBenchmark) -> None:
+def test_failing_user_tool_is_reported_without_traceback(
+    empty_workspace: Workspace, alpha: TinyBenchmark
+) -> None:
     (empty_workspace.folder / "mine.py").write_text(
         "from codetaste.agent.tool import tool\n\n@tool\nasync def look(context) -> str:\n"
         '    """Look."""\n    raise KeyError("gone")\n'
     )
-    result = call(empty_workspace, alpha, "mine.py:look", {})
+    result = call_tool(empty_workspace, alpha, "mine.py:look", {})
     assert result.code == 1
-    said = result.err.splitlines()[-1]
+    message = result.err.splitlines()[-1]
     assert (
-        said.startswith("codetaste: the tool failed: KeyError: 'gone'") or "the tool failed: KeyError" in said
+        message.startswith("codetaste: the tool failed: KeyError: 'gone'")
+        or "the tool failed: KeyError" in message
     )
-    assert "mine.py:6" in said
+    assert "mine.py:6" in message
 
 
-def test_json_is_all_there_is_on_standard_output(
+def test_json_run_prints_only_json(
     uninterrupted_run: tuple[Workspace, CommandResult], alpha: TinyBenchmark
 ) -> None:
     workspace, result = uninterrupted_run
@@ -104,9 +109,7 @@ def test_status_of_finished_run_lists_jobs_and_model_costs(
     assert workspace.cli("status", str(workspace.out)).out.startswith(str(workspace.out))
 
 
-def test_the_status_of_a_live_run_says_who_is_at_work_and_in_what_state(
-    tmp_path: Path, alpha: TinyBenchmark
-) -> None:
+def test_status_of_live_run_names_process_and_job_states(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "sleeper"})
     process = workspace.start()
     try:
@@ -120,7 +123,7 @@ def test_the_status_of_a_live_run_says_who_is_at_work_and_in_what_state(
     assert {job["state"] for job in after["jobs"] if job["model"]} == {"interrupted"}
 
 
-def test_an_unknown_run_is_named_with_those_that_there_are(
+def test_unknown_run_error_lists_existing_runs(
     uninterrupted_run: tuple[Workspace, CommandResult],
 ) -> None:
     workspace, _ = uninterrupted_run
@@ -138,7 +141,7 @@ def test_only_suggests_the_nearest_job(
     assert f"did you mean '{alpha.key('m', 'additive')}'" in result.err
 
 
-def test_a_dry_run_shows_jobs_needs_and_the_worst_case_and_starts_nothing(
+def test_dry_run_shows_jobs_needs_and_worst_case_and_starts_nothing(
     tmp_path: Path, alpha: TinyBenchmark
 ) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "quick", "n": "quick"}, run="budget_usd = 1.5")
@@ -156,7 +159,7 @@ def test_a_dry_run_shows_jobs_needs_and_the_worst_case_and_starts_nothing(
     assert not workspace.out.exists()
 
 
-def test_a_run_without_a_flow_says_that_there_is_nothing_to_do(tmp_path: Path, alpha: TinyBenchmark) -> None:
+def test_config_without_flow_is_refused(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "quick"})
     text = workspace.config.read_text()
     workspace.config.write_text(text[: text.index("[discover]")])

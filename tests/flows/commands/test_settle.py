@@ -1,4 +1,4 @@
-"""What a call of unknown cost did cost is settled by somebody who has seen the bill."""
+"""Settle calls of unknown cost with the amount on the provider's bill."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def test_settle_unknown_call_once_restores_budget(tmp_path: Path, alpha: TinyBen
     assert len(document["unknown"]) == 2
     assert {call["model"] for call in document["unknown"]} == {"m"}
     first, second = (call["call"] for call in document["unknown"])
-    for args, why in (
+    for args, message in (
         ([first], "give a call and its cost"),
         ([first, "--usd", "much"], "--usd: 'much' is not an amount"),
         ([first[:-1] + "7", "--usd", "1"], "the run made no call"),
     ):
         result = workspace.cli("settle", "r", *args)
-        assert (result.code, why in result.err) == (2, True)
+        assert (result.code, message in result.err) == (2, True)
     result = workspace.cli("settle", "r", first, "--usd", "0.0123", "--json")
     assert result.json["settled"] == {"call": first, "usd": "0.0123"}
     assert [call["call"] for call in result.json["unknown"]] == [second]

@@ -1,4 +1,4 @@
-"""What bad input gets: one clear error that names the cause; the rest goes on, nothing finished is lost."""
+"""Bad input gives one error that names the cause; other jobs continue, and finished work is reused."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from support.flows.tiny_benchmark import Bench, CommandResult, Row, Workspace, m
 
 
 def tool_results(workspace: Workspace, direction: str = "additive") -> list[str]:
-    """What the tools of a pass said, in order."""
+    """The results of the tool calls of a pass, in order."""
     (path,) = (workspace.out / "transcripts").rglob(f"{direction}.jsonl")
     messages = [json.loads(line) for line in path.read_text().splitlines()[1:]]
     return [
         block["content"]
-        for said in messages
-        if said["role"] == "user"
-        for block in said["content"]
+        for message in messages
+        if message["role"] == "user"
+        for block in message["content"]
         if "content" in block
     ]
 
@@ -37,13 +37,13 @@ def test_register_bad_rule_reports_fault_and_good_rule_is_accepted(
     assert result.code == 0
     (job,) = result.json["jobs"]
     assert (job["status"], job["value"]["rules"]) == ("done", 1)
-    said = tool_results(workspace)
-    assert len(said) == len(discovery_models.BAD_TEXTS) + 2
+    replies = tool_results(workspace)
+    assert len(replies) == len(discovery_models.BAD_TEXTS) + 2
     hints = [
         *("line 3", "must be a mapping", "must be a mapping", "nested too deeply", "twice", "not allowed"),
         *("no rules", "cobol", "klingon", "pattern", "expected a list", "must be 1 to 128"),
     ]
-    for hint, answer in zip(hints, said[: len(hints)], strict=True):
+    for hint, answer in zip(hints, replies[: len(hints)], strict=True):
         assert hint in answer, (hint, answer)
         assert len(answer) < 25_000
     assert not Path("/tmp/owned").exists()
@@ -51,7 +51,7 @@ def test_register_bad_rule_reports_fault_and_good_rule_is_accepted(
 
 
 @pytest.mark.heavy
-def test_a_rule_that_hangs_is_named_and_does_not_hold_up_the_others(tmp_path: Path, tools: None) -> None:
+def test_hanging_rule_is_named_and_other_rules_are_registered(tmp_path: Path, tools: None) -> None:
     bench = Bench(tmp_path)
     bench.add(base={**tiny_benchmark.BASE, "slow.py": discovery_models.SLOW_FILE})
     workspace = make_workspace(
@@ -61,9 +61,9 @@ def test_a_rule_that_hangs_is_named_and_does_not_hold_up_the_others(tmp_path: Pa
     assert result.code == 0, result.err
     (job,) = result.json["jobs"]
     assert job["value"]["rules"] == 1
-    said = tool_results(workspace)[0]
-    assert "hangs" in said
-    assert "time" in said
+    reply = tool_results(workspace)[0]
+    assert "hangs" in reply
+    assert "time" in reply
     ((_, text),) = workspace.rules().items()
     assert b"calls-new" in text
     assert b"hangs" not in text
@@ -73,7 +73,7 @@ def test_a_rule_that_hangs_is_named_and_does_not_hold_up_the_others(tmp_path: Pa
 def faulty_run(
     tmp_path_factory: pytest.TempPathFactory, tools: None
 ) -> tuple[Workspace, CommandResult, dict[str, Row]]:
-    """A benchmark of instances whose sources cannot be had, beside one that is fine and some that are odd."""
+    """A run on instances without available sources, a good instance, and one with unusual files."""
     folder = tmp_path_factory.mktemp("faulty")
     bench = Bench(folder)
     rows = {"good": bench.add()}
@@ -134,22 +134,22 @@ def test_sources_unavailable_each_give_one_error_and_rest_runs(
 def test_patch_with_odd_names_links_and_huge_file_counts_correctly(
     faulty_run: tuple[Workspace, CommandResult, dict[str, Row]],
 ) -> None:
-    """Calls in files with names that are not UTF-8 or not printable count; a 100 MB file is left out."""
+    """Matches in files with unprintable or non-UTF-8 names count; a 100 MB file is skipped."""
     workspace, result, rows = faulty_run
     assert result.jobs[f"discover/m/{rows['odd'].id}/reductive"]["value"]["rules"] >= 0
     text = next(
         text for path, text in workspace.rules().items() if "odd" in path and path.endswith("negative.yml")
     )
-    # The same files are in R∘X*, so the rule matches on both sides: it is rejected, not miscounted.
+    # R∘X* has the same files, so the rule matches on both sides and is rejected.
     assert b"calls-old" not in text
     (path,) = (workspace.out / "transcripts").rglob(f"{rows['odd'].id}/reductive.jsonl")
-    said = path.read_text()
-    assert "calls-old: rejected (6 matches in the base code, 3 matches in the refactored code)" in said
+    transcript = path.read_text()
+    assert "calls-old: rejected (6 matches in the base code, 3 matches in the refactored code)" in transcript
     assert "\\u001b[31m" not in result.out
 
 
 @pytest.mark.heavy
-def test_the_same_command_does_again_only_what_had_failed(
+def test_same_command_retries_only_failed_jobs(
     faulty_run: tuple[Workspace, CommandResult, dict[str, Row]],
 ) -> None:
     workspace, _, rows = faulty_run
@@ -194,7 +194,7 @@ set -eu
 mount -t tmpfs -o size="$1" tmpfs runs
 shift
 status=0; "$@" || status=$?
-mkdir -p kept; rm -rf kept/*; cp -a runs/. kept/
+mkdir -p copy; rm -rf copy/*; cp -a runs/. copy/
 exit $status
 """
 
@@ -217,20 +217,18 @@ def test_full_disk_is_one_error_and_finished_work_is_reused(
     assert full.code == 1, full.err
     assert "no space left on" in (full.err + full.out).lower()
     shutil.rmtree(tmp_path / "runs")
-    (tmp_path / "kept").rename(tmp_path / "runs")
-    bought = len(workspace.ledger("m"))
+    (tmp_path / "copy").rename(tmp_path / "runs")
+    billed = len(workspace.ledger("m"))
     result = workspace.run("--json")
     assert result.code == 0, result.err
     assert workspace.rules() == uninterrupted.rules()
-    assert len(workspace.ledger("m")) >= bought
+    assert len(workspace.ledger("m")) >= billed
     tiny_benchmark.assert_no_call_billed_twice(workspace.ledger("m"))
 
 
-def test_a_run_directory_that_cannot_be_written_is_one_line(
-    tmp_path: Path, alpha: tiny_benchmark.TinyBenchmark
-) -> None:
+def test_unwritable_run_directory_is_one_line(tmp_path: Path, alpha: tiny_benchmark.TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "quick"})
-    (tmp_path / "runs").write_text("a file where a folder should be")
+    (tmp_path / "runs").write_text("a file instead of a folder")
     result = workspace.run()
     assert result.code == 1
     assert "runs" in result.err.splitlines()[-1]
@@ -283,7 +281,7 @@ def benchmark_faults() -> dict[str, tuple[Callable[[Bench], Any], str]]:
 
 
 @pytest.mark.parametrize("fault", list(benchmark_faults()))
-def test_a_damaged_benchmark_is_one_line_that_names_the_file(tmp_path: Path, tools: None, fault: str) -> None:
+def test_damaged_benchmark_error_names_file(tmp_path: Path, tools: None, fault: str) -> None:
     bench = Bench(tmp_path)
     bench.add()
     workspace = make_workspace(tmp_path, bench, tmp_path / "cache", {"m": "quick"})
@@ -299,7 +297,7 @@ def test_a_damaged_benchmark_is_one_line_that_names_the_file(tmp_path: Path, too
 def test_cache_unwritable_warns_once_and_run_continues(
     tmp_path: Path, alpha: tiny_benchmark.TinyBenchmark
 ) -> None:
-    """No folder can be made below a file, whoever asks."""
+    """Even root can create no folder below a file."""
     (tmp_path / "file").write_text("")
     (tmp_path / "t").mkdir()
     workspace = make_workspace(tmp_path, alpha.bench, tmp_path / "file", {"m": "quick"})

@@ -1,4 +1,4 @@
-"""Budgets bite, raising them goes on, and only what decides a result makes a job run again."""
+"""Budgets end jobs, higher budgets resume them, and only changed inputs of a result run a job again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support.flows.tiny_benchmark import (
 )
 
 
-def billed(workspace: Workspace, model: str = "m") -> Fraction:
+def billed_usd(workspace: Workspace, model: str = "m") -> Fraction:
     return sum((Fraction(line["cost_usd"]) for line in workspace.ledger(model)), Fraction(0))
 
 
@@ -41,20 +41,20 @@ def test_pass_ended_by_budget_writes_rules_and_resumes_with_more(
     assert job["value"]["rules"] > 0
     ((path, text),) = workspace.rules().items()
     assert len(YAML(typ="safe").load(text)["rules"]) == job["value"]["rules"]
-    assert billed(workspace) <= Fraction("0.036")
+    assert billed_usd(workspace) <= Fraction("0.036")
     node = ("discover", f"m/{alpha.row.id}")
     tiny_benchmark.fold_journal(workspace.journal(), {(): Decimal("0.036"), node: Decimal("0.036")})
-    bought = workspace.ledger("m")
+    billed_calls = workspace.ledger("m")
 
     same = workspace.run("--json", "--only", "*/additive")
     assert same.jobs[additive]["resumed"] is True
     assert same.jobs[additive]["status"] == "budget_exceeded"
-    assert workspace.ledger("m") == bought
+    assert workspace.ledger("m") == billed_calls
 
     more = workspace.run("--json", "--only", "*/additive", "--set", "discover.budget_usd=1.0")
     assert more.code == 0
     assert more.jobs[additive]["status"] == "done"
-    assert workspace.ledger("m")[: len(bought)] == bought
+    assert workspace.ledger("m")[: len(billed_calls)] == billed_calls
     tiny_benchmark.assert_no_call_billed_twice(workspace.ledger("m"))
     assert len(workspace.ledger("m")) == 6
     assert workspace.rules()[path] == uninterrupted_run[0].rules()[path]
@@ -70,16 +70,14 @@ def test_budget_below_one_call_buys_nothing_and_reports_shortfall(
     assert "$" in result.err
 
 
-def test_the_budget_of_the_run_bites_before_those_of_its_sections(
-    tmp_path: Path, alpha: TinyBenchmark
-) -> None:
+def test_run_budget_limits_sections_with_larger_budgets(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "endless", "n": "endless"}, run="budget_usd = 0.2")
     result = workspace.run("--json")
     assert result.code == 0
     assert "budget_exceeded" in {job["status"] for job in result.json["jobs"]}
-    assert billed(workspace) + billed(workspace, "n") <= Fraction("0.2")
+    assert billed_usd(workspace) + billed_usd(workspace, "n") <= Fraction("0.2")
     tiny_benchmark.fold_journal(workspace.journal(), {(): Decimal("0.2")})
-    assert Fraction(result.json["money"]["settled_usd"]) == billed(workspace) + billed(workspace, "n")
+    assert Fraction(result.json["money"]["settled_usd"]) == billed_usd(workspace) + billed_usd(workspace, "n")
 
 
 TURNS = 250
@@ -99,20 +97,18 @@ def test_pass_ended_by_time_limit_keeps_rules_and_resumes(tmp_path: Path, alpha:
     assert (job["status"], job["value"]["finish_reason"]) == ("timeout", "timeout")
     assert job["value"]["rules"] == 2
     assert len(workspace.rules()) == 1
-    bought = workspace.ledger("m")
-    assert 2 < len(bought) < TURNS
+    billed_calls = workspace.ledger("m")
+    assert 2 < len(billed_calls) < TURNS
 
     more = workspace.run("--json", "--only", "*/additive", "--set", 'discover.time_limit="10m"')
     (job,) = more.json["jobs"]
     assert (job["status"], job["value"]["finish_reason"]) == ("done", "max_turns")
-    assert workspace.ledger("m")[: len(bought)] == bought
+    assert workspace.ledger("m")[: len(billed_calls)] == billed_calls
     tiny_benchmark.assert_no_call_billed_twice(workspace.ledger("m"))
     assert len(workspace.ledger("m")) == TURNS
 
 
-def test_a_model_without_a_price_refuses_to_start_under_a_budget(
-    tmp_path: Path, alpha: TinyBenchmark
-) -> None:
+def test_model_without_price_is_refused_with_budget(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": f'provider = "scripted"\nmodel = "{MODELS}:reply"\n'})
     result = workspace.run()
     assert result.code == 2
@@ -125,26 +121,26 @@ def test_a_model_without_a_price_refuses_to_start_under_a_budget(
 def finished_run(
     tmp_path: Path, uninterrupted_run: tuple[Workspace, CommandResult], alpha: TinyBenchmark
 ) -> Workspace:
-    """A copy of the finished run, with a benchmark and a model of its own that may be changed."""
+    """A copy of the uninterrupted run, with its own benchmark and model script."""
     other, _ = uninterrupted_run
     bench = Bench(tmp_path / "moved", list(alpha.bench.rows))
     shutil.copytree(alpha.bench.root, bench.root)
     shutil.copytree(other.out, tmp_path / "runs" / "r")
     script = tmp_path / "scripts.py"
     shutil.copyfile(MODELS, script)
-    # The clones are not there any more: the cached trees are enough.
+    # No clones: the cached trees are enough.
     bench.repos.mkdir()
     model = f'provider = "scripted"\nmodel = "{script}:slowly"\nprice = {tiny_benchmark.PRICE}\n'
     return make_workspace(tmp_path, bench, alpha.cache, {"m": model})
 
 
-def resumed(result: CommandResult) -> set[bool]:
+def resumed_flags(result: CommandResult) -> set[bool]:
     assert result.code == 0, result.err
     return {job["resumed"] for job in result.json["jobs"]}
 
 
-def test_places_ports_prices_and_limits_do_not_make_anything_run_again(finished_run: Workspace) -> None:
-    """The config, the benchmark and the model's file lie elsewhere than in the run that is gone on with."""
+def test_changed_paths_prices_and_limits_run_nothing_again(finished_run: Workspace) -> None:
+    """The config, the benchmark and the model script have other paths than in the original run."""
     before = finished_run.ledger("m")
     other = ["discover.budget_usd=0.7", "run.budget_usd=8", "run.concurrency=3", 'discover.time_limit="7m"']
     models = [
@@ -155,7 +151,7 @@ def test_places_ports_prices_and_limits_do_not_make_anything_run_again(finished_
     ]
     settings = [part for setting in (*other, *models) for part in ("--set", setting)]
     rules = finished_run.rules()
-    assert resumed(finished_run.run("--json", *settings)) == {True}
+    assert resumed_flags(finished_run.run("--json", *settings)) == {True}
     assert finished_run.ledger("m") == before
     assert finished_run.rules() == rules
 
@@ -163,42 +159,42 @@ def test_places_ports_prices_and_limits_do_not_make_anything_run_again(finished_
 def test_missing_rule_file_is_rewritten_without_new_calls(finished_run: Workspace) -> None:
     before, rules = finished_run.ledger("m"), finished_run.rules()
     shutil.rmtree(finished_run.out / "discover")
-    assert resumed(finished_run.run("--json")) == {True}
+    assert resumed_flags(finished_run.run("--json")) == {True}
     assert finished_run.rules() == rules
     assert finished_run.ledger("m") == before
 
 
-def test_rerun_buys_again_and_adds_to_what_was_spent(finished_run: Workspace) -> None:
-    before = billed(finished_run)
+def test_rerun_adds_new_calls_to_earlier_cost(finished_run: Workspace) -> None:
+    before = billed_usd(finished_run)
     result = finished_run.run("--json", "--rerun", "--only", "*/additive")
-    assert resumed(result) == {False}
+    assert resumed_flags(result) == {False}
     assert len(finished_run.ledger("m")) == 12 + 6
-    assert Fraction(result.json["money"]["settled_usd"]) == billed(finished_run) > before
-    assert resumed(finished_run.run("--json")) == {True}
+    assert Fraction(result.json["money"]["settled_usd"]) == billed_usd(finished_run) > before
+    assert resumed_flags(finished_run.run("--json")) == {True}
 
 
-def test_a_changed_description_runs_again(finished_run: Workspace) -> None:
+def test_changed_description_runs_jobs_again(finished_run: Workspace) -> None:
     (text,) = (finished_run.folder / "moved").rglob("description.md")
     text.write_text("Something else.\n")
-    assert resumed(finished_run.run("--json")) == {False}
+    assert resumed_flags(finished_run.run("--json")) == {False}
     assert len(finished_run.ledger("m")) == 24
 
 
-def test_a_changed_open_description_does_not(finished_run: Workspace) -> None:
+def test_changed_open_description_runs_nothing_again(finished_run: Workspace) -> None:
     (text,) = (finished_run.folder / "moved").rglob("open_description.md")
     text.write_text("Something else.\n")
-    assert resumed(finished_run.run("--json")) == {True}
+    assert resumed_flags(finished_run.run("--json")) == {True}
 
 
 @pytest.mark.parametrize("setting", ["discover.max_turns=29", "models.m.options.temperature=0.5"])
-def test_changed_settings_that_decide_replies_run_again(finished_run: Workspace, setting: str) -> None:
-    assert resumed(finished_run.run("--json", "--set", setting)) == {False}
+def test_changed_settings_of_replies_run_jobs_again(finished_run: Workspace, setting: str) -> None:
+    assert resumed_flags(finished_run.run("--json", "--set", setting)) == {False}
 
 
-def test_a_changed_script_of_a_model_runs_again(finished_run: Workspace) -> None:
+def test_changed_model_script_runs_jobs_again(finished_run: Workspace) -> None:
     script = finished_run.folder / "scripts.py"
     script.write_text(script.read_text() + "\nMORE = 1\n")
-    assert resumed(finished_run.run("--json", "--only", "*/additive")) == {False}
+    assert resumed_flags(finished_run.run("--json", "--only", "*/additive")) == {False}
 
 
 TOOL = '''
@@ -211,7 +207,7 @@ async def look(context) -> str:
 '''
 
 
-def test_a_changed_tool_runs_again(finished_run: Workspace) -> None:
+def test_changed_tool_runs_jobs_again(finished_run: Workspace) -> None:
     tool = finished_run.folder / "mine.py"
     tool.write_text(TOOL)
     own = ["bash_explore", "register", "finish"]
@@ -219,14 +215,14 @@ def test_a_changed_tool_runs_again(finished_run: Workspace) -> None:
         f'"{one}"' for one in (*(f"codetaste.agent.rule_tools:{name}" for name in own), "mine.py:look")
     )
     command = ("--json", "--only", "*/additive", "--set", f"discover.tools=[{tools}]")
-    assert resumed(finished_run.run(*command)) == {False}
-    assert resumed(finished_run.run(*command)) == {True}
+    assert resumed_flags(finished_run.run(*command)) == {False}
+    assert resumed_flags(finished_run.run(*command)) == {True}
     tool.write_text(TOOL.replace("nothing", "something"))
-    assert resumed(finished_run.run(*command)) == {False}
+    assert resumed_flags(finished_run.run(*command)) == {False}
 
 
-def test_a_changed_prompt_runs_again(finished_run: Workspace) -> None:
-    """An installation whose prompts/ was edited: a copy of it, found in place of the real one."""
+def test_changed_prompt_runs_jobs_again(finished_run: Workspace) -> None:
+    """The command finds an edited copy of prompts/ instead of the original."""
     from codetaste.core.paths import resource_dir
 
     edited = finished_run.folder / "prompts"
@@ -249,7 +245,7 @@ def test_a_changed_prompt_runs_again(finished_run: Workspace) -> None:
         )
         return tiny_benchmark.check_output(result.returncode, result.stdout, result.stderr)
 
-    assert resumed(run()) == {True}
+    assert resumed_flags(run()) == {True}
     task = edited / "discover_task.md"
     task.write_text(task.read_text() + "\nTake your time.\n")
-    assert resumed(run()) == {False}
+    assert resumed_flags(run()) == {False}

@@ -1,4 +1,4 @@
-"""Models side by side, some of which fail all the time: the run finishes and says which and why."""
+"""Runs with failing models beside good ones: the run finishes and names each failing model and its cause."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.heavy
 KEY = "sk-ant-not-a-real-key-0123456789"
 
 
-def loopback(url: str) -> str:
+def anthropic_table(url: str) -> str:
     return (
         f'provider = "anthropic"\nmodel = "some-model"\nbase_url = "{url}"\n'
         f'api_key_env = "FAKE_KEY"\nprice = {tiny_benchmark.PRICE}\n'
@@ -37,10 +37,10 @@ class FailingModelsRun:
 def both_runs(
     tmp_path_factory: pytest.TempPathFactory, alpha: TinyBenchmark
 ) -> Iterator[tuple[FailingModelsRun, FailingModelsRun]]:
-    """Two runs at once, which mostly wait.
+    """Two concurrent runs.
 
-    Five models side by side: one works, four fail in their own ways. And two, one of which is asked to wait
-    for ever.
+    The first has one good model and four that fail in different ways, the second a good model and one whose
+    provider always sends Retry-After.
     """
     hostile = {"type": "error", "error": {"type": "api_error", "message": f"\x1b[31mdown\nkey {KEY} [bold]x"}}
     with provider.serving() as failing, provider.serving() as refusing, provider.serving() as busy:
@@ -51,19 +51,19 @@ def both_runs(
             "good": "reply",
             "down": "down",
             "broken": "broken",
-            "failing": loopback(failing.url),
-            "refusing": loopback(refusing.url),
+            "failing": anthropic_table(failing.url),
+            "refusing": anthropic_table(refusing.url),
         }
         first = alpha.make_workspace(tmp_path_factory.mktemp("side"), models, run="budget_usd = 20.0")
         second = alpha.make_workspace(
             tmp_path_factory.mktemp("busy"),
-            {"good": "quick", "busy": loopback(busy.url)},
+            {"good": "quick", "busy": anthropic_table(busy.url)},
             run='time_limit = "9s"\nbudget_usd = 2.0',
         )
         for workspace in (first, second):
             workspace.env["FAKE_KEY"] = KEY
         processes = [workspace.start("--json") for workspace in (first, second)]
-        results = [tiny_benchmark.wait_for_result(process, 100) for process in processes]
+        results = [tiny_benchmark.wait_for_result(process, 200) for process in processes]
         requests = {"failing": len(failing.bodies), "refusing": len(refusing.bodies)}
         yield (
             FailingModelsRun(first, results[0], requests),
@@ -108,22 +108,20 @@ def test_each_failing_model_is_named_with_its_cause(
 
 
 def test_retries_are_bounded_and_do_not_multiply(failing_run: FailingModelsRun, alpha: TinyBenchmark) -> None:
-    """Five tries of a call of either pass, and the job is not tried again for the same reason."""
+    """A call is tried five times in each pass, and the job is not retried for the same reason."""
     assert failing_run.requests == {"failing": 2 * 5, "refusing": 2}
     jobs = failing_run.result.jobs
     assert {job["attempts"] for job in jobs.values()} == {1}
 
 
-def test_what_failed_is_not_charged_where_it_was_certainly_not_billed(
-    failing_run: FailingModelsRun, alpha: TinyBenchmark
-) -> None:
+def test_unbilled_failures_are_not_charged(failing_run: FailingModelsRun, alpha: TinyBenchmark) -> None:
     for model in ("down", "broken", "refusing"):
         money = failing_run.result.jobs[alpha.key(model, "additive")]["money"]
         assert (money["settled_usd"], money["unknown_usd"]) == ("0", "0")
     tiny_benchmark.fold_journal(failing_run.workspace.journal(), {(): Decimal("20.0")})
 
 
-def test_no_terminal_escape_and_no_key_of_a_failing_provider_gets_through(
+def test_escapes_and_keys_of_failing_provider_are_not_printed(
     failing_run: FailingModelsRun,
 ) -> None:
     for text in (failing_run.result.out, failing_run.result.err):
@@ -134,9 +132,7 @@ def test_no_terminal_escape_and_no_key_of_a_failing_provider_gets_through(
             assert KEY not in path.read_text(errors="replace"), path
 
 
-def test_the_same_command_tries_again_only_what_failed(
-    failing_run: FailingModelsRun, alpha: TinyBenchmark
-) -> None:
+def test_same_command_retries_only_failed_model(failing_run: FailingModelsRun, alpha: TinyBenchmark) -> None:
     workspace = failing_run.workspace
     again = workspace.run("--json", "--only", "discover/good/*", "--only", "discover/broken/*")
     assert again.code == 1
@@ -150,7 +146,7 @@ def test_the_same_command_tries_again_only_what_failed(
 def test_endless_retry_after_is_ended_by_run_time_limit(
     both_runs: tuple[FailingModelsRun, FailingModelsRun], alpha: TinyBenchmark
 ) -> None:
-    """Waiting for a provider is no working time, so only the wall clock can end it."""
+    """Waiting for a provider is no working time, so only the time limit of the run ends it."""
     workspace, result = both_runs[1].workspace, both_runs[1].result
     assert 2 <= both_runs[1].requests["busy"] <= 12
     assert result.jobs[alpha.key("good", "additive")]["status"] == "done"

@@ -1,4 +1,4 @@
-"""Real runs whose models stand behind bad providers, in all three protocols, beside one that is good."""
+"""Runs with models of faulty providers, in all three protocols, beside models of good providers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from support.flows import tiny_benchmark
 from support.flows.tiny_benchmark import CommandResult, TinyBenchmark, Workspace
 from support.llm.provider import faults
 from support.llm.provider import server as provider
-from support.llm.provider.protocols import said_before
+from support.llm.provider.protocols import system_and_reply_count
 
 pytestmark = pytest.mark.heavy
 
-KEY = "no-real-key-of-anybody"
+KEY = "not-a-real-key"
 PRICES = "{ input = 3, output = 15, cache_read = 0.3, cache_write = 3.75 }"
 MISLEADING = {
     "OPENAI_API_KEY": "sk-another",
@@ -34,11 +34,11 @@ MISLEADING = {
 
 
 async def scripted_reply(exchange: provider.Exchange) -> None:
-    """Answers as the scripted model of the tiny benchmark does, in the protocol of the request."""
+    """Reply like the scripted model of the tiny benchmark, in the protocol of the request."""
     from codetaste.llm.messages import Message, Request, TextBlock, ToolCall
     from support.flows import discovery_models
 
-    system, replies = said_before(exchange.protocol, exchange.body)
+    system, replies = system_and_reply_count(exchange.protocol, exchange.body)
     before = tuple(Message("assistant", (TextBlock("x"),)) for _ in range(replies))
     blocks: list[dict[str, Any]] = []
     for block in discovery_models.reply(Request(system=system, messages=before)).content:
@@ -47,11 +47,11 @@ async def scripted_reply(exchange: provider.Exchange) -> None:
             blocks.append({"type": "tool_use", **call})
         else:
             blocks.append(provider.text(getattr(block, "text", "")))
-    await provider.say(exchange, *blocks, stop="tool_use", chunked=True)
+    await provider.send_reply(exchange, *blocks, stop="tool_use", chunked=True)
 
 
-def cut_every(every: int) -> provider.Act:
-    """Cut every such stream, and play the others."""
+def cut_every(every: int) -> provider.Handler:
+    """Cut every ``every``-th stream, and reply to the other requests."""
     number, rng = itertools.count(1), Random(1)
 
     async def act(exchange: provider.Exchange) -> None:
@@ -68,7 +68,7 @@ async def html(exchange: provider.Exchange) -> None:
 
 
 def model_table(server: provider.Server, protocol: str, more: str = "") -> str:
-    """The ``[[models]]`` entry of a model behind a server."""
+    """The ``[[models]]`` entry of a model of ``server``."""
     url = server.url if protocol == "anthropic" else f"{server.url}/v1"
     return (
         f'provider = "{protocol}"\nmodel = "some-model"\nbase_url = "{url}"\napi_key_env = "FAKE_KEY"\n'
@@ -86,7 +86,7 @@ class FaultyRun:
         return [self.result.jobs[alpha.key(model, side)] for side in ("additive", "reductive")]
 
     def calls(self, model: str) -> dict[str, str]:
-        """What became of each call of a model."""
+        """The last journal event of each call of a model."""
         lines = [
             line for line in self.workspace.journal() if line.get("call", "").startswith(f"discover/{model}/")
         ]
@@ -107,7 +107,7 @@ def run_models(
 
 @pytest.fixture(scope="module")
 def faulty_run(tmp_path_factory: pytest.TempPathFactory, alpha: TinyBenchmark) -> Iterator[FaultyRun]:
-    """One run: two good models, one that cuts every third stream, two that never answer."""
+    """One run with two good models, one that cuts every third stream, and two that never reply."""
     with (
         provider.serving() as good,
         provider.serving() as other,
@@ -132,9 +132,7 @@ def faulty_run(tmp_path_factory: pytest.TempPathFactory, alpha: TinyBenchmark) -
 
 
 @pytest.mark.timeout(200)
-def test_the_run_ends_with_exit_code_1_and_names_what_failed_and_why(
-    faulty_run: FaultyRun, alpha: TinyBenchmark
-) -> None:
+def test_run_exits_1_and_names_failed_jobs_and_causes(faulty_run: FaultyRun, alpha: TinyBenchmark) -> None:
     assert faulty_run.result.code == 1
     outcomes = {
         model: {(job["status"], job["cause"]) for job in faulty_run.pair(model, alpha)}
@@ -147,16 +145,16 @@ def test_the_run_ends_with_exit_code_1_and_names_what_failed_and_why(
         "busy": {("failed", "rate_limit")},
         "page": {("failed", "malformed")},
     }
-    for model, said in {"busy": "429", "page": "text/html"}.items():
+    for model, cause in {"busy": "429", "page": "text/html"}.items():
         for job in faulty_run.pair(model, alpha):
-            assert said in job["error"]
+            assert cause in job["error"]
             assert "\n" not in job["error"]
     shown = faulty_run.workspace.cli("status", "r").out
     assert "429" in shown
     assert "html" in shown
 
 
-def test_the_rules_of_every_model_that_was_answered_are_there(
+def test_every_model_with_replies_has_rules(
     faulty_run: FaultyRun, uninterrupted_run: tuple[Workspace, CommandResult]
 ) -> None:
     expected = {name.removeprefix("m/"): text for name, text in uninterrupted_run[0].rules().items()}
@@ -178,7 +176,7 @@ def test_requests_to_bad_providers_are_bounded(faulty_run: FaultyRun) -> None:
     assert not any(server.complaints for server in faulty_run.servers.values())
 
 
-def test_the_books_of_each_model_hold_its_bill(faulty_run: FaultyRun) -> None:
+def test_accounts_of_each_model_contain_its_bill(faulty_run: FaultyRun) -> None:
     accounts = tiny_benchmark.fold_journal(faulty_run.workspace.journal(), {(): Decimal(20)})
     billed = {model: server.billed_usd for model, server in faulty_run.servers.items()}
     settled: dict[str, Decimal] = {}

@@ -1,4 +1,4 @@
-"""``kill -9`` of the real command at random moments, each followed by the same command until it is done."""
+"""``kill -9`` of the real command at random moments, each followed by a resume, until the run is done."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def run_with_kills(workspace: Workspace, kills: int, steps: int, rng: random.Ran
     return workspace.run("--json")
 
 
-def check_books(
+def check_accounts(
     workspace: Workspace, model: str, limits: dict[tuple[str, ...], Decimal]
 ) -> tiny_benchmark.Accounts:
-    """What holds for any run of a scripted model, however often it was killed."""
+    """Check the accounts of a run of a scripted model, which may have been killed."""
     lines, ledger = workspace.journal(), workspace.ledger(model)
     accounts = tiny_benchmark.fold_journal(lines, limits)
     tiny_benchmark.assert_no_finished_job_ran_twice(lines)
@@ -81,46 +81,46 @@ def test_quickstart_killed_ten_times_finds_same_rules_and_cost(
     check_same_result(workspace, result, uninterrupted, uninterrupted_run)
     node = next(tuple(line["path"])[:2] for line in workspace.journal() if line["event"] == "reserved")
     assert node == ("discover", "scripted/pytest-dev__pluggy-15b2acde")
-    check_books(workspace, "scripted", {(): Decimal("2.0"), node: Decimal("1.0")})
+    check_accounts(workspace, "scripted", {(): Decimal("2.0"), node: Decimal("1.0")})
 
 
 @pytest.mark.heavy
 @pytest.mark.timeout(200)
-def test_a_run_killed_ten_times_ends_as_one_that_nothing_happened_to(
+def test_run_killed_ten_times_equals_uninterrupted_run(
     tmp_path: Path, alpha: TinyBenchmark, uninterrupted_run: tuple[Workspace, CommandResult]
 ) -> None:
     print(f"CODETASTE_SEED={SEED}")  # noqa: T201
     uninterrupted, uninterrupted_result = uninterrupted_run
-    # A cache of its own: some of the kills hit the bringing of the sources.
+    # An empty cache: some of the kills interrupt the download of the sources.
     workspace = Workspace(tmp_path, tmp_path / "cache", uninterrupted.config)
     result = run_with_kills(
         workspace, 10, tiny_benchmark.count_steps(uninterrupted.journal()), random.Random(SEED)
     )
     check_same_result(workspace, result, uninterrupted, uninterrupted_result)
     node = ("discover", f"m/{alpha.row.id}")
-    accounts = check_books(workspace, "m", {(): Decimal("2.0"), node: Decimal("1.0")})
+    accounts = check_accounts(workspace, "m", {(): Decimal("2.0"), node: Decimal("1.0")})
     assert accounts.highest[node] == accounts.highest[()]
     again = workspace.run("--json")
     assert [job["resumed"] for job in again.json["jobs"]] == [True, True]
     assert len(workspace.ledger("m")) == 2 * 6
 
 
-def as_anthropic(workspace: Workspace, url: str, price: str = tiny_benchmark.PRICE) -> str:
+def anthropic_table(url: str) -> str:
     return (
         f'provider = "anthropic"\nmodel = "some-model"\nbase_url = "{url}"\n'
-        f'api_key_env = "FAKE_KEY"\nprice = {price}\n'
+        f'api_key_env = "FAKE_KEY"\nprice = {tiny_benchmark.PRICE}\n'
     )
 
 
 async def scripted_reply(exchange: provider.Exchange) -> None:
-    """Answers as the scripted model of the tiny benchmark does, by the protocol of Anthropic."""
+    """Reply like the scripted model of the tiny benchmark, in the protocol of Anthropic."""
     from codetaste.llm.messages import Message, Request, TextBlock, ToolCall
     from support.flows import discovery_models
 
     body = exchange.body
-    messages = tuple(Message(said["role"], (TextBlock("x"),)) for said in body["messages"])
+    messages = tuple(Message(message["role"], (TextBlock("x"),)) for message in body["messages"])
     system = body["system"] if isinstance(body["system"], str) else body["system"][0]["text"]
-    said = discovery_models.reply(Request(system=system, messages=messages))
+    reply = discovery_models.reply(Request(system=system, messages=messages))
     blocks: list[dict[str, Any]] = [
         {
             "type": "tool_use",
@@ -130,10 +130,10 @@ async def scripted_reply(exchange: provider.Exchange) -> None:
         }
         if isinstance(block, ToolCall)
         else {"type": "text", "text": getattr(block, "text", "")}
-        for block in said.content
+        for block in reply.content
     ]
-    # Billed first and answered later: a kill in between leaves a bill for a reply that nobody has read.
-    usage = provider.counted(body, blocks)
+    # The bill precedes the reply: a kill in between leaves a billed call without a reply.
+    usage = provider.count_usage(body, blocks)
     exchange.charge(usage)
     await anyio.sleep(0.15)
     await exchange.stream(provider.events_of(body, blocks, "tool_use", usage))
@@ -147,14 +147,14 @@ def billed_usd(server: provider.Server) -> Fraction:
 @pytest.mark.heavy
 @pytest.mark.timeout(200)
 def test_real_provider_bill_stays_in_budget_and_is_journalled(tmp_path: Path, alpha: TinyBenchmark) -> None:
-    """Calls that are in flight at a kill are billed by the provider and unknown to the run."""
+    """The provider bills calls in flight at a kill; the run records them as unknown."""
     print(f"CODETASTE_SEED={SEED}")  # noqa: T201
     rng = random.Random(SEED)
     with provider.serving() as server:
         server.default = scripted_reply
         workspace = alpha.make_workspace(
             tmp_path,
-            {"real": as_anthropic(Workspace(tmp_path, tmp_path, tmp_path), server.url)},
+            {"real": anthropic_table(server.url)},
             discover="budget_usd = 0.9\n",
             run="budget_usd = 0.8",
         )
@@ -172,10 +172,10 @@ def test_real_provider_bill_stays_in_budget_and_is_journalled(tmp_path: Path, al
     settled = {line["call"].rpartition("#")[0] for line in workspace.journal() if line["event"] == "settled"}
     assert settled == set(turns)
     assert len(settled) == 2 * 6
-    assert "sk-ant-not-a-real-key" not in everything_in(workspace.out)
+    assert "sk-ant-not-a-real-key" not in read_all(workspace.out)
 
 
-def everything_in(folder: Path) -> str:
+def read_all(folder: Path) -> str:
     return "\n".join(path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file())
 
 
@@ -190,11 +190,11 @@ def test_torn_last_journal_line_is_cut_off_and_reported(
     lines = whole.splitlines(keepends=True)
     last_reply = max(number for number, line in enumerate(lines) if b'"settled"' in line)
     journal.write_bytes(b"".join(lines[:last_reply]) + lines[last_reply][:50])
-    bought = len(workspace.ledger("m"))
+    billed_calls = len(workspace.ledger("m"))
     result = workspace.run("--json")
     assert result.code == 0
     assert result.err.count("torn last line of 50 bytes was cut off") == 1
-    assert len(workspace.ledger("m")) == bought  # the lost reply was found on the model's own record
+    assert len(workspace.ledger("m")) == billed_calls  # the ledger of the model has the lost reply
     assert workspace.rules() == uninterrupted.rules()
 
 
@@ -210,26 +210,24 @@ def test_damaged_journal_line_is_reported_and_left_unchanged(
     journal.write_bytes(b"".join(lines))
     result = workspace.run()
     assert result.code == 1
-    said = result.err.splitlines()[-1]
-    assert said.startswith("codetaste: ")
-    assert "journal.jsonl, line 4" in said
+    message = result.err.splitlines()[-1]
+    assert message.startswith("codetaste: ")
+    assert "journal.jsonl, line 4" in message
     assert journal.read_bytes() == b"".join(lines)
     assert workspace.cli("status", "r").code == 1
 
 
-def test_two_processes_cannot_work_on_one_run_and_the_second_says_who_does(
-    tmp_path: Path, alpha: TinyBenchmark
-) -> None:
+def test_second_process_is_refused_with_pid_of_first(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "sleeper"})
     first = workspace.start()
     tiny_benchmark.wait_for_progress(first, workspace.out, 3)
     second = workspace.run()
     assert second.code == 1
     assert second.out == ""
-    said = second.err.splitlines()[-1]
-    assert said.startswith("codetaste: ")
-    assert str(first.pid) in said
-    assert "runs/r" in said
+    message = second.err.splitlines()[-1]
+    assert message.startswith("codetaste: ")
+    assert str(first.pid) in message
+    assert "runs/r" in message
     status = workspace.cli("status", "r")
     assert status.code == 0
     assert str(first.pid) in status.out

@@ -1,4 +1,4 @@
-"""What a run's models cost, and who says so: told by the dry run, kept in the journal and in the result."""
+"""Prices of models and their sources: in the dry run, in the journal and in the result."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def test_a_dry_run_shows_each_price_and_its_source(tmp_path: Path, alpha: TinyBe
 
 
 def test_model_without_price_rejects_dollar_budget(tmp_path: Path, alpha: TinyBenchmark) -> None:
-    near = 'provider = "anthropic"\nmodel = "claude-sonet-4-5"\n'
+    typo = 'provider = "anthropic"\nmodel = "claude-sonet-4-5"\n'
     for limits in ({"discover": ""}, {"run": ""}):
-        result = alpha.make_workspace(tmp_path, {"m": near, "sonnet": SONNET}, **limits).run("--dry-run")
+        result = alpha.make_workspace(tmp_path, {"m": typo, "sonnet": SONNET}, **limits).run("--dry-run")
         assert result.code == 2
         (message,) = result.err.splitlines()
         assert "models[m].price: not known" in message
         assert "did you mean 'claude-sonnet-4-5'?" in message
         assert "write price = {" in message
-    free = alpha.make_workspace(tmp_path, {"m": near}, run="", discover="").run("--dry-run")
+    free = alpha.make_workspace(tmp_path, {"m": typo}, run="", discover="").run("--dry-run")
     assert free.code == 0
     assert f"m: no price: {TABLE} has no 'claude-sonet-4-5'" in free.out
     assert free.out.splitlines()[-1].endswith("no budget limits what they cost")
@@ -60,7 +60,7 @@ def test_session_journals_prices_and_price_change_buys_nothing(tmp_path: Path, a
     settled = tiny_benchmark.count_steps(workspace.journal())
     billed = sum(1 for _ in workspace.ledger("m"))
     again = workspace.run("--set", "models.m.price={ input = 9, output = 9 }", "--json")
-    assert again.code == 2  # one of the two, not both
+    assert again.code == 2  # price and price_as exclude each other
     workspace.config.write_text(
         workspace.config.read_text().replace(SCRIPTED.splitlines()[2], "price = { input = 9, output = 9 }")
     )

@@ -1,4 +1,4 @@
-"""The real command with one model in each protocol: the same work, the same rules, the same bill."""
+"""The real command with one model per protocol: equal rules and equal cost."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ USD = Decimal(700 * 3 + 50 * 15) / 10**6 + Decimal("0.3") * 200 / 10**6 + Decima
 
 
 def results_in(body: dict[str, Any]) -> int:
-    """How many tool results a conversation has, in any protocol."""
+    """Count the tool results of a conversation, in any protocol."""
     items = [*body.get("input", ()), *body.get("messages", ())]
     blocks = [block for item in items if isinstance(item.get("content"), list) for block in item["content"]]
     kinds = [each.get("type") for each in (*items, *blocks)] + [item.get("role") for item in items]
     return sum(kind in {"tool_result", "function_call_output", "tool"} for kind in kinds)
 
 
-async def _work(exchange: provider.Exchange) -> None:
-    """Reply as the scripted model does, with some reasoning and an id that is the same each time."""
+async def scripted_reply(exchange: provider.Exchange) -> None:
+    """Reply like the scripted model, with reasoning and a constant call id."""
     system = exchange.call.data.decode()
     turns = (Message("assistant", ()),) * results_in(exchange.body)
     blocks: list[dict[str, Any]] = [{"type": "thinking", "thinking": "hm … näh", "signature": "c2ln"}]
@@ -41,7 +41,7 @@ async def _work(exchange: provider.Exchange) -> None:
                 blocks.append(provider.text(text))
             case ToolCall(_, name, arguments):
                 blocks.append({"type": "tool_use", "id": "call_0", "name": name, "input": dict(arguments)})
-    await provider.say(exchange, *blocks, stop="tool_use", usage=COUNTS, chunked=True)
+    await provider.send_reply(exchange, *blocks, stop="tool_use", usage=COUNTS, chunked=True)
 
 
 def table(protocol: str, url: str) -> str:
@@ -54,11 +54,11 @@ def table(protocol: str, url: str) -> str:
 
 
 @pytest.mark.timeout(200)
-def test_three_protocols_do_the_same_work_for_the_same_money(
+def test_three_protocols_find_equal_rules_at_equal_cost(
     tmp_path: Path, alpha: TinyBenchmark, uninterrupted_run: tuple[Workspace, CommandResult]
 ) -> None:
     with provider.serving() as server:
-        server.default = _work
+        server.default = scripted_reply
         models = {protocol: table(protocol, server.url) for protocol in provider.PROTOCOLS}
         workspace = alpha.make_workspace(tmp_path, models, run="budget_usd = 5.0")
         workspace.env["FAKE_KEY"] = "sk-not-a-real-key"

@@ -1,4 +1,4 @@
-"""What the main job finds: in the published layout, and the other way round when the task is."""
+"""Rules that discovery finds, in the published layout; swapped commits swap the rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from support.flows.tiny_benchmark import (
 )
 
 
-def rules_in(workspace: Workspace, model: str, direction: str) -> dict[str, dict[str, Any]]:
+def read_rules(workspace: Workspace, model: str, direction: str) -> dict[str, dict[str, Any]]:
     name = {"additive": "rules_positive.yml", "reductive": "rules_negative.yml"}[direction]
     (path,) = (workspace.out / "discover" / model).rglob(name)
     return {rule["id"]: rule for rule in YAML(typ="safe").load(path.read_text("utf-8"))["rules"]}
@@ -35,7 +35,7 @@ def test_tiny_benchmark_rules_have_expected_counts(
     counted = {
         direction: {
             name: (rule["metadata"]["nr_legacy_patterns"], rule["metadata"]["nr_refactored_patterns"])
-            for name, rule in rules_in(workspace, "m", direction).items()
+            for name, rule in read_rules(workspace, "m", direction).items()
         }
         for direction in ("additive", "reductive")
     }
@@ -50,7 +50,7 @@ def test_tiny_benchmark_rules_have_expected_counts(
     }
 
 
-def test_what_a_model_found_is_a_benchmark_of_its_own(
+def test_discovered_rules_form_a_benchmark(
     uninterrupted_run: tuple[Workspace, CommandResult], alpha: TinyBenchmark
 ) -> None:
     workspace, _ = uninterrupted_run
@@ -76,7 +76,7 @@ def test_quickstart_finds_both_directions_and_names_scripted_model(
     assert [job["status"] for job in result.json["jobs"]] == ["done", "done"]
     assert result.json["scripted_models"] == ["scripted"]
     for direction, legacy, refactored in (("additive", False, True), ("reductive", True, False)):
-        rules = rules_in(workspace, "scripted", direction)
+        rules = read_rules(workspace, "scripted", direction)
         assert len(rules) >= 5
         for rule in rules.values():
             assert (rule["metadata"]["nr_legacy_patterns"] > 0) is legacy
@@ -84,24 +84,26 @@ def test_quickstart_finds_both_directions_and_names_scripted_model(
 
 
 def accepted_rules(workspace: Workspace, model: str) -> dict[str, set[str]]:
-    return {direction: set(rules_in(workspace, model, direction)) for direction in ("additive", "reductive")}
+    return {
+        direction: set(read_rules(workspace, model, direction)) for direction in ("additive", "reductive")
+    }
 
 
 def test_swapped_base_and_golden_swap_accepted_rules(tmp_path: Path, tools: None) -> None:
-    """The model offers the same seven rules in either direction, each time."""
-    found = {}
+    """The model registers the same seven rules in either direction, in both runs."""
+    accepted = {}
     for name, swap in (("straight", False), ("swapped", True)):
         bench = Bench(tmp_path / name)
         bench.add(swap=swap)
         workspace = make_workspace(tmp_path / name, bench, tmp_path / "cache", {"m": "both"})
         assert workspace.run().code == 0
-        found[name] = accepted_rules(workspace, "m")
-    assert found["straight"] == {
+        accepted[name] = accepted_rules(workspace, "m")
+    assert accepted["straight"] == {
         "additive": {"calls-new", "imports-new", "defines-new"},
         "reductive": {"calls-old", "imports-old", "defines-old", "object-base"},
     }
-    assert found["swapped"]["additive"] == found["straight"]["reductive"]
-    assert found["swapped"]["reductive"] == found["straight"]["additive"]
+    assert accepted["swapped"]["additive"] == accepted["straight"]["reductive"]
+    assert accepted["swapped"]["reductive"] == accepted["straight"]["additive"]
 
 
 @pytest.mark.heavy
@@ -126,14 +128,14 @@ def test_quickstart_swapped_base_and_golden_rejects_all_rules(
     result = workspace.run("--json", "--set", f'benchmark.path="{bench}"')
     assert result.code == 0
     swapped = accepted_rules(workspace, "scripted")
-    # The script offers additive rules in the additive pass and reductive ones in the other, as before.
+    # The script registers the same rules in each pass as before.
     assert accepted["additive"]
     assert accepted["reductive"]
     assert not accepted["additive"] & swapped["additive"]
     assert not accepted["reductive"] & swapped["reductive"]
 
 
-def test_a_transcript_holds_the_whole_conversation_of_each_pass(
+def test_transcript_contains_whole_conversation_of_each_pass(
     uninterrupted_run: tuple[Workspace, CommandResult],
 ) -> None:
     workspace, _ = uninterrupted_run
@@ -151,7 +153,7 @@ def test_a_transcript_holds_the_whole_conversation_of_each_pass(
 def test_agent_prompt_contains_nothing_of_golden_commit(
     quickstart: tuple[Workspace, CommandResult], model: str
 ) -> None:
-    """No message to the additive model has the text of a line that only R∘X* has, but for its own words."""
+    """No message to the additive model has the text of a line that only R∘X* has."""
     workspace, _ = quickstart
     (path,) = (workspace.out / "transcripts").rglob("additive.jsonl")
     messages = [json.loads(line) for line in path.read_text().splitlines()][2:]

@@ -1,6 +1,6 @@
-"""What an agent's shell can get at, through the real tool: R and system programs, and nothing else."""
+"""The agent's shell, through the real tool, reaches R and system programs, and nothing else."""
 
-# ruff: noqa: E501 (scripts for another interpreter stand as they are run)
+# ruff: noqa: E501 (scripts are not wrapped)
 from __future__ import annotations
 
 import json
@@ -24,7 +24,7 @@ OUTSIDE = "a-file-outside-5512"
 
 @dataclass
 class Listener:
-    """Whoever reaches it leaves a trace."""
+    """A listener on four sockets, and the names of those that were reached."""
 
     port: int
     unix: Path
@@ -91,7 +91,7 @@ class AttackTargets:
     row: tiny_benchmark.Row
 
     def attacks(self) -> dict[str, str]:
-        """Shell commands by what they are after; each may print what it likes and fail as it likes."""
+        """Shell commands by what they attack; their exit codes do not matter."""
         port, cache, home, out = self.listener.port, self.workspace.cache, self.home, self.workspace.out
         python = (
             "import socket,sys\n"
@@ -154,8 +154,8 @@ class AttackTargets:
 def targets(tmp_path_factory: pytest.TempPathFactory, tools: None, listener: Listener) -> AttackTargets:
     import pluggy
 
-    # A benchmark and a cache of its own: an attack that works must not spoil the shared ones.
-    folder = tmp_path_factory.mktemp("stage")
+    # A separate benchmark and cache: a successful attack must not damage the shared ones.
+    folder = tmp_path_factory.mktemp("targets")
     bench = tiny_benchmark.Bench(folder)
     row = bench.add()
     workspace = tiny_benchmark.make_workspace(
@@ -209,15 +209,15 @@ def assert_nothing_leaked(outputs: dict[str, str], targets: AttackTargets, engin
     assert base == {**tiny_benchmark.BASE, "NAME": "alpha\n"}
 
 
-def test_the_golden_tree_and_the_library_are_there_for_the_attack_to_find(targets: AttackTargets) -> None:
-    """What the attacks look for does exist, in the very places that they name."""
+def test_attack_targets_exist(targets: AttackTargets) -> None:
+    """What the attacks search for exists at the paths that they name."""
     assert "PluginManager" in targets.library.read_text()
     assert "fetch_new" in (targets.golden_tree / "pack/one.py").read_text()
     assert '"event"' in (targets.workspace.out / "journal.jsonl").read_text()
 
 
 @pytest.mark.parametrize("engine", ["bubblewrap", "landlock"])
-def test_a_shell_inside_a_run_gets_at_nothing(targets: AttackTargets, engine: str) -> None:
+def test_shell_of_run_reaches_no_target(targets: AttackTargets, engine: str) -> None:
     attacks = targets.attacks()
     (targets.workspace.folder / "attacks.json").write_text(json.dumps(list(attacks.values())))
     settings = ("--rerun", "--only", "*/additive", "--set", f"sandbox.engine={engine}")
@@ -235,7 +235,7 @@ def test_a_shell_inside_a_run_gets_at_nothing(targets: AttackTargets, engine: st
     assert_nothing_leaked(outputs, targets, engine)
 
 
-def test_a_shell_that_a_person_tries_gets_at_nothing(targets: AttackTargets) -> None:
+def test_shell_of_tool_call_reaches_no_target(targets: AttackTargets) -> None:
     attacks = targets.attacks()
     outputs = {}
     for name, command in attacks.items():
@@ -249,10 +249,10 @@ def test_a_shell_that_a_person_tries_gets_at_nothing(targets: AttackTargets) -> 
     assert_nothing_leaked(outputs, targets, "tool call")
 
 
-def test_the_quickstart_s_own_library_is_not_seen_in_any_release_but_r(
+def test_quickstart_shell_sees_library_only_at_base(
     tmp_path: Path, quickstart: tuple[Workspace, tiny_benchmark.CommandResult]
 ) -> None:
-    """Pluggy is installed in this very environment, and R∘X* lies in the cache beside R."""
+    """Pluggy is installed in this environment, and the cache has R∘X* beside R."""
     other, _ = quickstart
     workspace = Workspace(tmp_path, other.cache, other.config, other.name)
     look = "find / -path /proc -prune -o -name '_hooks.py' -print -o -name '_callers.py' -print 2>/dev/null; ls src"

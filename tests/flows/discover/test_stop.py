@@ -1,4 +1,4 @@
-"""Stopping a run by signals: in good order, with nothing left behind, and ready to go on."""
+"""Signals stop a run cleanly, without remaining processes or files, and the run resumes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], time
         time.sleep(0.02)
 
 
-def commands_below(pid: int) -> dict[int, str]:
+def descendant_commands(pid: int) -> dict[int, str]:
     found = {}
     for child in tiny_benchmark.descendants(pid):
         try:
@@ -35,7 +35,7 @@ def commands_below(pid: int) -> dict[int, str]:
 
 
 def running_processes(pids: set[int]) -> set[int]:
-    """Those of ``pids`` that run: a zombie of somebody else's does not."""
+    """Those of ``pids`` that are running, without zombies."""
     running = set()
     for pid in pids:
         try:
@@ -46,10 +46,6 @@ def running_processes(pids: set[int]) -> set[int]:
     return running
 
 
-def wait_for_result(process: subprocess.Popen[str], timeout_s: float) -> CommandResult:
-    return tiny_benchmark.wait_for_result(process, timeout_s)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 @pytest.mark.parametrize("engine", ["bubblewrap", "landlock"])
 def test_signal_in_shell_command_exits_130_without_processes(
@@ -57,30 +53,30 @@ def test_signal_in_shell_command_exits_130_without_processes(
 ) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "sleeper"})
     process = workspace.start("--json", "--set", f"sandbox.engine={engine}")
-    wait_for(lambda: str(commands_below(process.pid)).count("sleep 4321.5") >= 2, process)
-    below = set(commands_below(process.pid))
+    wait_for(lambda: str(descendant_commands(process.pid)).count("sleep 4321.5") >= 2, process)
+    descendants = set(descendant_commands(process.pid))
     process.send_signal(number)
-    result = wait_for_result(process, 200)
+    result = tiny_benchmark.wait_for_result(process, 200)
     assert result.code == 130
-    assert running_processes(below) == set()
+    assert running_processes(descendants) == set()
     assert list(tiny_benchmark.leftover_processes(str(tmp_path))) == []
     assert result.json["stop_reason"] == number.name
     assert {job["status"] for job in result.json["jobs"]} == {"cancelled"}
     assert "run the same command again to continue" in result.err
 
 
-def test_a_signal_during_a_scan_leaves_no_rule_engine(tmp_path: Path, tools: None) -> None:
+def test_signal_during_scan_leaves_no_rule_engine(tmp_path: Path, tools: None) -> None:
     bench = Bench(tmp_path)
     bench.add(base={**tiny_benchmark.BASE, "slow.py": discovery_models.SLOW_FILE})
     workspace = make_workspace(tmp_path, bench, tmp_path / "cache", {"m": "hanging"})
     process = workspace.start()
-    wait_for(lambda: "rules.json" in str(commands_below(process.pid)), process)
+    wait_for(lambda: "rules.json" in str(descendant_commands(process.pid)), process)
     time.sleep(0.5)
-    below = set(commands_below(process.pid))
+    descendants = set(descendant_commands(process.pid))
     process.send_signal(signal.SIGINT)
-    result = wait_for_result(process, 200)
+    result = tiny_benchmark.wait_for_result(process, 200)
     assert result.code == 130
-    assert running_processes(below) == set()
+    assert running_processes(descendants) == set()
 
 
 def test_stopped_run_resumes_without_buying_twice(
@@ -92,7 +88,7 @@ def test_stopped_run_resumes_without_buying_twice(
         process = workspace.start("--json")
         tiny_benchmark.wait_for_progress(process, workspace.out, steps)
         process.send_signal(signal.SIGINT)
-        assert wait_for_result(process, 200).code == 130
+        assert tiny_benchmark.wait_for_result(process, 200).code == 130
         tiny_benchmark.fold_journal(workspace.journal(), {(): Decimal(2)})
     result = workspace.run("--json")
     assert result.code == 0
@@ -103,69 +99,67 @@ def test_stopped_run_resumes_without_buying_twice(
     tiny_benchmark.assert_no_finished_job_ran_twice(workspace.journal())
 
 
-def test_a_second_signal_returns_at_once_and_still_cleans_up(tmp_path: Path, alpha: TinyBenchmark) -> None:
+def test_second_signal_stops_run_and_cleans_up(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "sleeper"})
     process = workspace.start("--json")
-    wait_for(lambda: str(commands_below(process.pid)).count("sleep 4321.5") >= 2, process)
-    below = set(commands_below(process.pid))
+    wait_for(lambda: str(descendant_commands(process.pid)).count("sleep 4321.5") >= 2, process)
+    descendants = set(descendant_commands(process.pid))
     process.send_signal(signal.SIGINT)
     time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    result = wait_for_result(process, 200)
+    result = tiny_benchmark.wait_for_result(process, 200)
     assert result.code == 130
     assert {job["status"] for job in result.json["jobs"]} == {"cancelled"}, result.out
-    assert running_processes(below) == set()
+    assert running_processes(descendants) == set()
 
 
-def test_a_signal_before_the_work_has_begun_is_no_error(tmp_path: Path, alpha: TinyBenchmark) -> None:
+def test_signal_before_first_job_is_no_error(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "sleeper"})
     process = workspace.start()
     assert process.stderr is not None
     assert "at most" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    result = wait_for_result(process, 200)
+    result = tiny_benchmark.wait_for_result(process, 200)
     assert result.code == 130
 
 
-def test_a_killed_run_takes_its_shell_commands_with_it_under_bubblewrap(
-    tmp_path: Path, alpha: TinyBenchmark
-) -> None:
+def test_killed_run_leaves_no_shell_commands_in_bubblewrap(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "sleeper"})
     process = workspace.start("--set", "sandbox.engine=bubblewrap")
-    wait_for(lambda: str(commands_below(process.pid)).count("sleep 4321.5") >= 2, process)
-    below = set(commands_below(process.pid))
+    wait_for(lambda: str(descendant_commands(process.pid)).count("sleep 4321.5") >= 2, process)
+    descendants = set(descendant_commands(process.pid))
     tiny_benchmark.kill(process)
     deadline = time.monotonic() + 200
-    while running_processes(below) and time.monotonic() < deadline:
+    while running_processes(descendants) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert running_processes(below) == set()
+    assert running_processes(descendants) == set()
 
 
-def test_temporary_files_of_killed_and_stopped_runs_are_bounded(tmp_path: Path, alpha: TinyBenchmark) -> None:
+def test_stopped_run_leaves_no_temporary_files(tmp_path: Path, alpha: TinyBenchmark) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     workspace = alpha.make_workspace(tmp_path, {"m": "sleeper"})
     workspace.env["TMPDIR"] = str(temporary)
     process = workspace.start()
-    wait_for(lambda: str(commands_below(process.pid)).count("sleep 4321.5") >= 2, process)
+    wait_for(lambda: str(descendant_commands(process.pid)).count("sleep 4321.5") >= 2, process)
     process.send_signal(signal.SIGTERM)
-    assert wait_for_result(process, 200).code == 130
+    assert tiny_benchmark.wait_for_result(process, 200).code == 130
     assert list(temporary.iterdir()) == []
 
 
-def test_a_killed_run_takes_its_rule_engine_with_it(tmp_path: Path, tools: None) -> None:
+def test_killed_run_leaves_no_rule_engine(tmp_path: Path, tools: None) -> None:
     bench = Bench(tmp_path)
     bench.add(base={**tiny_benchmark.BASE, "slow.py": discovery_models.SLOW_FILE})
     workspace = make_workspace(tmp_path, bench, tmp_path / "cache", {"m": "hanging"})
     process = workspace.start()
-    wait_for(lambda: "rules.json" in str(commands_below(process.pid)), process)
+    wait_for(lambda: "rules.json" in str(descendant_commands(process.pid)), process)
     time.sleep(0.3)
-    below = set(commands_below(process.pid))
+    descendants = set(descendant_commands(process.pid))
     tiny_benchmark.kill(process)
     deadline = time.monotonic() + 200
-    while running_processes(below) and time.monotonic() < deadline:
+    while running_processes(descendants) and time.monotonic() < deadline:
         time.sleep(0.05)
-    left = running_processes(below)
+    left = running_processes(descendants)
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     assert left == set()

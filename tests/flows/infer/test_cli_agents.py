@@ -1,4 +1,4 @@
-"""The three real programs on all tracks and in all modes, end to end, in boxes of both kinds."""
+"""The three real CLI agents on all tracks and in all modes, end to end, in bubblewrap and Docker."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PLANS = {
 
 @dataclass
 class AgentRuns:
-    """A run that nothing happened to."""
+    """An uninterrupted run of the CLI agents."""
 
     kind: str
     bench: Bench
@@ -57,7 +57,7 @@ class AgentRuns:
         return self.bench.rows[0]
 
     def trials(self) -> Iterator[tuple[str, str, Path, dict[str, Any]]]:
-        """Track, agent, folder and what is told of each."""
+        """Yield track, agent, output folder and metadata of each trial."""
         for track, agents in self.tracks.items():
             for agent in agents:
                 folder = trial_folder(self.workspace, self.row, track, agent)
@@ -93,7 +93,7 @@ def agent_runs(
     return AgentRuns(kind, bench, workspace, workspace.run("--json", timeout_s=500), tracks)
 
 
-def test_every_program_does_every_task_and_its_patch_applies_to_r(
+def test_every_cli_agent_solves_every_task_with_applicable_patch(
     agent_runs: AgentRuns, tmp_path: Path
 ) -> None:
     assert agent_runs.result.code == 0, agent_runs.result.err
@@ -107,13 +107,13 @@ def test_every_program_does_every_task_and_its_patch_applies_to_r(
         )
         files = apply_prediction(TinyBenchmark(agent_runs.bench, tmp_path), folder, tmp_path / str(number))
         assert files["pack/store.py"].startswith(f"class Store:  # {marks[mode]}\n"), (track, agent)
-        assert files["look.sh"] == LOOK, "its second edit"
+        assert files["look.sh"] == LOOK, "the second edit"
         assert metadata["additional"]["patch_files"] == 3
         assert metadata["additional"]["sandbox"] == agent_runs.kind
         assert metadata["additional"]["steps"]["execute"]["turns"] == 6
 
 
-def test_the_outputs_have_the_published_layout(agent_runs: AgentRuns) -> None:
+def test_outputs_have_published_layout(agent_runs: AgentRuns) -> None:
     root = agent_runs.workspace.out / "outputs"
     found = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
     assert found == {
@@ -154,8 +154,8 @@ def test_sandbox_contains_no_key_oracle_or_foreign_token(agent_runs: AgentRuns) 
     for track, agent, folder, _ in agent_runs.trials():
         seen = (folder / "prediction.diff").read_text()
         tokens[track, agent] = set(re.findall(r"ct-[\w-]{30,}", seen))
-        assert "CODETASTE_TOKEN=ct-" in seen, "it looked"
-        assert "/task_description/description.md" in seen, "it looked"
+        assert "CODETASTE_TOKEN=ct-" in seen, "no look at the sandbox"
+        assert "/task_description/description.md" in seen, "no look at the sandbox"
         assert (SECRET in seen) == (track == "instructed/direct"), (track, agent)
         assert "secret-reasoning" not in seen
         for hidden in (*KEYS.values(), agent_runs.row.golden, "fetch_new", str(agent_runs.bench.folder)):

@@ -1,4 +1,4 @@
-"""The three real programs stopped in mid-task through the command itself: by money, by time, by Ctrl-C."""
+"""The three real CLI agents stopped within a task: by budget, by time limit, by Ctrl-C."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ pytestmark = [pytest.mark.heavy, pytest.mark.timeout(400)]
 
 SMALL, LIMIT = "0.30", "25s"
 TWO_EDITS = 3
-"""Answers of a model until its second edit: it looks first."""
+"""Replies of a model up to its second edit; the first reads a file."""
 DIRECT = "open/direct"
 
 
 def has_both_edits(bench: Bench, folder: Path, into: Path, mark: str = "direct") -> bool:
-    """Whether both edits, and nothing else, are in the patch."""
+    """Return whether the patch has both edits and nothing else."""
     files = apply_prediction(TinyBenchmark(bench, into), folder, into)
     rest = {name for name in files if files[name] != tiny_benchmark.BASE.get(name)} - {"NAME"}
     first = files["pack/store.py"].startswith(f"class Store:  # {mark}\n")
@@ -46,7 +46,7 @@ def has_both_edits(bench: Bench, folder: Path, into: Path, mark: str = "direct")
 def stopped_run(
     tmp_path_factory: pytest.TempPathFactory, tools: None, agents_cache: Path
 ) -> tuple[Bench, Workspace, CommandResult]:
-    """Each program with too little money, each with too little time, and one with enough of both."""
+    """A run of each CLI agent with a small budget and with a short time limit, and of one without."""
     bench = make_bench(tmp_path_factory.mktemp("bench"), "stopped")
     config = Config(bench, 'engine = "bubblewrap"\nmax = 7')
     config.programs("restless", f"budget_usd = {SMALL}", "-poor", EXPENSIVE_PRICE)
@@ -99,11 +99,11 @@ def test_cli_agent_time_limit_in_command_keeps_edits(
     assert result.jobs[f"infer/{agent}/{DIRECT}/{row.id}"]["status"] == "timeout"
 
 
-def test_others_go_on_where_some_are_stopped_and_nothing_of_any_is_left(
+def test_other_trials_continue_and_no_processes_remain(
     stopped_run: tuple[Bench, Workspace, CommandResult],
 ) -> None:
     bench, workspace, result = stopped_run
-    assert result.code == 0, "an outcome is no failure"
+    assert result.code == 0, "a stopped trial is no failure"
     assert (
         read_metadata(trial_folder(workspace, bench.rows[0], DIRECT, "codex"))["finish_reason"] == "success"
     )
@@ -111,7 +111,7 @@ def test_others_go_on_where_some_are_stopped_and_nothing_of_any_is_left(
     assert not [path for path in (workspace.out / ".sandboxes").rglob("*") if path.is_file()]
 
 
-def test_ctrl_c_keeps_edits_and_resume_buys_no_plan_again(
+def test_ctrl_c_keeps_edits_and_resume_repeats_no_plan(
     tmp_path: Path, tools: None, agents_cache: Path, nothing_left: Leaks
 ) -> None:
     bench = make_bench(tmp_path / "bench", "stopped")
@@ -146,7 +146,7 @@ def test_ctrl_c_keeps_edits_and_resume_buys_no_plan_again(
         assert has_both_edits(bench, folder, tmp_path / f"{program}-again", "marker-7")
         assert before[program] == plan_calls(workspace, bench, program) != []
         billed = sum(float(line["cost_usd"]) for line in ledger_lines(workspace, f"infer/{program}/"))
-        assert metadata["cost_usd"] == pytest.approx(billed), "what was paid for the stopped one stays"
+        assert metadata["cost_usd"] == pytest.approx(billed), "the cost of the stopped attempt counts"
     starts = [line["key"].rpartition("/")[2] for line in workspace.journal() if line["event"] == "started"]
     assert (starts.count("plan"), starts.count("execute")) == (3, 6)
     for name in PROGRAMS.values():
@@ -155,7 +155,7 @@ def test_ctrl_c_keeps_edits_and_resume_buys_no_plan_again(
 
 @pytest.fixture(scope="module", params=["bubblewrap", pytest.param("docker", marks=pytest.mark.system)])
 def engine(request: pytest.FixtureRequest) -> dockerd.DockerEngine | None:
-    """The engine of boxes; None for those of this machine."""
+    """The Docker engine of the sandboxes; None for bubblewrap."""
     if request.param == "bubblewrap":
         return None
     request.getfixturevalue("lean_image")
@@ -196,9 +196,7 @@ def test_second_ctrl_c_leaves_no_processes_and_run_resumes(
     tiny_benchmark.assert_no_call_billed_twice(workspace.ledger("gpt-5.1-codex"))
 
 
-def test_a_burst_of_requests_in_one_job_is_never_billed_above_its_budget(
-    tmp_path: Path, tools: None, agents_cache: Path
-) -> None:
+def test_request_burst_is_billed_within_job_budget(tmp_path: Path, tools: None, agents_cache: Path) -> None:
     bench = make_bench(tmp_path / "bench", "burst")
     agent = tmp_path / "place" / "burst"
     agent.mkdir(parents=True)
@@ -231,12 +229,12 @@ def test_cli_agents_beyond_run_budget_are_not_installed(tmp_path: Path, tools: N
     result = workspace.run("--json")
     assert (result.code, {job["status"] for job in result.json["jobs"]}) == (1, {"budget_exceeded"})
     assert all("not started: needs at least" in job["error"] for job in result.json["jobs"])
-    assert not (workspace.out / "outputs").exists(), "that is no outcome of a trial"
+    assert not (workspace.out / "outputs").exists(), "the trial has no outcome"
     assert not list((tmp_path / "cache").rglob("agents/*/installed.json"))
 
 
 BURST_TOML = """
-about = "asks sixty times at once"
+about = "sends sixty requests at once"
 protocol = "openai-chat"
 versions = ["1.0"]
 default = "1.0"
@@ -249,31 +247,31 @@ exec /opt/codetaste/node/bin/node "$CODETASTE_AGENT/adapter/burst.mjs"
 """
 BURST = """
 const { CODETASTE_BASE_URL: url, CODETASTE_TOKEN: token, CODETASTE_MODEL: model } = process.env;
-const ask = async (number) => {
+const send = async (number) => {
   const stream = number % 2 === 0;
   const messages = [{ role: 'user', content: `${number} ` + 'x'.repeat(2000) }];
-  const answer = await fetch(`${url}/v1/chat/completions`, {
+  const response = await fetch(`${url}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     body: JSON.stringify({ model, messages, stream, max_tokens: 1024 }),
   });
-  await answer.text();
-  return answer.status;
+  await response.text();
+  return response.status;
 };
-const said = await Promise.all(Array.from({ length: 60 }, (_, number) => ask(number).catch(() => 0)));
-console.log(JSON.stringify({ type: 'end', said }));
+const statuses = await Promise.all(Array.from({ length: 60 }, (_, number) => send(number).catch(() => 0)));
+console.log(JSON.stringify({ type: 'end', statuses }));
 """
 
 
 def start_run(workspace: Workspace, leaks: Leaks) -> tuple[subprocess.Popen[str], str]:
-    """Start the command; returns a mark in the command lines of what its agents do not come back from."""
+    """Start the command; return a mark in the command lines of the commands in which its agents are stuck."""
     mark = f"{secrets.randbelow(10**9)}.5"
     workspace.env |= {**leaks.env, "TMPDIR": str(leaks.folder), "STUCK_S": mark}
     return workspace.start("--json"), mark
 
 
 def stuck_commands(mark: str) -> list[str]:
-    """The processes of this machine with ``mark`` in their command line."""
+    """The command lines of stuck commands with ``mark``."""
     return [command for command in tiny_benchmark.leftover_processes(mark) if f"sleep {mark}" in command]
 
 
@@ -286,7 +284,7 @@ def wait_for_commands(process: subprocess.Popen[str], mark: str, number: int) ->
 
 
 def plan_calls(workspace: Workspace, bench: Bench, program: str) -> list[str]:
-    """The calls that were paid for a program's plan."""
+    """The billed calls of a CLI agent's plan step."""
     return [
         line["call"]
         for line in ledger_lines(workspace, f"infer/{program}/open/plan/{bench.rows[0].id}/plan/")

@@ -1,4 +1,4 @@
-"""What is wrong with agents and tracks is said at once, before anything starts; and what is planned."""
+"""Faults of agents and tracks are reported before anything starts; trials are planned as configured."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ SINGLE_FAULTS = {
         '[[tracks]]\ntrack = "open"\nmode = "plan"\nattempts = 0',
         "tracks[1].attempts: Input should be greater than or equal to 1",
     ),
-    "too many goes": (
+    "too many attempts": (
         '[[tracks]]\ntrack = "open"\nmode = "plan"\nplan_attempts = 4',
         "tracks[1].plan_attempts: Input should be less than or equal to 3",
     ),
-    "nobody": (
+    "no agents": (
         '[[tracks]]\ntrack = "open"\nmode = "plan"\nagents = []',
         "tracks[1].agents: Tuple should have at least 1 item",
     ),
-    "no time to plan": (
+    "no duration": (
         '[[tracks]]\ntrack = "open"\nmode = "plan"\nplan_time_limit = "soon"',
         "tracks[1].plan_time_limit: 'soon' is not a duration",
     ),
@@ -89,11 +89,11 @@ SINGLE_FAULTS = {
         '[[agents]]\nid = "b"\nharness = "codetaste"\nmodel = "m"\nversion = "1"',
         'agents[b]: version is not for harness "codetaste"',
     ),
-    "turns of a program": (
+    "turns of a CLI agent": (
         '[[agents]]\nid = "b"\nharness = "codex"\nmodel = "m"\nmax_turns = 3',
         'agents[b]: max_turns is for harness "codetaste"',
     ),
-    "no money": (
+    "negative budget": (
         '[[agents]]\nid = "b"\nharness = "codetaste"\nmodel = "m"\nbudget_usd = -1',
         "agents[b].budget_usd: -1 is not an amount of US dollars",
     ),
@@ -114,7 +114,7 @@ SINGLE_FAULTS = {
 
 
 @pytest.mark.parametrize("name", SINGLE_FAULTS)
-def test_a_single_mistake_is_named_by_its_key(tmp_path: Path, alpha: TinyBenchmark, name: str) -> None:
+def test_single_config_fault_names_key(tmp_path: Path, alpha: TinyBenchmark, name: str) -> None:
     table, message = SINGLE_FAULTS[name]
     workspace = make_trial_workspace(tmp_path, alpha, more=table)
     [fault] = config_faults(workspace.run("--dry-run"))
@@ -124,9 +124,7 @@ def test_a_single_mistake_is_named_by_its_key(tmp_path: Path, alpha: TinyBenchma
 REMOTE = '[[models]]\nid = "r"\nprovider = "{}"\nmodel = "some-model"\nbase_url = "http://127.0.0.1:9"\n{}\n'
 
 
-def test_a_program_gets_only_a_model_whose_provider_speaks_as_it_does(
-    tmp_path: Path, alpha: TinyBenchmark
-) -> None:
+def test_cli_agent_needs_model_with_its_protocol(tmp_path: Path, alpha: TinyBenchmark) -> None:
     price = "price = { input = 1.0, output = 1.0 }"
     more = REMOTE.format("anthropic", price) + agent_table("b", "r", harness="codex")
     [fault] = config_faults(make_trial_workspace(tmp_path, alpha, more=more).run("--dry-run"))
@@ -138,7 +136,7 @@ def test_a_program_gets_only_a_model_whose_provider_speaks_as_it_does(
     assert make_trial_workspace(tmp_path, alpha, more=more).run("--dry-run").code == 0
 
 
-def test_a_model_without_a_price_cannot_hold_a_trials_budget(tmp_path: Path, alpha: TinyBenchmark) -> None:
+def test_model_without_price_cannot_enforce_trial_budget(tmp_path: Path, alpha: TinyBenchmark) -> None:
     more = (
         REMOTE.format("openai-chat", "")
         + agent_table("b", "r")
@@ -148,7 +146,7 @@ def test_a_model_without_a_price_cannot_hold_a_trials_budget(tmp_path: Path, alp
     assert fault.startswith("models[r].price: not known, so no budget in US dollars can hold")
 
 
-def test_an_agent_that_no_track_uses_needs_nothing(tmp_path: Path, alpha: TinyBenchmark) -> None:
+def test_unused_agent_needs_nothing(tmp_path: Path, alpha: TinyBenchmark) -> None:
     more = REMOTE.format("openai-chat", "") + agent_table("b", "r", harness="nowhere")
     workspace = make_trial_workspace(tmp_path, alpha, track='agents = ["a"]', more=more)
     assert workspace.run("--dry-run").code == 0
@@ -156,7 +154,7 @@ def test_an_agent_that_no_track_uses_needs_nothing(tmp_path: Path, alpha: TinyBe
 
 @pytest.fixture
 def descriptions(alpha: TinyBenchmark) -> Iterator[dict[str, Path]]:
-    """The tiny benchmark's descriptions, put back at the end."""
+    """The paths of the tiny benchmark's descriptions, which are restored at the end."""
     folder = alpha.bench.root / "assets/descriptions" / alpha.row.path
     files = {name: folder / name for name in ("description.md", "open_description.md")}
     texts = {path: path.read_text() for path in files.values()}
@@ -179,7 +177,7 @@ def test_missing_description_is_named_in_the_error(
     assert f"the instructed description of {alpha.row.id} is empty" in result.err
 
 
-def test_agents_tracks_instances_and_attempts_make_the_trials(tmp_path: Path, alpha: TinyBenchmark) -> None:
+def test_trials_are_product_of_agents_tracks_instances_attempts(tmp_path: Path, alpha: TinyBenchmark) -> None:
     more = "\n".join(
         [
             model_table("n", "coder"),
@@ -213,14 +211,14 @@ def test_default_budget_and_time_limit_match_the_papers(tmp_path: Path, alpha: T
     assert (Decimal(one["budget_usd"]), one["time_limit_s"]) == (Decimal(11), 5400.0)
 
 
-def test_only_takes_steps_of_trials_and_what_they_need(tmp_path: Path, alpha: TinyBenchmark) -> None:
+def test_only_selects_trial_steps_and_their_needs(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_trial_workspace(tmp_path, alpha, ("open/direct", "open/multiplan"))
-    keys = [job["key"] for job in _dry(workspace, "*/judge")]
+    keys = [job["key"] for job in dry_run_jobs(workspace, "*/judge")]
     trial = f"infer/a/open/multiplan/{alpha.row.id}"
     assert keys == [f"sources/{alpha.row.id}", f"{trial}/plan", f"{trial}/judge"]
     assert workspace.run("--only", f"{trial}/jugde").code == 2
 
 
-def _dry(workspace: Workspace, only: str) -> list[dict[str, str]]:
+def dry_run_jobs(workspace: Workspace, only: str) -> list[dict[str, str]]:
     jobs: list[dict[str, str]] = workspace.run("--dry-run", "--json", "--only", only).json["jobs"]
     return jobs

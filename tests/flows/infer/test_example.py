@@ -1,4 +1,4 @@
-"""The comparison that comes with codetaste: in bubblewrap, and the same in containers."""
+"""The example comparison: in bubblewrap, and with equal patches in containers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check_comparison(workspace: Workspace, result: CommandResult, kind: str) -> 
 
 
 def check_ranking(shown: str) -> None:
-    """The better agent is ranked better in every mode, with an interval, between base and golden patch."""
+    """Check that the better agent ranks first in every mode, between base commit and golden patch."""
     section = shown.partition("IFR (%)")[2].partition("PREC (%)")[0]
     rows = {
         line.split()[0]: re.findall(r"([\d.]+) \[([\d.]+), ([\d.]+)\]", line)
@@ -76,7 +76,7 @@ def test_two_scripted_agents_are_compared_on_both_tracks_in_all_modes(
     assert len(in_bubblewrap) == 8
 
 
-def test_containers_come_to_the_same_patches(
+def test_containers_give_same_patches(
     tmp_path: Path,
     quickstart: tuple[Workspace, CommandResult],
     in_bubblewrap: dict[str, bytes],

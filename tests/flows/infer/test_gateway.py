@@ -1,4 +1,4 @@
-"""Trials by somebody else's program, which calls its model through the gateway; here one of 25 lines."""
+"""Trials of a CLI agent of 25 lines, which calls its model through the gateway."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ if "--version" in sys.argv:
 tool = {"name": "bash", "description": "d", "input_schema": {"type": "object", "properties": {}}}
 messages = [{"role": "user", "content": sys.stdin.read()}]
 while True:
-    asked = {"model": os.environ["CODETASTE_MODEL"], "max_tokens": 1024, "messages": messages}
-    asked["tools"] = [tool]
+    body = {"model": os.environ["CODETASTE_MODEL"], "max_tokens": 1024, "messages": messages}
+    body["tools"] = [tool]
     request = urllib.request.Request(
-        os.environ["CODETASTE_BASE_URL"] + "/v1/messages", json.dumps(asked).encode(),
+        os.environ["CODETASTE_BASE_URL"] + "/v1/messages", json.dumps(body).encode(),
         {"content-type": "application/json", "x-api-key": os.environ["CODETASTE_TOKEN"]},
     )
     content = json.load(urllib.request.urlopen(request))["content"]
@@ -68,7 +68,7 @@ while True:
 
 @pytest.fixture(autouse=True)
 def sandboxes(require: Callable[..., None], bubblewrap: Path, tools: None) -> None:
-    require("python3", ok=Path("/usr/bin/python3").exists(), reason="no python3 for programs in boxes")
+    require("python3", ok=Path("/usr/bin/python3").exists(), reason="no python3 for agents in sandboxes")
 
 
 def make_program_workspace(
@@ -107,7 +107,7 @@ def test_cli_agent_multiplan_trial_has_metered_cost(tmp_path: Path, alpha: TinyB
 
 
 def test_cli_agent_stopped_by_budget_keeps_patch(tmp_path: Path, alpha: TinyBenchmark) -> None:
-    workspace = make_program_workspace(tmp_path, alpha, "by_shell_for_ever", agent="budget_usd = 0.05")
+    workspace = make_program_workspace(tmp_path, alpha, "by_shell_endless", agent="budget_usd = 0.05")
     result = workspace.run("--json")
     assert result.code == 0, result.err
     metadata = read_metadata(output_folder(workspace, alpha))
@@ -130,7 +130,7 @@ def test_cli_agent_killed_with_run_restarts_and_keeps_earlier_cost(
     workspace = make_program_workspace(tmp_path, alpha, "by_shell_slowly")
     process = workspace.start("--json")
     tiny_benchmark.wait_for_progress(process, workspace.out, 4)
-    while len(workspace.ledger("m")) < 3:  # the third request is billed, and not answered yet
+    while len(workspace.ledger("m")) < 3:  # the third request is billed and has no reply yet
         time.sleep(0.01)
     tiny_benchmark.kill(process)
     before = len(workspace.ledger("m"))
@@ -146,25 +146,25 @@ def test_cli_agent_killed_with_run_restarts_and_keeps_earlier_cost(
     assert list(tiny_benchmark.leftover_processes(str(workspace.out))) == []
 
 
-def test_a_signal_ends_a_program_and_keeps_its_patch_so_far(tmp_path: Path, alpha: TinyBenchmark) -> None:
+def test_signal_ends_cli_agent_and_keeps_patch_so_far(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_program_workspace(tmp_path, alpha, "by_shell_slowly")
     process = workspace.start("--json")
     tiny_benchmark.wait_for_progress(process, workspace.out, 4)
-    while len(workspace.ledger("m")) < 3:  # the third request is billed, and not answered yet
+    while len(workspace.ledger("m")) < 3:  # the third request is billed and has no reply yet
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     result = tiny_benchmark.wait_for_result(process, 200)
     assert result.code == 130
     metadata = read_metadata(output_folder(workspace, alpha))
     assert (metadata["finish_reason"], metadata["additional"]["interruption"]) == ("unknown", "stopped")
-    # What was in flight then is counted as well.
+    # The request in flight is counted as well.
     assert float(metadata["additional"]["steps"]["execute"]["cost_usd"]) == metadata["cost_usd"]
     assert "pack/more0.py" in apply_prediction(alpha, output_folder(workspace, alpha), tmp_path / "applied")
 
 
 def test_resume_without_budget_keeps_patch_of_stopped_cli_agent(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_program_workspace(tmp_path, alpha, "by_shell_slowly")
-    # What it says at first costs more than the task alone, so that it is started, and refused.
+    # Its first request costs more than the task alone, so that it is started and refused.
     (tmp_path / "prog" / "run.py").write_text(
         PROGRAM.replace("sys.stdin.read()", "sys.stdin.read() + 'x' * 40_000")
     )
@@ -185,9 +185,7 @@ def test_resume_without_budget_keeps_patch_of_stopped_cli_agent(tmp_path: Path, 
     assert any("attempt 1" in note for note in metadata["additional"]["patch_notes"])
 
 
-def test_a_provider_that_fails_for_good_is_no_outcome_of_the_programs(
-    tmp_path: Path, alpha: TinyBenchmark
-) -> None:
+def test_failing_provider_is_no_outcome_of_cli_agent(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_program_workspace(tmp_path, alpha, "fails_later_by_shell")
     result = workspace.run("--json")
     assert result.code == 1
@@ -199,8 +197,10 @@ def test_a_provider_that_fails_for_good_is_no_outcome_of_the_programs(
 
 def test_cli_agent_success_without_model_reply_is_a_failure(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_program_workspace(tmp_path, alpha, "gone")
-    asks = 'content = json.load(urllib.request.urlopen(request))["content"]'
-    careless = PROGRAM.replace(asks, f"try:\n        {asks}\n    except OSError:\n        content = []")
+    request_line = 'content = json.load(urllib.request.urlopen(request))["content"]'
+    careless = PROGRAM.replace(
+        request_line, f"try:\n        {request_line}\n    except OSError:\n        content = []"
+    )
     (tmp_path / "prog" / "run.py").write_text(careless)
     result = workspace.run("--json")
     assert result.code == 1
@@ -210,12 +210,14 @@ def test_cli_agent_success_without_model_reply_is_a_failure(tmp_path: Path, alph
 
 
 def test_budget_used_up_by_failures_is_an_outcome_with_patch(tmp_path: Path, alpha: TinyBenchmark) -> None:
-    workspace = make_program_workspace(tmp_path, alpha, "nonsense_later_by_shell", agent="budget_usd = 0.035")
-    # Whoever asks again after a failure, whose cost nobody knows, is refused by the budget then.
-    asks, answer = "urllib.request.urlopen(request)", "json.load(urllib.request.urlopen(request))"
-    patient = PROGRAM.replace(f"content = {answer}", f"try:\n        content = {answer}").replace(
+    workspace = make_program_workspace(
+        tmp_path, alpha, "malformed_later_by_shell", agent="budget_usd = 0.035"
+    )
+    # The cost of the failed request is unknown, so the budget refuses the next request.
+    urlopen, reply = "urllib.request.urlopen(request)", "json.load(urllib.request.urlopen(request))"
+    patient = PROGRAM.replace(f"content = {reply}", f"try:\n        content = {reply}").replace(
         '["content"]\n    print',
-        f'["content"]\n    except OSError:\n        content = json.load({asks})["content"]\n    print',
+        f'["content"]\n    except OSError:\n        content = json.load({urlopen})["content"]\n    print',
     )
     (tmp_path / "prog" / "run.py").write_text(patient)
     result = workspace.run("--json")
@@ -226,7 +228,7 @@ def test_budget_used_up_by_failures_is_an_outcome_with_patch(tmp_path: Path, alp
     assert "pack/more0.py" in apply_prediction(alpha, output_folder(workspace, alpha), tmp_path / "applied")
 
 
-@pytest.mark.slow  # as long as clean-up may take
+@pytest.mark.slow  # takes as long as clean-up may
 def test_request_outlasting_time_limit_keeps_the_patch(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_program_workspace(tmp_path, alpha, "by_shell_then_slowly", agent="time_limit = '6s'")
     result = workspace.run("--json")
@@ -238,12 +240,12 @@ def test_request_outlasting_time_limit_keeps_the_patch(tmp_path: Path, alpha: Ti
 
 
 def test_time_counts_for_agent_with_requests_always_waiting(tmp_path: Path, alpha: TinyBenchmark) -> None:
-    workspace = make_program_workspace(tmp_path, alpha, "side_by_side", agent="time_limit = '3s'")
+    workspace = make_program_workspace(tmp_path, alpha, "slow_reply", agent="time_limit = '3s'")
     text = workspace.config.read_text()
-    workspace.config.write_text(text.replace(':side_by_side"\n', ':side_by_side"\nmax_concurrency = 1\n', 1))
-    # It asks three times at once, for ever, where one is answered at a time.
-    asks = PROGRAM.replace("while True:", "from os import fork\nfork(), fork()\nwhile True:")
-    (tmp_path / "prog" / "run.py").write_text(asks.replace("    if not calls:", "    if False:"))
+    workspace.config.write_text(text.replace(':slow_reply"\n', ':slow_reply"\nmax_concurrency = 1\n', 1))
+    # Three processes send requests for ever; the model replies to one at a time.
+    program = PROGRAM.replace("while True:", "from os import fork\nfork(), fork()\nwhile True:")
+    (tmp_path / "prog" / "run.py").write_text(program.replace("    if not calls:", "    if False:"))
     result = workspace.run("--json")
     assert result.code == 0, result.err
     assert read_metadata(output_folder(workspace, alpha))["finish_reason"] == "timeout"

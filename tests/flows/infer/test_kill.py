@@ -1,4 +1,4 @@
-"""``kill -9`` between and within the steps of trials: nothing is bought twice, all ends as undisturbed."""
+"""``kill -9`` between and within steps of trials: no call is billed twice, and the outputs are equal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEED = int(os.environ.get("CODETASTE_SEED", "0")) or random.SystemRandom().randr
 def uninterrupted_trials(
     tmp_path_factory: pytest.TempPathFactory, alpha: TinyBenchmark, bubblewrap: Path
 ) -> tuple[Workspace, CommandResult]:
-    workspace = make_trial_workspace(tmp_path_factory.mktemp("undisturbed"), alpha, ALL, coder="slowly")
+    workspace = make_trial_workspace(tmp_path_factory.mktemp("uninterrupted"), alpha, ALL, coder="slowly")
     return workspace, workspace.run("--json")
 
 
@@ -56,14 +56,12 @@ def test_trials_killed_ten_times_give_same_outputs_and_cost(
     assert list(tiny_benchmark.leftover_processes(str(workspace.out))) == []
 
 
-def test_a_kill_between_two_steps_buys_no_plan_twice(
-    tmp_path: Path, alpha: TinyBenchmark, bubblewrap: Path
-) -> None:
+def test_kill_between_steps_repeats_no_plan(tmp_path: Path, alpha: TinyBenchmark, bubblewrap: Path) -> None:
     workspace = make_trial_workspace(tmp_path, alpha, ("open/multiplan",), coder="slowly")
     trial = f"infer/a/open/multiplan/{alpha.row.id}"
     for step in ("plan", "judge"):
         process = workspace.start("--json")
-        while f"{trial}/{step}" not in _ended(workspace) and process.poll() is None:
+        while f"{trial}/{step}" not in ended_keys(workspace) and process.poll() is None:
             time.sleep(0.01)
         tiny_benchmark.kill(process)
     result = workspace.run("--json")
@@ -74,5 +72,5 @@ def test_a_kill_between_two_steps_buys_no_plan_twice(
     tiny_benchmark.assert_no_call_billed_twice(workspace.ledger("judge"))
 
 
-def _ended(workspace: Workspace) -> set[str]:
+def ended_keys(workspace: Workspace) -> set[str]:
     return {line["key"] for line in workspace.journal() if line["event"] == "ended"}

@@ -1,4 +1,4 @@
-"""All tracks and modes end to end, in bubblewrap, with scripted agents: what is told, left, and not told."""
+"""All tracks and modes end to end, in bubblewrap, with scripted agents: outputs, costs and hidden data."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from support.flows.trial_runs import (
 
 @pytest.fixture(scope="session")
 def sandboxes(bubblewrap: Path, tools: None) -> None:
-    """Boxes on this machine."""
+    """Skip where bubblewrap is missing."""
 
 
 @pytest.fixture(scope="module")
 def all_modes(
     tmp_path_factory: pytest.TempPathFactory, alpha: TinyBenchmark, sandboxes: None
 ) -> tuple[Workspace, CommandResult]:
-    """All tracks and modes, undisturbed."""
+    """An uninterrupted run of all tracks and modes."""
     workspace = make_trial_workspace(tmp_path_factory.mktemp("compared"), alpha, ALL)
     return workspace, workspace.run("--json")
 
 
-def test_every_trial_ends_with_a_prediction_that_applies_to_r(
+def test_prediction_of_every_trial_applies_to_base(
     tmp_path: Path, all_modes: tuple[Workspace, CommandResult], alpha: TinyBenchmark
 ) -> None:
     workspace, result = all_modes
@@ -54,7 +54,7 @@ def test_every_trial_ends_with_a_prediction_that_applies_to_r(
         assert metadata["additional"]["sandbox"] == "bubblewrap"
 
 
-def test_the_plan_that_was_made_or_selected_is_what_is_carried_out(
+def test_written_or_selected_plan_is_executed(
     all_modes: tuple[Workspace, CommandResult], alpha: TinyBenchmark
 ) -> None:
     workspace, _ = all_modes
@@ -71,7 +71,7 @@ def test_the_plan_that_was_made_or_selected_is_what_is_carried_out(
     ] == [True] * 5
 
 
-def test_the_cost_of_a_trial_is_that_of_all_its_calls(
+def test_trial_cost_is_sum_of_its_calls(
     all_modes: tuple[Workspace, CommandResult], alpha: TinyBenchmark
 ) -> None:
     workspace, result = all_modes
@@ -87,7 +87,7 @@ def test_the_cost_of_a_trial_is_that_of_all_its_calls(
         assert float(line["money"]["settled_usd"]) == pytest.approx(billed)
 
 
-def test_the_outputs_have_the_published_layout_and_nothing_else(
+def test_outputs_have_only_published_layout(
     all_modes: tuple[Workspace, CommandResult], alpha: TinyBenchmark
 ) -> None:
     workspace, _ = all_modes
@@ -107,7 +107,7 @@ def test_the_outputs_have_the_published_layout_and_nothing_else(
     assert {"name", "provider", "additional"} <= config["model"].keys()
 
 
-def test_plan_judgement_and_execution_are_jobs_below_one_budget(
+def test_plan_judge_and_execute_jobs_share_one_budget(
     all_modes: tuple[Workspace, CommandResult], alpha: TinyBenchmark
 ) -> None:
     workspace, _ = all_modes
@@ -120,7 +120,7 @@ def test_plan_judgement_and_execution_are_jobs_below_one_budget(
     assert "resources" not in jobs[steps[1]]
 
 
-def test_nothing_of_the_judges_words_is_where_an_agent_could_see_it(
+def test_judge_reply_is_hidden_from_agents(
     all_modes: tuple[Workspace, CommandResult], alpha: TinyBenchmark
 ) -> None:
     workspace, _ = all_modes
@@ -148,9 +148,7 @@ def test_finished_run_is_read_and_deleted_outputs_are_restored(
     assert read_products(workspace) == before
 
 
-def test_only_and_rerun_make_single_steps_again(
-    tmp_path: Path, alpha: TinyBenchmark, sandboxes: None
-) -> None:
+def test_only_and_rerun_repeat_single_steps(tmp_path: Path, alpha: TinyBenchmark, sandboxes: None) -> None:
     workspace = make_trial_workspace(tmp_path, alpha, ("open/plan",))
     first = workspace.run("--json", "--only", "*/plan")
     assert [job["key"] for job in first.json["jobs"]] == [f"infer/a/open/plan/{alpha.row.id}/plan"]
@@ -163,7 +161,7 @@ def test_only_and_rerun_make_single_steps_again(
     assert len(workspace.ledger("m")) == whole + (whole - planned)
 
 
-def test_attempts_after_the_first_have_folders_below_the_first(
+def test_later_attempts_have_folders_below_first(
     tmp_path: Path, alpha: TinyBenchmark, sandboxes: None
 ) -> None:
     workspace = make_trial_workspace(tmp_path, alpha, track="attempts = 3")
@@ -177,7 +175,7 @@ def test_attempts_after_the_first_have_folders_below_the_first(
     assert f"infer/a/open/direct/{alpha.row.id}/attempt-3" in result.jobs
 
 
-def test_an_agent_may_say_in_words_that_it_is_done(
+def test_reply_without_tool_call_finishes_trial(
     tmp_path: Path, alpha: TinyBenchmark, sandboxes: None
 ) -> None:
     workspace = make_trial_workspace(tmp_path, alpha, coder="in_words")
@@ -186,13 +184,13 @@ def test_an_agent_may_say_in_words_that_it_is_done(
     assert (metadata["finish_reason"], metadata["additional"]["turns"]) == ("success", 5)
 
 
-def test_rules_are_looked_for_and_trials_made_in_one_run(
+def test_one_run_discovers_rules_and_scores_trials(
     tmp_path: Path, alpha: TinyBenchmark, sandboxes: None
 ) -> None:
-    named = (
+    model = (
         f'provider = "scripted"\nmodel = "{tiny_benchmark.MODELS}:quick"\nprice = {tiny_benchmark.PRICE}\n'
     )
-    script = f'[[models]]\nid = "rules"\n{named}'
+    script = f'[[models]]\nid = "rules"\n{model}'
     flows = '[discover]\nmodels = ["rules"]\nbudget_usd = 1.0\n[evaluate]\nrules = "discover/rules"\n'
     workspace = make_trial_workspace(tmp_path, alpha, more=f"{script}\n{flows}")
     result = workspace.run("--json")
@@ -247,5 +245,5 @@ def test_open_track_sandbox_contains_no_hidden_files(tmp_path: Path, sandboxes: 
     transcripts = [
         path for path in (workspace.out / "transcripts").rglob("*.jsonl") if path.name != "judge.jsonl"
     ]
-    metadata = [path for path in transcripts if "INSTRUCTED-SECRET" in path.read_text()]
-    assert {path.parent.parent.parent.name for path in metadata} == {"instructed"}
+    instructed = [path for path in transcripts if "INSTRUCTED-SECRET" in path.read_text()]
+    assert {path.parent.parent.parent.name for path in instructed} == {"instructed"}

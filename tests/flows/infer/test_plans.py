@@ -1,4 +1,4 @@
-"""Plans and judgements that are no use: tried again, and then an outcome of their own."""
+"""Unusable plans and judgements are retried, then end the trial with their own finish reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.flows.trial_runs import make_trial_workspace, output_folder, read_m
 
 @pytest.fixture(autouse=True)
 def sandboxes(bubblewrap: Path, tools: None) -> None:
-    """Boxes on this machine."""
+    """Skip where bubblewrap is missing."""
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_default_plan_attempts_are_three_in_one_budget(tmp_path: Path, alpha: Ti
     assert len(workspace.ledger("m")) == 3 * 2
 
 
-def test_a_plan_that_is_no_utf8_is_read_as_well_as_can_be(tmp_path: Path, alpha: TinyBenchmark) -> None:
+def test_plan_with_invalid_utf8_is_read_with_replacements(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_trial_workspace(tmp_path, alpha, ("open/plan",), coder="odd_bytes")
     assert workspace.run("--json").code == 0
     folder = output_folder(workspace, alpha, "open/plan")
@@ -84,9 +84,7 @@ def test_filled_output_folder_gives_no_plan_and_bounded_memory(tmp_path: Path, a
     assert "within the first 67,108,864 bytes of /output" in metadata["additional"]["message"]
 
 
-def test_a_planner_that_runs_out_of_its_steps_time_is_a_failed_plan(
-    tmp_path: Path, alpha: TinyBenchmark
-) -> None:
+def test_plan_step_over_time_limit_is_failed_plan(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_trial_workspace(
         tmp_path, alpha, ("open/plan",), coder="sleepy_planner", track="plan_time_limit = '2s'"
     )
@@ -97,7 +95,7 @@ def test_a_planner_that_runs_out_of_its_steps_time_is_a_failed_plan(
     assert len(metadata["additional"]["steps"]["plan"]["attempts"]) == 1
 
 
-def test_a_trial_whose_time_is_over_while_it_plans_is_a_timeout(tmp_path: Path, alpha: TinyBenchmark) -> None:
+def test_trial_over_time_limit_in_planning_is_timeout(tmp_path: Path, alpha: TinyBenchmark) -> None:
     agent = "budget_usd = 2.0\ntime_limit = '2s'"
     workspace = make_trial_workspace(tmp_path, alpha, ("open/plan",), coder="sleepy_planner", agent=agent)
     result = workspace.run("--json")
@@ -116,7 +114,7 @@ def test_trial_out_of_budget_in_planning_resumes_with_more(tmp_path: Path, alpha
     metadata = read_metadata(output_folder(workspace, alpha, "open/plan"))
     assert metadata["finish_reason"] == "budget_exceeded"
     assert (output_folder(workspace, alpha, "open/plan") / "prediction.diff").read_bytes() == b""
-    # It is scored as what it is: no change.
+    # The empty patch is scored as no change.
     assert (
         json.loads((output_folder(workspace, alpha, "open/plan") / "evaluation/scores.json").read_text())[
             "files"
@@ -134,7 +132,11 @@ def test_trial_out_of_budget_in_planning_resumes_with_more(tmp_path: Path, alpha
 
 @pytest.mark.parametrize(
     ("judge", "requests", "reason"),
-    [("late_judge", 2, "success"), ("mute_judge", 3, "error_judge"), ("far_judge", 3, "error_judge")],
+    [
+        ("hesitant_judge", 2, "success"),
+        ("undecided_judge", 3, "error_judge"),
+        ("out_of_range_judge", 3, "error_judge"),
+    ],
 )
 def test_judge_without_valid_choice_is_retried_then_given_up(
     tmp_path: Path, alpha: TinyBenchmark, judge: str, requests: int, reason: str
@@ -152,9 +154,7 @@ def test_judge_without_valid_choice_is_retried_then_given_up(
     assert ("marker-3" in (folder / "prediction.diff").read_text()) is (reason == "success")
 
 
-def test_a_judgement_that_the_trial_cannot_pay_for_ends_it_by_its_budget(
-    tmp_path: Path, alpha: TinyBenchmark
-) -> None:
+def test_unaffordable_judgement_ends_trial_by_budget(tmp_path: Path, alpha: TinyBenchmark) -> None:
     price = "{ input = 2000.0, output = 2000.0, cache_read = 2000.0, cache_write = 2000.0 }"
     workspace = make_trial_workspace(tmp_path, alpha, ("open/multiplan",))
     text = workspace.config.read_text()

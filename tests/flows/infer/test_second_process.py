@@ -1,4 +1,4 @@
-"""A second process that is told to work on a run while the first one does."""
+"""A second process on a run whose first process is running."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from support.flows.trial_runs import output_folder, read_metadata
 
 @pytest.fixture(autouse=True)
 def sandboxes(require: Callable[..., None], bubblewrap: Path, tools: None) -> None:
-    require("python3", ok=Path("/usr/bin/python3").exists(), reason="no python3 for programs in boxes")
+    require("python3", ok=Path("/usr/bin/python3").exists(), reason="no python3 for agents in sandboxes")
 
 
-def test_it_is_refused_and_takes_nothing_from_the_agents_at_work(
-    tmp_path: Path, alpha: TinyBenchmark
-) -> None:
+def test_second_process_is_refused_and_agents_continue(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_program_workspace(tmp_path, alpha, "by_shell_slowly")
     first = workspace.start("--json")
     try:
@@ -31,7 +29,7 @@ def test_it_is_refused_and_takes_nothing_from_the_agents_at_work(
         first.send_signal(signal.SIGCONT)
         assert second.code != 0
         assert "is in use by process" in second.err
-        result = tiny_benchmark.wait_for_result(first, 60)
+        result = tiny_benchmark.wait_for_result(first, 200)
     finally:
         first.kill()
     assert result.code == 0, result.err

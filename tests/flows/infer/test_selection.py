@@ -1,4 +1,4 @@
-"""Reading a judge's choice: every form that models use, and nothing that is not a choice."""
+"""A judge's choice is read in every form that models use; other texts are no choice."""
 
 from __future__ import annotations
 
@@ -83,18 +83,18 @@ prose = st.text(max_size=200).filter(lambda text: "SELECTED" not in text.upper()
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_in_which_models_state_a_choice_is_read(form: str) -> None:
+def test_every_form_of_choice_is_read(form: str) -> None:
     for number in range(5):
         answer = f"Plan 0 is vague, plans 1 and 4 miss half of it.\n\n{form.replace('{}', str(number))}\n"
         assert selected_plan(answer.replace("{{", "{").replace("}}", "}"), 5) == number
 
 
 @pytest.mark.parametrize("answer", NO_CHOICE)
-def test_what_names_no_plan_or_two_or_none_of_those_is_no_choice(answer: str) -> None:
+def test_ambiguous_or_invalid_choice_is_rejected(answer: str) -> None:
     assert selected_plan(answer, 5) is None
 
 
-def test_judge_quoting_the_form_states_no_choice() -> None:
+def test_quoted_form_is_no_choice() -> None:
     assert selected_plan("I am to say SELECTED: [plan number].\nSELECTED: 4", 5) == 4
     assert selected_plan("SELECTED: 4\nIn short:\n**SELECTED:** [4]", 5) == 4
 
@@ -117,10 +117,10 @@ def test_two_different_choices_are_none(before: str, first: str, second: str, nu
 
 
 @given(st.text(alphabet="SELECTEDselected:*[]() plan0123456789.,-\n", max_size=300), st.integers(1, 7))
-def test_any_text_gives_a_plan_that_there_is_or_none(text: str, plans: int) -> None:
+def test_any_text_gives_existing_plan_or_none(text: str, plans: int) -> None:
     assert selected_plan(text, plans) in {None, *range(plans)}
 
 
-def test_a_long_answer_full_of_beginnings_is_read_at_once() -> None:
+def test_long_answer_with_incomplete_choices_gives_none() -> None:
     for piece in ("SELECTED:" + " *" * 50, "SELECTED", "Selected *", "> " * 40, "SELECTED:\n\n\n"):
         assert selected_plan(piece * 4000, 5) is None

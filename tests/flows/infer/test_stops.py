@@ -1,4 +1,4 @@
-"""Trials that are stopped: by their budget, by time, by a signal; what the agent has done so far is kept."""
+"""Trials stopped by budget, time limit, signal or failure; the patch so far is extracted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.flows.trial_runs import apply_prediction, make_trial_workspace, out
 
 @pytest.fixture(autouse=True)
 def sandboxes(bubblewrap: Path, tools: None) -> None:
-    """Boxes on this machine."""
+    """Skip where bubblewrap is missing."""
 
 
 def test_trial_ended_by_budget_submits_patch_so_far(tmp_path: Path, alpha: TinyBenchmark) -> None:
@@ -51,9 +51,7 @@ def test_trial_ended_by_budget_resumes_with_higher_budget(tmp_path: Path, alpha:
     tiny_benchmark.assert_no_call_billed_twice(workspace.ledger("m"))
 
 
-def test_a_time_limit_ends_a_trial_and_its_patch_so_far_is_the_prediction(
-    tmp_path: Path, alpha: TinyBenchmark
-) -> None:
+def test_trial_ended_by_time_limit_submits_patch_so_far(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_trial_workspace(tmp_path, alpha, coder="sleeper", agent="time_limit = '12s'")
     result = workspace.run("--json")
     assert result.code == 0, result.err
@@ -84,7 +82,7 @@ def wait_for_command(process: subprocess.Popen[str], what: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-def test_a_signal_keeps_the_patch_so_far_beside_a_run_that_can_go_on(
+def test_signal_keeps_patch_so_far_in_resumable_run(
     tmp_path: Path, alpha: TinyBenchmark, number: signal.Signals
 ) -> None:
     workspace = make_trial_workspace(tmp_path, alpha, coder="sleeper")
@@ -105,9 +103,7 @@ def test_a_signal_keeps_the_patch_so_far_beside_a_run_that_can_go_on(
     assert {job["status"] for job in result.json["jobs"]} == {"cancelled"}
 
 
-def test_a_model_that_fails_leaves_the_patch_so_far_and_no_outcome(
-    tmp_path: Path, alpha: TinyBenchmark
-) -> None:
+def test_failing_model_leaves_patch_so_far_without_outcome(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_trial_workspace(tmp_path, alpha, coder="fails_later")
     result = workspace.run("--json")
     assert result.code == 1
@@ -125,15 +121,15 @@ for i in $(seq 300); do sleep 60 & done
 wait
 """
 NO_GROUPS = 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"'
-"""Without control groups the kernel counts no processes of a sandbox of root; codetaste does."""
+"""Without control groups codetaste counts the processes of a sandbox of root, not the kernel."""
 
 
 def test_too_many_processes_end_trial_once_and_keep_patch(
     tmp_path: Path, alpha: TinyBenchmark, require: Callable[..., None]
 ) -> None:
     hidden = ["unshare", "--mount", "sh", "-c", NO_GROUPS, "sh"]
-    able = subprocess.run([*hidden, "true"], capture_output=True, check=False)
-    require("unshare", ok=able.returncode == 0, reason=f"cannot mount a tmpfs: {able.stderr.decode()}")
+    mount = subprocess.run([*hidden, "true"], capture_output=True, check=False)
+    require("unshare", ok=mount.returncode == 0, reason=f"cannot mount a tmpfs: {mount.stderr.decode()}")
     harness = tmp_path / "forks"
     harness.mkdir()
     (harness / "agent.toml").write_text('protocol = "none"\nversions = ["1"]\ndefault = "1"\ninstall = ""\n')
@@ -155,7 +151,7 @@ def test_too_many_processes_end_trial_once_and_keep_patch(
 def test_failed_trial_without_patch_has_record_until_success(
     tmp_path: Path, alpha: TinyBenchmark, bubblewrap: Path
 ) -> None:
-    # It passes its trial and then starts no box: as an engine that is gone, no fault of the agent's.
+    # It passes codetaste's check and then starts no sandbox: no fault of the agent's.
     weak = tmp_path / "bin" / "bwrap"
     weak.parent.mkdir()
     weak.write_text(f'#!/bin/sh\nmkdir "$0.tried" || exit 1\nexec {bubblewrap} "$@"\n')
@@ -173,9 +169,7 @@ def test_failed_trial_without_patch_has_record_until_success(
     assert read_metadata(output_folder(workspace, alpha))["finish_reason"] == "success"
 
 
-def test_trials_that_the_runs_budget_leaves_no_money_for_are_no_outcomes(
-    tmp_path: Path, alpha: TinyBenchmark
-) -> None:
+def test_trial_beyond_run_budget_has_no_outcome(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_trial_workspace(tmp_path, alpha, run="budget_usd = 0.000001")
     result = workspace.run("--json")
     assert result.code == 1
@@ -184,7 +178,7 @@ def test_trials_that_the_runs_budget_leaves_no_money_for_are_no_outcomes(
     assert not (workspace.out / "outputs").exists()
 
 
-def test_turns_are_bounded_and_the_patch_so_far_counts(tmp_path: Path, alpha: TinyBenchmark) -> None:
+def test_max_turns_ends_trial_and_submits_patch_so_far(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_trial_workspace(tmp_path, alpha, coder="endless", agent="max_turns = 3")
     assert workspace.run("--json").code == 0
     metadata = read_metadata(output_folder(workspace, alpha))

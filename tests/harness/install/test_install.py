@@ -1,4 +1,4 @@
-"""Installing agents: once, contained, whole or not at all; and what is told when it fails."""
+"""Agents are installed once, contained, and completely or not at all; a failure gives one line."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from codetaste.harness.install.build import install_agent, script_failure_reason
 from codetaste.harness.install.registries import npm_settings, registry_variables
 from codetaste.harness.install.store import InstalledAgent, planned_install
 from codetaste.sandbox.supervisor.node import node_runtime
-from support.harness.adapters import PLAIN, made_agent, published_agent
+from support.harness.adapters import PLAIN_MANIFEST, make_adapter, make_published_adapter
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(autouse=True)
 def _contained(bubblewrap: Path) -> None:
-    """Agents are installed in a sandbox."""
+    """Skip without bubblewrap, in which agents are installed."""
 
 
 async def install(adapter: Adapter, cache: Path, version: str | None = None) -> InstalledAgent:
     return await install_agent(adapter, version, cache, pytest.fail)
 
 
-async def failure(adapter: Adapter, cache: Path) -> str:
+async def failure_message(adapter: Adapter, cache: Path) -> str:
     with pytest.raises(ToolMissing) as caught:
         await install(adapter, cache)
     assert "\n" not in str(caught.value)
@@ -46,39 +46,39 @@ async def test_installed_tree_has_script_output_adapter_and_shared_node(tmp_path
         'umask 077; echo secret >"$CODETASTE_TREE/private"; chmod 4777 "$CODETASTE_TREE/made"\n'
         "npm --version\n"
     )
-    made = await install(made_agent(tmp_path / "mine", install=script), tmp_path / "cache")
-    assert (made.tree / "made").read_text().split()[0] == "1"
-    assert json.loads((made.tree / "installed.json").read_text())["version_output"] == "version 1"
-    assert (made.tree / "adapter/run.sh").stat().st_mode & 0o777 == 0o755
-    assert (made.tree / "private").stat().st_mode & 0o777 == 0o644, "a box has a user of its own"
-    assert (made.tree / "made").stat().st_mode & 0o7777 == 0o755
-    original, shared = node_runtime().bin.stat(), (made.tree / "node/bin/node").stat()
+    agent = await install(make_adapter(tmp_path / "mine", install=script), tmp_path / "cache")
+    assert (agent.tree / "made").read_text().split()[0] == "1"
+    assert json.loads((agent.tree / "installed.json").read_text())["version_output"] == "version 1"
+    assert (agent.tree / "adapter/run.sh").stat().st_mode & 0o777 == 0o755
+    assert (agent.tree / "private").stat().st_mode & 0o777 == 0o644, "the sandbox has another user"
+    assert (agent.tree / "made").stat().st_mode & 0o7777 == 0o755
+    original, shared = node_runtime().bin.stat(), (agent.tree / "node/bin/node").stat()
     assert shared.st_size == original.st_size
     assert shared.st_dev != original.st_dev or shared.st_ino == original.st_ino, "one file on one device"
 
 
-async def test_each_release_is_installed_once_however_many_want_it_at_once(tmp_path: Path) -> None:
-    log = tmp_path / "cache" / "agents"
-    toml = PLAIN.replace('["1"]', '["1", "1.1"]')
+async def test_concurrent_installs_of_one_release_install_it_once(tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "agents"
+    toml = PLAIN_MANIFEST.replace('["1"]', '["1", "1.1"]')
     script = 'date +%N >"$CODETASTE_TREE/when"; sleep 0.3\n'
-    adapter = made_agent(tmp_path / "mine", run="echo version 1.1\n", install=script, toml=toml)
+    adapter = make_adapter(tmp_path / "mine", run="echo version 1.1\n", install=script, toml=toml)
     trees: list[InstalledAgent] = []
 
-    async def want() -> None:
+    async def install_once() -> None:
         trees.append(await install(adapter, tmp_path / "cache"))
 
     async with anyio.create_task_group() as tasks:
         for _ in range(5):
-            tasks.start_soon(want)
+            tasks.start_soon(install_once)
     assert len({each.tree for each in trees}) == 1
     when = (trees[0].tree / "when").read_text()
     assert (await install(adapter, tmp_path / "cache")).tree == trees[0].tree
     assert (trees[0].tree / "when").read_text() == when
-    assert [each.name for each in log.iterdir() if not each.name.startswith(".")] == [trees[0].id]
+    assert [each.name for each in folder.iterdir() if not each.name.startswith(".")] == [trees[0].id]
 
 
-async def test_a_changed_script_makes_a_tree_of_its_own(tmp_path: Path) -> None:
-    first = await install(made_agent(tmp_path / "mine"), tmp_path / "cache")
+async def test_changed_adapter_is_installed_in_another_tree(tmp_path: Path) -> None:
+    first = await install(make_adapter(tmp_path / "mine"), tmp_path / "cache")
     (tmp_path / "mine" / "agent.toml").write_text(
         (tmp_path / "mine" / "agent.toml").read_text() + "\n# other\n"
     )
@@ -105,26 +105,24 @@ async def test_install_script_writes_only_its_tree_and_sees_no_secrets(
     npm config get ignore-scripts >"$CODETASTE_TREE/ignores"
     true
     """
-    made = await install(made_agent(tmp_path / "mine", install=script), tmp_path / "cache")
-    assert (made.tree / "found").read_text() == ""
-    assert (made.tree / "ignores").read_text().strip() == "true"
+    agent = await install(make_adapter(tmp_path / "mine", install=script), tmp_path / "cache")
+    assert (agent.tree / "found").read_text() == ""
+    assert (agent.tree / "ignores").read_text().strip() == "true"
     assert not (tmp_path / "x").exists()
 
 
-@pytest.mark.parametrize("what", ["ln -s {outside}", "mkfifo"])
-async def test_what_a_script_leaves_in_the_place_of_our_record_leads_nowhere(
-    what: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("command", ["ln -s {outside}", "mkfifo"])
+async def test_link_or_pipe_in_place_of_install_record_is_replaced(command: str, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_text("the user's own")
-    script = f'{what.format(outside=outside)} "$CODETASTE_TREE/installed.json"\n'
-    made = await install(made_agent(tmp_path / "mine", install=script), tmp_path / "cache")
+    script = f'{command.format(outside=outside)} "$CODETASTE_TREE/installed.json"\n'
+    agent = await install(make_adapter(tmp_path / "mine", install=script), tmp_path / "cache")
     assert outside.read_text() == "the user's own"
-    assert json.loads((made.tree / "installed.json").read_text())["version"] == "1"
+    assert json.loads((agent.tree / "installed.json").read_text())["version"] == "1"
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "expected"),
     [
         ("echo first; echo the reason >&2; exit 3\n", "(install.sh ended with 3): the reason"),
         ("npm install --offline not-there@1.2.3\n", "code ENOTCACHED"),
@@ -135,39 +133,39 @@ async def test_what_a_script_leaves_in_the_place_of_our_record_leads_nowhere(
     ],
 )
 async def test_install_failure_gives_one_line_and_leaves_nothing(
-    script: str, said: str, tmp_path: Path
+    script: str, expected: str, tmp_path: Path
 ) -> None:
-    adapter = made_agent(tmp_path / "mine", install=script)
-    told = await failure(adapter, tmp_path / "cache")
-    assert told.startswith("mine 1 cannot be installed")
-    assert said in told
-    assert (await anyio.Path(told.rpartition("full output: ")[2]).stat()).st_size < 100_000
+    adapter = make_adapter(tmp_path / "mine", install=script)
+    message = await failure_message(adapter, tmp_path / "cache")
+    assert message.startswith("mine 1 cannot be installed")
+    assert expected in message
+    assert (await anyio.Path(message.rpartition("full output: ")[2]).stat()).st_size < 100_000
 
 
-async def test_install_rejects_agent_needing_network_or_other_release(
+async def test_install_rejects_agent_of_other_release_or_that_does_not_start(
     tmp_path: Path,
 ) -> None:
-    toml = PLAIN.replace('"1"', '"1.2"')
-    other = made_agent(tmp_path / "other", toml=toml)
-    assert "says 'version 1', which is another release" in await failure(other, tmp_path / "cache")
-    broken = made_agent(tmp_path / "broken")
+    toml = PLAIN_MANIFEST.replace('"1"', '"1.2"')
+    other = make_adapter(tmp_path / "other", toml=toml)
+    assert "says 'version 1', which is another release" in await failure_message(other, tmp_path / "cache")
+    broken = make_adapter(tmp_path / "broken")
     (tmp_path / "broken" / "run.sh").write_text("#!/bin/sh\necho 'Error: no terminal' >&2; exit 4\n")
-    told = await failure(broken, tmp_path / "cache")
-    assert "does not run (run.sh --version ended with 4): Error: no terminal" in told
+    message = await failure_message(broken, tmp_path / "cache")
+    assert "does not run (run.sh --version ended with 4): Error: no terminal" in message
 
 
-async def test_a_script_that_hangs_is_ended_with_all_that_it_started(
+async def test_hanging_script_is_ended_with_its_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(installing, "INSTALL_TIMEOUT_S", 1.0)
-    adapter = made_agent(tmp_path / "mine", install="setsid sleep 54321.5 &\nsleep 54321.5\n")
-    assert "took longer than 1 s" in await failure(adapter, tmp_path / "cache")
+    adapter = make_adapter(tmp_path / "mine", install="setsid sleep 54321.5 &\nsleep 54321.5\n")
+    assert "took longer than 1 s" in await failure_message(adapter, tmp_path / "cache")
     running = (await anyio.run_process(["ps", "-eo", "args"])).stdout
     assert b"54321.5" not in running
 
 
-async def test_install_cancelled_or_killed_leaves_nothing(tmp_path: Path) -> None:
-    adapter = made_agent(tmp_path / "mine", install="sleep 100\n")
+async def test_cancelled_or_killed_install_leaves_nothing(tmp_path: Path) -> None:
+    adapter = make_adapter(tmp_path / "mine", install="sleep 100\n")
     with anyio.move_on_after(1.0):
         await install(adapter, tmp_path / "cache")
     assert [
@@ -178,7 +176,7 @@ async def test_install_cancelled_or_killed_leaves_nothing(tmp_path: Path) -> Non
     left = tmp_path / "cache" / "agents" / f".new-{dead.pid}-abc"
     (left / "tree").mkdir(parents=True)
     (left / "tree").chmod(0o500)
-    await install(made_agent(tmp_path / "quick"), tmp_path / "cache")
+    await install(make_adapter(tmp_path / "quick"), tmp_path / "cache")
     assert not left.exists()
 
 
@@ -186,15 +184,15 @@ async def test_published_agent_is_installed_by_its_image_script(
     tmp_path: Path,
 ) -> None:
     setup = 'mkdir -p "$CODETASTE_TREE/bin"; printf "#!/bin/sh\\necho hi\\n" >"$CODETASTE_TREE/bin/theirs"\n'
-    made = await install(published_agent(tmp_path / "theirs", "true", setup), tmp_path / "cache")
-    assert (made.tree / "bin/theirs").is_file()
-    assert [mount.target for mount in made.mounts] == [f"/opt/agents/{made.id}", "/agent"]
-    rooted = published_agent(tmp_path / "rooted", "true", "set -e\ntouch /usr/local/bin/x\n")
-    told = await failure(rooted, tmp_path / "cache")
-    assert "there is no root here" in told
+    agent = await install(make_published_adapter(tmp_path / "theirs", "true", setup), tmp_path / "cache")
+    assert (agent.tree / "bin/theirs").is_file()
+    assert [mount.target for mount in agent.mounts] == [f"/opt/agents/{agent.id}", "/agent"]
+    rooted = make_published_adapter(tmp_path / "rooted", "true", "set -e\ntouch /usr/local/bin/x\n")
+    message = await failure_message(rooted, tmp_path / "cache")
+    assert "there is no root here" in message
 
 
-def test_the_reason_of_a_failure_is_found_among_the_words() -> None:
+def test_failure_reason_is_found_in_script_output() -> None:
     npm = "npm error code E404\nnpm error 404 Not Found - GET x\nnpm error A complete log of it: y\n"
     assert script_failure_reason(npm) == "code E404; 404 Not Found - GET x"
     assert (
@@ -236,23 +234,23 @@ async def test_install_without_bubblewrap_runs_uncontained_and_warns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(installing, "_bubblewrap", lambda: None)
-    told: list[str] = []
+    warnings: list[str] = []
     script = 'npm --version >"$CODETASTE_TREE/npm"; env >env; test -f "$CODETASTE_ADAPTER/run.sh"\n'
     monkeypatch.setenv("ANTHROPIC_API_KEY", "not-a-key")
-    made = await install_agent(
-        made_agent(tmp_path / "mine", install=script), None, tmp_path / "cache", told.append
+    agent = await install_agent(
+        make_adapter(tmp_path / "mine", install=script), None, tmp_path / "cache", warnings.append
     )
-    assert told == ["mine: its install script runs uncontained, as bubblewrap does not work here"]
-    assert (made.tree / "npm").read_text().strip()
-    assert "not-a-key" not in (made.tree / "env").read_text()
+    assert warnings == ["mine: its install script runs uncontained, as bubblewrap does not work here"]
+    assert (agent.tree / "npm").read_text().strip()
+    assert "not-a-key" not in (agent.tree / "env").read_text()
 
 
-async def test_install_unwritable_cache_is_reported_damaged_tree_rebuilt(
+async def test_unwritable_cache_is_reported_and_damaged_tree_is_rebuilt(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ToolMissing, match=r"cannot be installed in .*: Not a directory"):
-        await install(made_agent(tmp_path / "mine"), tmp_path / "file")
+        await install(make_adapter(tmp_path / "mine"), tmp_path / "file")
     first = await install(read_adapter(tmp_path / "mine"), tmp_path / "cache")
     (first.tree / "installed.json").unlink()
     (first.tree / "adapter" / "run.sh").unlink()

@@ -1,4 +1,4 @@
-"""Whatever an agent does to a tree, its patch makes of R the tree that it left: git is the judge."""
+"""After any edits of an agent, its patch turns R into the agent's tree, as ``git add --all`` computes it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from codetaste.harness.patch.extract import ExtractedPatch, ExtractionLimits, extract_patch
-from support.harness.folder_sandbox import box_with, testbed_of
-from support.harness.testbed_tree import WorkTree, applied, remove, unpacked
+from support.harness.folder_sandbox import folder_sandbox, make_testbed
+from support.harness.testbed_tree import WorkTree, apply_patch, remove_path, unpack_testbed
 
 Edit = tuple[str, bytes, bytes]
-"""What is done, to which file, and with what."""
+"""The action, its file, and its argument."""
 
 PARTS = [
     b"a",
@@ -89,71 +89,71 @@ edits = st.one_of(
 )
 
 
-def edit(tree: WorkTree, what: str, name: bytes, more: bytes) -> None:
-    """Do one thing, where it can be done."""
-    if what == "git":
+def edit(tree: WorkTree, action: str, name: bytes, argument: bytes) -> None:
+    """Make one edit if it is possible."""
+    if action == "git":
         tree.git(*name.decode().split(), check=False)
         return
     path = tree.path / os.fsdecode(name)
     with contextlib.suppress(OSError, RuntimeError):  # the second for a link to itself
-        if what == "delete":
-            remove(path)
-        elif what == "move":
-            path.rename(tree.path / os.fsdecode(more))
-        elif what == "chmod":
+        if action == "delete":
+            remove_path(path)
+        elif action == "move":
+            path.rename(tree.path / os.fsdecode(argument))
+        elif action == "chmod":
             if path.is_file() and not path.is_symlink():
                 path.chmod(stat.S_IMODE(path.stat().st_mode) ^ 0o111)
         elif path.parent.resolve() == path.parent:  # never through a link
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.is_symlink():
                 path.unlink()
-            if what == "link":
-                path.symlink_to(os.fsdecode(more))
+            if action == "link":
+                path.symlink_to(os.fsdecode(argument))
             else:
-                path.write_bytes(more)
+                path.write_bytes(argument)
 
 
-def leaves_the_same_tree(first: list[Edit], later: list[Edit], room: int) -> None:
+def check_patch_gives_same_tree(first: list[Edit], later: list[Edit], spool_bytes: int) -> None:
     with tempfile.TemporaryDirectory(prefix="codetaste-test-") as name:
-        here = Path(name).resolve()
-        base = WorkTree(here / "R")
+        folder = Path(name).resolve()
+        base = WorkTree(folder / "R")
         base.path.mkdir()
         for step in first:
             edit(base, *step)
 
-        async def play() -> tuple[WorkTree, ExtractedPatch]:
-            testbed = await testbed_of(base.path, here / "cache")
-            tree = await unpacked(testbed, here / "box")
+        async def edit_and_extract() -> tuple[WorkTree, ExtractedPatch]:
+            testbed = await make_testbed(base.path, folder / "cache")
+            tree = await unpack_testbed(testbed, folder / "sandbox")
             for step in later:
                 edit(tree, *step)
-            # With little room, what is wanted beside ignored files is read a second time.
-            limits = ExtractionLimits(spool_bytes=room)
-            return tree, await extract_patch(box_with(tree.path), testbed, limits)
+            # With a small spool, files dropped in favour of ignored ones are read a second time.
+            limits = ExtractionLimits(spool_bytes=spool_bytes)
+            return tree, await extract_patch(folder_sandbox(tree.path), testbed, limits)
 
-        tree, harvested = anyio.run(play)
-        assert harvested.problem == ""
-        wanted = tree.judged(here / "judge", base.path)
-        assert applied(base.path, here / "applied", harvested.patch) == wanted
+        tree, extracted = anyio.run(edit_and_extract)
+        assert extracted.problem == ""
+        expected = tree.compute_expected_tree(folder / "expected", base.path)
+        assert apply_patch(base.path, folder / "applied", extracted.patch) == expected
 
 
-plays = given(
+given_edits = given(
     first=st.lists(writes, max_size=8),
     later=st.lists(edits, max_size=10),
-    room=st.sampled_from([10**6, 10**6, 64]),
+    spool_bytes=st.sampled_from([10**6, 10**6, 64]),
 )
 
 
-@plays
+@given_edits
 @settings(max_examples=35, suppress_health_check=[HealthCheck.too_slow])
-def test_a_patch_makes_of_r_the_tree_that_the_agent_left(
-    first: list[Edit], later: list[Edit], room: int
-) -> None:
-    leaves_the_same_tree(first, later, room)
+def test_patch_turns_base_into_agent_tree(first: list[Edit], later: list[Edit], spool_bytes: int) -> None:
+    check_patch_gives_same_tree(first, later, spool_bytes)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@plays
+@given_edits
 @settings(max_examples=1500, suppress_health_check=[HealthCheck.too_slow])
-def test_patch_applied_to_base_reproduces_agent_tree(first: list[Edit], later: list[Edit], room: int) -> None:
-    leaves_the_same_tree(first, later, room)
+def test_patch_turns_base_into_agent_tree_in_many_examples(
+    first: list[Edit], later: list[Edit], spool_bytes: int
+) -> None:
+    check_patch_gives_same_tree(first, later, spool_bytes)

@@ -1,4 +1,4 @@
-"""Archives of no good intent: read within bounds, told what is wrong with them, and never harmful."""
+"""Hostile and damaged archives: the reader and the extraction limit them, report faults and do no harm."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from hypothesis import HealthCheck, given, settings
 from codetaste.core.tar import DamagedTar, TarMember, TarReader
 from codetaste.harness.patch.extract import ExtractedPatch, ExtractionLimits, extract_patch
 from codetaste.harness.testbed.testbed import Testbed
-from support.harness.folder_sandbox import archive_of, box_of, testbed_of, write
-from support.harness.testbed_tree import WorkTree, applied
+from support.harness.folder_sandbox import archive_sandbox, make_archive, make_testbed, write_files
+from support.harness.testbed_tree import WorkTree, apply_patch
 
 FOLDER = {"type": tarfile.DIRTYPE}
 
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write(tmp_path_factory.mktemp("tar") / "R", {"a": b"a\n", "d/b": b"b\n"})
+    return write_files(tmp_path_factory.mktemp("tar") / "R", {"a": b"a\n", "d/b": b"b\n"})
 
 
 @pytest.fixture(scope="module")
 def testbed(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Testbed:
-    return anyio.run(testbed_of, base, tmp_path_factory.mktemp("cache"))
+    return anyio.run(make_testbed, base, tmp_path_factory.mktemp("cache"))
 
 
-class Seen:
-    """Takes all that a reader gives."""
+class RecordingHandler:
+    """Records all members and contents that a reader passes to it."""
 
     def __init__(self) -> None:
         self.members: list[TarMember] = []
@@ -52,12 +52,12 @@ class Seen:
         assert len(self.contents[-1]) == self.members[-1].size
 
 
-def harvested(testbed: Testbed, archive: bytes, limits: ExtractionLimits | None = None) -> ExtractedPatch:
-    return anyio.run(extract_patch, box_of(archive), testbed, limits)
+def extract(testbed: Testbed, archive: bytes, limits: ExtractionLimits | None = None) -> ExtractedPatch:
+    return anyio.run(extract_patch, archive_sandbox(archive), testbed, limits)
 
 
 def files_after(base: Path, scratch: Path, patch: bytes) -> dict[str, bytes]:
-    applied(base, scratch, patch)
+    apply_patch(base, scratch, patch)
     listed = WorkTree(scratch).git("ls-files", "-z").split(b"\0")[:-1]
     return {name.decode(): (scratch / name.decode()).read_bytes() for name in listed}
 
@@ -78,21 +78,21 @@ FIELDS = st.builds(
     form=st.sampled_from([tarfile.PAX_FORMAT, tarfile.GNU_FORMAT]),
     cuts=st.lists(st.integers(1, 2000), max_size=20),
 )
-def test_what_python_writes_is_read_however_it_is_cut(
+def test_archives_of_python_are_read_in_any_chunks(
     members: list[tuple[str, bytes, str, bytes]], form: int, cuts: list[int]
 ) -> None:
-    packed, wanted = io.BytesIO(), []
+    packed, expected = io.BytesIO(), []
     with tarfile.open(fileobj=packed, mode="w", format=form, encoding="utf-8") as archive:
         for name, kind, link, content in members:
             info = tarfile.TarInfo(name)
             info.type, info.mode = kind, 0o755
-            has = kind == tarfile.REGTYPE
-            info.size = len(content) if has else 0
+            is_file = kind == tarfile.REGTYPE
+            info.size = len(content) if is_file else 0
             info.linkname = link if kind in {tarfile.SYMTYPE, tarfile.LNKTYPE} else ""
             archive.addfile(info, io.BytesIO(content))
-            wanted.append((name.encode().rstrip(b"/"), info.linkname.encode(), content if has else b""))
-    seen, data = Seen(), packed.getvalue()
-    reader = TarReader(seen, 10**9)
+            expected.append((name.encode().rstrip(b"/"), info.linkname.encode(), content if is_file else b""))
+    handler, data = RecordingHandler(), packed.getvalue()
+    reader = TarReader(handler, 10**9)
     for cut in cuts:
         if data[:cut]:
             reader.feed(data[:cut])
@@ -102,21 +102,21 @@ def test_what_python_writes_is_read_however_it_is_cut(
     assert reader.ended
     found = [
         (member.name.rstrip(b"/"), member.link, content)
-        for member, content in zip(seen.members, seen.contents, strict=True)
+        for member, content in zip(handler.members, handler.contents, strict=True)
     ]
-    assert found == wanted
+    assert found == expected
 
 
 @given(
     data=st.binary(max_size=3000),
     flips=st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 255)), max_size=6),
 )
-def test_tar_reader_any_input_is_read_or_rejected(data: bytes, flips: list[tuple[int, int]]) -> None:
-    whole = bytearray(archive_of(("testbed", FOLDER), ("testbed/" + "n" * 200, data), ("testbed/x", b"x")))
+def test_any_input_is_read_or_rejected(data: bytes, flips: list[tuple[int, int]]) -> None:
+    whole = bytearray(make_archive(("testbed", FOLDER), ("testbed/" + "n" * 200, data), ("testbed/x", b"x")))
     for at, value in flips:
         whole[at % len(whole)] = value
     for archive in (bytes(whole), data):
-        reader = TarReader(Seen(), 10**9)
+        reader = TarReader(RecordingHandler(), 10**9)
         with contextlib.suppress(DamagedTar):
             if archive:
                 reader.feed(archive)
@@ -145,21 +145,21 @@ MEMBERS = st.tuples(
 
 @given(members=st.lists(MEMBERS, max_size=8), end=st.booleans())
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-def test_a_hostile_archive_makes_a_patch_that_applies(
+def test_patch_of_hostile_archive_applies(
     base: Path,
     testbed: Testbed,
     members: list[tuple[str, Any]],
     end: bool,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    found = harvested(testbed, archive_of(("testbed", FOLDER), *members, end=end))
-    assert "apply" not in found.problem
-    assert end or "could not be read whole" in found.problem
-    applied(base, tmp_path_factory.mktemp("judge") / "R", found.patch)
+    extracted = extract(testbed, make_archive(("testbed", FOLDER), *members, end=end))
+    assert "apply" not in extracted.problem
+    assert end or "could not be read whole" in extracted.problem
+    apply_patch(base, tmp_path_factory.mktemp("check") / "R", extracted.patch)
 
 
 @pytest.mark.parametrize(
-    ("member", "why"),
+    ("member", "expected"),
     [
         (("/etc/cron.d/x", b"evil"), "'/etc/cron.d/x' has a name outside the tree: left out"),
         (("testbed/../../x", b"evil"), "'testbed/../../x' has a name outside the tree: left out"),
@@ -176,42 +176,46 @@ def test_a_hostile_archive_makes_a_patch_that_applies(
         ),
     ],
 )
-def test_a_member_that_git_could_not_take_is_left_out_and_named(
-    base: Path, testbed: Testbed, tmp_path: Path, member: tuple[str, Any], why: str
+def test_member_that_git_rejects_is_left_out_and_reported(
+    base: Path, testbed: Testbed, tmp_path: Path, member: tuple[str, Any], expected: str
 ) -> None:
     rest: list[tuple[str, Any]] = [("testbed/a", b"a\n"), ("testbed/d/b", b"b\n"), ("testbed/new", b"n\n")]
-    found = harvested(testbed, archive_of(("testbed", FOLDER), member, *rest))
-    assert (found.problem, found.notes) == ("", (why,))
-    assert files_after(base, tmp_path / "judge", found.patch) == {"a": b"a\n", "d/b": b"b\n", "new": b"n\n"}
+    extracted = extract(testbed, make_archive(("testbed", FOLDER), member, *rest))
+    assert (extracted.problem, extracted.notes) == ("", (expected,))
+    assert files_after(base, tmp_path / "check", extracted.patch) == {
+        "a": b"a\n",
+        "d/b": b"b\n",
+        "new": b"n\n",
+    }
 
 
-def test_the_last_of_two_members_of_one_name_counts(base: Path, testbed: Testbed, tmp_path: Path) -> None:
+def test_last_member_of_a_name_counts(base: Path, testbed: Testbed, tmp_path: Path) -> None:
     members = [
         ("testbed/a", b"first"),
         ("testbed/d/b", b"x"),
         ("testbed/a", b"last"),
         ("testbed/d/b", b"b\n"),
     ]
-    found = harvested(testbed, archive_of(("testbed", FOLDER), *members))
-    assert files_after(base, tmp_path / "judge", found.patch) == {"a": b"last", "d/b": b"b\n"}
+    extracted = extract(testbed, make_archive(("testbed", FOLDER), *members))
+    assert files_after(base, tmp_path / "check", extracted.patch) == {"a": b"last", "d/b": b"b\n"}
 
 
-def test_tar_break_preserves_earlier_files_and_deletes_nothing(
+def test_truncated_archive_gives_earlier_files_and_deletes_nothing(
     base: Path, testbed: Testbed, tmp_path: Path
 ) -> None:
-    whole = archive_of(("testbed", FOLDER), ("testbed/a", b"changed\n"), ("testbed/long", bytes(5000)))
-    found = harvested(testbed, whole[:4000])
-    assert found.problem == "/testbed could not be read whole: the archive ends too early"
-    assert files_after(base, tmp_path / "judge", found.patch) == {"a": b"changed\n", "d/b": b"b\n"}
+    whole = make_archive(("testbed", FOLDER), ("testbed/a", b"changed\n"), ("testbed/long", bytes(5000)))
+    extracted = extract(testbed, whole[:4000])
+    assert extracted.problem == "/testbed could not be read whole: the archive ends too early"
+    assert files_after(base, tmp_path / "check", extracted.patch) == {"a": b"changed\n", "d/b": b"b\n"}
 
 
-def test_a_folder_in_place_of_a_file_counts_though_the_archive_breaks_off(
+def test_folder_replacing_file_counts_in_truncated_archive(
     base: Path, testbed: Testbed, tmp_path: Path
 ) -> None:
-    found = harvested(
-        testbed, archive_of(("testbed", FOLDER), ("testbed/a/x", b"x"), ("testbed/d", b"d"), end=False)
+    extracted = extract(
+        testbed, make_archive(("testbed", FOLDER), ("testbed/a/x", b"x"), ("testbed/d", b"d"), end=False)
     )
-    assert files_after(base, tmp_path / "judge", found.patch) == {"a/x": b"x", "d": b"d"}
+    assert files_after(base, tmp_path / "check", extracted.patch) == {"a/x": b"x", "d": b"d"}
 
 
 def header(kind: bytes, size: int, name: bytes = b"testbed/x") -> bytes:
@@ -221,7 +225,7 @@ def header(kind: bytes, size: int, name: bytes = b"testbed/x") -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("archive", "why"),
+    ("archive", "expected"),
     [
         (header(b"x", 1 << 40), "an extended header of 1,099,511,627,776 bytes"),
         (header(b"L", 2 << 20), "an extended header of 2,097,152 bytes"),
@@ -234,17 +238,17 @@ def header(kind: bytes, size: int, name: bytes = b"testbed/x") -> bytes:
         (header(b"0", 5)[:300] + b"\xff" + header(b"0", 5)[301:], "checksum is wrong"),
     ],
 )
-def test_tar_damaged_archive_is_one_line_error(testbed: Testbed, archive: bytes, why: str) -> None:
-    found = harvested(testbed, archive_of(("testbed", FOLDER), end=False) + archive)
-    assert found.patch == b""
-    assert why in found.problem
-    assert "\n" not in found.problem
+def test_damaged_archive_is_reported_in_one_line(testbed: Testbed, archive: bytes, expected: str) -> None:
+    extracted = extract(testbed, make_archive(("testbed", FOLDER), end=False) + archive)
+    assert extracted.patch == b""
+    assert expected in extracted.problem
+    assert "\n" not in extracted.problem
 
 
-def test_a_million_extended_headers_take_no_memory(testbed: Testbed) -> None:
+def test_many_extended_headers_take_no_memory(testbed: Testbed) -> None:
     record = b"".join(b"%d k%06d=v\n" % (len("13 k000000=v\n"), number) for number in range(39))
     bomb = (header(b"x", len(record)) + record.ljust(512, b"\0")) * 2000
-    reader = TarReader(Seen(), 10**9)
+    reader = TarReader(RecordingHandler(), 10**9)
     for _ in range(5):
         reader.feed(bomb)
     assert len(reader._data) <= len(bomb) + 512

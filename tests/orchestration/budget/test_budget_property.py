@@ -1,4 +1,4 @@
-"""Thousands of random interleavings against a provider that bills on its own and never asks the budget."""
+"""Random interleavings of calls with a provider that bills independently of the budget."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ LIMITS: dict[Path, int | None] = {(): 1000, ("f",): 700, ("f", "a"): 300, ("f", 
 
 
 class Provider:
-    """Bills what it pleases up to the cap it was sent, whatever becomes of the caller."""
+    """A provider that bills any amount up to the cap of a call, even if the caller is cancelled."""
 
     def __init__(self) -> None:
         self.bills: dict[Path, int] = defaultdict(int)
-        self.caller_is_dead = False
+        self.caller_was_killed = False
 
     def bill(self, path: Path, cents: int) -> None:
         for depth in range(len(path) + 1):
@@ -51,9 +51,9 @@ def build(prior: dict[Path, PriorCharges]) -> dict[Path, Budget]:
 
 
 async def call(
-    node: Budget, provider: Provider, rng: random.Random, afterlife: list[tuple[Path, int]]
+    node: Budget, provider: Provider, rng: random.Random, billed_later: list[tuple[Path, int]]
 ) -> None:
-    """One call with a random fate; ``afterlife`` has what the provider will bill although nobody listens."""
+    """Make one call with a random fate; ``billed_later`` collects what is billed without an answer."""
     wanted = rng.randint(1, 400)
     least = rng.choice([None, rng.randint(1, wanted)])
     with anyio.CancelScope() as scope:
@@ -65,7 +65,7 @@ async def call(
             )
         except BudgetExceeded:
             return
-        if provider.caller_is_dead:
+        if provider.caller_was_killed:
             return
         granted = cents(reservation.granted)
         assert (least or wanted) <= granted <= wanted
@@ -75,17 +75,17 @@ async def call(
             reservation.release()
             return
         in_flight = (node.path, cost)
-        afterlife.append(in_flight)
+        billed_later.append(in_flight)
         try:
             for _ in range(rng.randint(0, 4)):
                 await anyio.lowlevel.checkpoint()
         except BaseException:
             reservation.mark_unknown()
             raise
-        if fate < 0.3:  # sent, and the connection was lost
+        if fate < 0.3:  # sent, but the connection was lost
             reservation.mark_unknown()
             return
-        afterlife.remove(in_flight)
+        billed_later.remove(in_flight)
         provider.bill(node.path, cost)
         reservation.settle(Cost(Decimal(cost)))
 
@@ -100,24 +100,24 @@ def check(nodes: dict[Path, Budget], provider: Provider) -> None:
 async def session(
     prior: dict[Path, PriorCharges], provider: Provider, rng: random.Random, *, kill: bool
 ) -> dict[Path, PriorCharges]:
-    """Run calls, maybe die in the middle, and return what the next session must start from."""
+    """Run calls, perhaps until a kill, and return the charges that the next session starts with."""
     nodes = build(prior)
-    provider.caller_is_dead = False
-    afterlife: list[tuple[Path, int]] = []
+    provider.caller_was_killed = False
+    billed_later: list[tuple[Path, int]] = []
     with anyio.fail_after(200):
         async with anyio.create_task_group() as tasks:
             for _ in range(rng.randint(1, 25)):
-                tasks.start_soon(call, nodes[rng.choice(list(LIMITS))], provider, rng, afterlife)
+                tasks.start_soon(call, nodes[rng.choice(list(LIMITS))], provider, rng, billed_later)
             if kill:
                 for _ in range(rng.randint(0, 12)):
                     await anyio.lowlevel.checkpoint()
-                # kill -9: nobody's clean-up counts any more, what is reserved is unknown from now on.
+                # kill -9: no clean-up takes effect, and all reservations become unknown costs.
                 charged = own_charges(nodes)
-                provider.caller_is_dead = True
+                provider.caller_was_killed = True
                 tasks.cancel_scope.cancel()
     if not kill:
         charged = own_charges(nodes)
-    for path, cost in afterlife:
+    for path, cost in billed_later:
         provider.bill(path, cost)
     if not kill:
         check(nodes, provider)
@@ -147,7 +147,7 @@ async def scenario(seed: int) -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**32))
-def test_what_is_billed_never_passes_any_budget(seed: int) -> None:
+def test_bills_never_exceed_any_budget(seed: int) -> None:
     anyio.run(scenario, seed)
 
 
@@ -155,5 +155,5 @@ def test_what_is_billed_never_passes_any_budget(seed: int) -> None:
 @pytest.mark.timeout(600)
 @settings(max_examples=5000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**32))
-def test_random_interleavings_never_bill_over_budget(seed: int) -> None:
+def test_bills_never_exceed_any_budget_in_thousands_of_interleavings(seed: int) -> None:
     anyio.run(scenario, seed)

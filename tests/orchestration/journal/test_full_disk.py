@@ -1,4 +1,4 @@
-"""A real disk that is full: a small tmpfs in a user namespace of the test's own."""
+"""A run on a full disk: a small tmpfs in a user namespace of the test."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ anyio.run(main)
 
 @pytest.fixture
 def own_mounts(require: Callable[..., None]) -> list[str]:
-    """The command that runs a program where it may mount."""
+    """Return the command that runs a program in a namespace where it may mount."""
     command = ["unshare", "--mount", "--map-root-user"]
-    able = subprocess.run([*command, "mount", "-t", "tmpfs", "t", "/mnt"], capture_output=True, check=False)
-    require("unshare", ok=able.returncode == 0, reason=f"cannot mount a tmpfs: {able.stderr.decode()}")
+    done = subprocess.run([*command, "mount", "-t", "tmpfs", "t", "/mnt"], capture_output=True, check=False)
+    require("unshare", ok=done.returncode == 0, reason=f"cannot mount a tmpfs: {done.stderr.decode()}")
     return command
 
 
@@ -56,7 +56,7 @@ def test_full_disk_is_one_error_and_run_continues_with_space(tmp_path: Path, own
         [*own_mounts, "sh", "-c", SCRIPT, "sh", tmp_path / "disk", sys.executable, PROGRAM, *journals],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -68,20 +68,20 @@ def test_full_disk_is_one_error_and_run_continues_with_space(tmp_path: Path, own
     assert (first, second) == ("first 3", "second 0")
     assert json.loads(outcomes) == {f"job-{number}": "done" for number in range(8)}
     full, end = ([json.loads(line) for line in path.read_text().splitlines()] for path in journals)
-    assert end[: len(full)] == full  # the file was valid to its last byte, nothing was cut off on resuming
+    assert end[: len(full)] == full  # the file was valid to its last byte, and resuming removed nothing
     effects = [(line["key"], line["name"]) for line in end if line["event"] == "effect"]
-    assert len(effects) == len(set(effects)) == 8 * 20  # what was recorded before was not done again
+    assert len(effects) == len(set(effects)) == 8 * 20  # no recorded effect was repeated
     settled = [line["call"].partition("#")[0] for line in end if line["event"] == "settled"]
-    assert len(settled) == len(set(settled)) == 8 * 20  # nor paid again
+    assert len(settled) == len(set(settled)) == 8 * 20  # and none was paid twice
 
 
-def test_a_text_that_does_not_fit_leaves_nothing_behind(tmp_path: Path, own_mounts: list[str]) -> None:
+def test_text_larger_than_the_disk_leaves_no_file(tmp_path: Path, own_mounts: list[str]) -> None:
     script = 'mount -t tmpfs -o size=64k tmpfs "$1" && exec "$2" -c "$3" "$1"'
     done = subprocess.run(
         [*own_mounts, "sh", "-c", script, "sh", tmp_path, sys.executable, BLOBS],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""The journal: durable in groups, torn anywhere, owned by one, read by all."""
+"""The journal: group commits, recovery from torn lines, one owner, and concurrent readers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def write(directory: Path, *lines: dict[str, Any]) -> list[dict[str, Any]]:
-    """Append lines and return those that were there before."""
+    """Append lines and return the earlier ones."""
     found: list[dict[str, Any]] = []
     async with open_journal(directory, found.append) as journal:
         for line in lines:
@@ -36,7 +36,7 @@ def line(number: int) -> dict[str, Any]:
     return {"event": "note", "number": number, "text": "Grüße ∘ \udcff"}
 
 
-async def test_what_was_appended_is_given_back_in_order(tmp_path: Path) -> None:
+async def test_appended_lines_are_read_in_order(tmp_path: Path) -> None:
     await write(tmp_path / "run", line(1), line(2))
     found = await write(tmp_path / "run", line(3))
     assert found[0]["event"] == "journal"
@@ -49,18 +49,18 @@ async def test_what_was_appended_is_given_back_in_order(tmp_path: Path) -> None:
     ]
 
 
-async def test_a_journal_torn_at_any_byte_loses_only_what_was_not_finished(tmp_path: Path) -> None:
+async def test_journal_torn_at_any_byte_loses_only_the_unfinished_line(tmp_path: Path) -> None:
     await write(tmp_path, {"event": "a"}, {"event": "ü"}, {"event": "c"})
     path = tmp_path / "journal.jsonl"
     whole = path.read_bytes()
     ends = [at + 1 for at, byte in enumerate(whole) if byte == ord("\n")]
     for cut in range(len(whole) + 1):
         path.write_bytes(whole[:cut])
-        kept = sum(end <= cut for end in ends)
-        assert len(list(read_journal(path))) == kept
+        complete = sum(end <= cut for end in ends)
+        assert len(list(read_journal(path))) == complete
         found: list[dict[str, Any]] = []
         async with open_journal(tmp_path, found.append) as journal:
-            assert len(found) == kept
+            assert len(found) == complete
             assert bool(journal.repaired) == (cut not in {0, *ends})
             await journal.append(line(4))
         assert list(read_journal(path))[-1] == line(4)
@@ -69,7 +69,7 @@ async def test_a_journal_torn_at_any_byte_loses_only_what_was_not_finished(tmp_p
 @pytest.mark.parametrize(
     "tail", [b'{"event": "no', b"\0\0\0\0\n", b"not json\n", b"\xff\xfe\n", b"[1]\n", b"{}\n"]
 )
-async def test_a_last_line_that_is_no_event_is_cut_off(tmp_path: Path, tail: bytes) -> None:
+async def test_invalid_last_line_is_removed(tmp_path: Path, tail: bytes) -> None:
     await write(tmp_path, line(1))
     path = tmp_path / "journal.jsonl"
     path.write_bytes(path.read_bytes() + tail)
@@ -77,7 +77,7 @@ async def test_a_last_line_that_is_no_event_is_cut_off(tmp_path: Path, tail: byt
     assert list(read_journal(path))[1:] == [line(1), line(2)]
 
 
-async def test_a_broken_line_in_the_middle_is_an_error_with_its_place(tmp_path: Path) -> None:
+async def test_damaged_line_in_the_middle_is_an_error_with_its_number(tmp_path: Path) -> None:
     await write(tmp_path, line(1), line(2), line(3))
     path = tmp_path / "journal.jsonl"
     rows = path.read_bytes().splitlines(keepends=True)
@@ -101,20 +101,20 @@ async def test_journal_of_another_format_is_refused_and_unchanged(tmp_path: Path
     assert path.read_bytes() == before
 
 
-async def test_another_file_of_that_name_is_refused(tmp_path: Path) -> None:
+async def test_other_file_named_like_the_journal_is_refused(tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").write_text('{"event":"login"}\n{"event":"logout"}\n')
     with pytest.raises(JournalError, match="does not start like a codetaste journal"):
         await write(tmp_path)
 
 
-async def test_a_run_directory_in_use_names_its_owner(tmp_path: Path) -> None:
+async def test_lock_error_names_the_owner(tmp_path: Path) -> None:
     program = (
         "import fcntl, os, sys\n"
         "from pathlib import Path\n"
         "from codetaste.orchestration.journal.run_lock import lock_directory\n"
         "lock_directory(Path(sys.argv[1])); print('locked', flush=True); sys.stdin.read()\n"
     )
-    owner = subprocess.Popen(  # noqa: ASYNC220  # the test has nothing else to do
+    owner = subprocess.Popen(  # noqa: ASYNC220  # no other task runs
         [sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     with owner:
@@ -128,13 +128,13 @@ async def test_a_run_directory_in_use_names_its_owner(tmp_path: Path) -> None:
     assert await write(tmp_path, line(1)) == []
 
 
-async def test_one_process_cannot_open_a_run_twice(tmp_path: Path) -> None:
+async def test_same_process_cannot_open_a_run_twice(tmp_path: Path) -> None:
     async with open_journal(tmp_path, lambda _: None):
         with pytest.raises(RunBusy):
             await write(tmp_path)
 
 
-async def test_a_thousand_concurrent_appends_cost_few_fsyncs(tmp_path: Path) -> None:
+async def test_concurrent_appends_share_few_fsyncs(tmp_path: Path) -> None:
     groups: list[CommitGroup] = []
 
     async with open_journal(tmp_path, lambda _: None) as journal:
@@ -150,7 +150,7 @@ async def test_a_thousand_concurrent_appends_cost_few_fsyncs(tmp_path: Path) -> 
     assert len(list(read_journal(tmp_path / "journal.jsonl"))) == 1001
 
 
-async def test_an_append_returns_only_when_its_line_is_on_disk(tmp_path: Path) -> None:
+async def test_append_returns_after_its_line_is_on_disk(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
 
     async with open_journal(tmp_path, lambda _: None) as journal:
@@ -164,21 +164,19 @@ async def test_an_append_returns_only_when_its_line_is_on_disk(tmp_path: Path) -
                 tasks.start_soon(check, number)
 
 
-async def test_unwaited_line_joins_next_commit_or_is_written_alone(
-    tmp_path: Path,
-) -> None:
+async def test_deferrable_line_joins_next_commit_or_is_written_alone(tmp_path: Path) -> None:
     async with open_journal(tmp_path, lambda _: None) as journal:
-        patient = journal.queue(line(1), deferrable=True)
-        assert journal.queue(line(2)) is patient
-        await patient.wait_durable()
+        group = journal.queue(line(1), deferrable=True)
+        assert journal.queue(line(2)) is group
+        await group.wait_durable()
         alone = journal.queue(line(3), deferrable=True)
-        assert alone is not patient
+        assert alone is not group
         await alone.wait_durable()
         journal.queue(line(4), deferrable=True)
     assert [entry.get("number") for entry in read_journal(tmp_path / "journal.jsonl")] == [None, 1, 2, 3, 4]
 
 
-async def test_a_cancelled_append_is_written_all_the_same(tmp_path: Path) -> None:
+async def test_cancelled_append_is_still_written(tmp_path: Path) -> None:
     with anyio.CancelScope() as scope:
         async with open_journal(tmp_path, lambda _: None) as journal:
             scope.cancel()
@@ -186,13 +184,13 @@ async def test_a_cancelled_append_is_written_all_the_same(tmp_path: Path) -> Non
     assert list(read_journal(tmp_path / "journal.jsonl"))[1:] == [line(1)]
 
 
-async def test_an_error_inside_comes_out_as_it_is(tmp_path: Path) -> None:
+async def test_error_in_the_context_is_raised_unchanged(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         async with open_journal(tmp_path, lambda _: None):
             raise ZeroDivisionError
 
 
-async def test_what_is_not_json_is_refused_and_does_not_hurt_the_journal(tmp_path: Path) -> None:
+async def test_non_json_value_is_refused_and_the_journal_continues(tmp_path: Path) -> None:
     async with open_journal(tmp_path, lambda _: None) as journal:
         with pytest.raises(TypeError):
             await journal.append({"event": "x", "value": object()})  # type: ignore[dict-item]
@@ -201,8 +199,8 @@ async def test_what_is_not_json_is_refused_and_does_not_hurt_the_journal(tmp_pat
         await journal.append(line(1))
 
 
-async def test_a_disk_that_fails_to_sync_stops_the_journal_and_leaves_it_valid(tmp_path: Path) -> None:
-    """A descriptor whose fsync fails stands in for the dying disk: nothing on this machine is one."""
+async def test_failing_fsync_stops_the_journal_and_leaves_it_valid(tmp_path: Path) -> None:
+    """A descriptor whose fsync fails simulates a failing disk."""
     await write(tmp_path, line(1))
     path = tmp_path / "journal.jsonl"
     size = path.stat().st_size
@@ -220,17 +218,17 @@ async def test_a_disk_that_fails_to_sync_stops_the_journal_and_leaves_it_valid(t
     assert list(read_journal(path))[1:] == [line(1)]
 
 
-async def test_long_texts_are_stored_once_and_come_back_exactly(tmp_path: Path) -> None:
+async def test_long_texts_are_stored_once_and_loaded_exactly(tmp_path: Path) -> None:
     blobs = Blobs(tmp_path / "blobs")
     text = "long ∘ text \udcff\n" * 1000
     digests = set[str]()
 
-    async def keep() -> None:
+    async def store() -> None:
         digests.add(await blobs.store(text))
 
     async with anyio.create_task_group() as tasks:
         for _ in range(10):
-            tasks.start_soon(keep)
+            tasks.start_soon(store)
     (digest,) = digests
     files = [path for path in tmp_path.rglob("*") if path.is_file()]  # noqa: ASYNC240  # a tiny tree
     assert files == [blobs.path(digest)]
@@ -238,7 +236,7 @@ async def test_long_texts_are_stored_once_and_come_back_exactly(tmp_path: Path) 
     assert await Blobs(tmp_path / "blobs").load(digest) == text
 
 
-async def test_a_damaged_or_missing_text_is_an_error(tmp_path: Path) -> None:
+async def test_damaged_or_missing_text_is_an_error(tmp_path: Path) -> None:
     blobs = Blobs(tmp_path)
     digest = await blobs.store("text")
     blobs.path(digest).write_text("other")
@@ -248,13 +246,13 @@ async def test_a_damaged_or_missing_text_is_an_error(tmp_path: Path) -> None:
         await blobs.load("ab" * 32)
 
 
-async def test_a_run_directory_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
+async def test_uncreatable_run_directory_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(JournalError, match=r"directory: Not a directory; it must be readable and writable$"):
         await write(tmp_path / "file" / "run")
 
 
-async def test_a_file_above_the_maximum_size_ends_the_run_like_a_full_disk(tmp_path: Path) -> None:
+async def test_file_size_limit_is_reported_like_a_full_disk(tmp_path: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
     try:
@@ -265,13 +263,13 @@ async def test_a_file_above_the_maximum_size_ends_the_run_like_a_full_disk(tmp_p
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []  # noqa: ASYNC240  # a tiny tree
 
 
-def test_a_failing_disk_stops_a_run_cleanly_and_fails_other_work(tmp_path: Path) -> None:
+def test_io_error_is_storage_full_only_for_the_journal(tmp_path: Path) -> None:
     failing = OSError(errno.EIO, os.strerror(errno.EIO))
     assert isinstance(storage_error(failing, tmp_path, JournalError), StorageFull)
     assert type(storage_error(failing, tmp_path, SourceError)) is SourceError
 
 
-def test_a_line_nested_beyond_reason_is_a_damaged_one(tmp_path: Path) -> None:
+def test_deeply_nested_line_is_damaged(tmp_path: Path) -> None:
     deep = '{"event":"note","key":' + "[" * 100_000 + "]" * 100_000 + "}"
     header = '{"event":"journal","format":2,"t":1}'
     (tmp_path / "journal.jsonl").write_text(f'{header}\n{deep}\n{{"event":"drain"}}\n')

@@ -1,4 +1,4 @@
-"""Nothing is started that the budget cannot carry: it ends and says so, or waits and holds nothing."""
+"""Jobs that the budget cannot pay for are not started: they end with a reason, or wait without a permit."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def job(session: Session, key: str, run: Run, **more: Any) -> Job:
     return closure_job(session, key, run, more.pop("budget", session.budget.child("flow")), "1", **more)
 
 
-async def test_a_job_that_can_never_be_paid_says_what_it_needs_and_what_is_left(tmp_path: Path) -> None:
+async def test_unaffordable_job_reports_needed_and_remaining_budget(tmp_path: Path) -> None:
     started: list[str] = []
     async with open_session(tmp_path, BudgetLimits(usd=Decimal(5)), capacities={"jobs": 1}) as session:
         jobs = [
@@ -65,7 +65,7 @@ async def test_a_job_that_can_never_be_paid_says_what_it_needs_and_what_is_left(
     assert started == ["first"]
 
 
-async def test_the_node_that_lacks_the_money_is_named(tmp_path: Path) -> None:
+async def test_error_names_the_node_without_funds(tmp_path: Path) -> None:
     async with open_session(tmp_path, BudgetLimits(usd=Decimal(5))) as session:
         node = session.budget.child("discover").child("sonnet/koa", BudgetLimits(usd=Decimal("0.01")))
         outcomes = await session.run(
@@ -75,7 +75,7 @@ async def test_the_node_that_lacks_the_money_is_named(tmp_path: Path) -> None:
     assert error == "not started: needs at least $0.02, $0.01 left of $0.01 (discover/sonnet/koa)"
 
 
-async def test_what_serves_only_jobs_that_cannot_be_paid_is_not_done(tmp_path: Path) -> None:
+async def test_prerequisites_of_unaffordable_jobs_are_skipped(tmp_path: Path) -> None:
     started: list[str] = []
 
     async def run(context: JobContext) -> Json:
@@ -86,40 +86,40 @@ async def test_what_serves_only_jobs_that_cannot_be_paid_is_not_done(tmp_path: P
         jobs = [
             job(session, "sources a", run, costs_nothing=True, prerequisite_only=True),
             job(session, "sources b", run, costs_nothing=True, prerequisite_only=True),
-            job(session, "dear", run, needs=("sources a",), min_cost=dollars(2)),
-            job(session, "dear too", run, needs=("sources b",), min_cost=dollars(2)),
+            job(session, "expensive", run, needs=("sources a",), min_cost=dollars(2)),
+            job(session, "expensive too", run, needs=("sources b",), min_cost=dollars(2)),
             job(session, "cheap", run, needs=("sources b",), min_cost=dollars(1)),
         ]
         outcomes = await session.run(jobs)
     assert started == ["sources b", "cheap"]
     assert outcomes["sources a"].status is Status.SKIPPED
     assert outcomes["sources a"].error == "not started: no job that needs it can run"
-    assert [outcomes[key].status for key in ("dear", "dear too", "cheap")] == [
+    assert [outcomes[key].status for key in ("expensive", "expensive too", "cheap")] == [
         Status.BUDGET_EXCEEDED,
         Status.BUDGET_EXCEEDED,
         Status.DONE,
     ]
 
 
-async def test_job_with_funds_in_flight_waits_without_permit_then_starts(
-    tmp_path: Path,
-) -> None:
+async def test_job_with_funds_in_flight_waits_without_permit_then_starts(tmp_path: Path) -> None:
     async def costs_less(context: JobContext) -> Json:
         async with await context.start_call("reply", await context.hold(dollars(1))) as paid:
             session.add(
                 *(job(session, key, buying(0.1, started=order), min_cost=dollars(0.1)) for key in "abc")
             )
             session.add(job(session, "free", look, costs_nothing=True))
-            await anyio.sleep(0.1)
+            await looked.wait()
             order.append("settles")
             await paid.settle(dollars(0.5), "a reply")
         return None
 
     async def look(context: JobContext) -> Json:
         order.append(context.key)
+        looked.set()
         return [session.history.job(key).state for key in "abc"]
 
     order: list[str] = []
+    looked = anyio.Event()
     async with open_session(tmp_path, BudgetLimits(usd=Decimal(1)), capacities={"jobs": 2}) as session:
         outcomes = await session.run([job(session, "first", costs_less)])
     assert order == ["free", "settles", "a", "b", "c"]
@@ -157,8 +157,8 @@ async def test_job_with_recorded_progress_continues_without_earmark(tmp_path: Pa
     assert (outcomes["a"].status, outcomes["a"].value) == (Status.DONE, "a reply")
 
 
-async def test_a_higher_budget_starts_those_who_wait_and_a_lower_one_ends_them(tmp_path: Path) -> None:
-    async def hold(context: JobContext) -> Json:
+async def test_raised_budget_starts_waiting_jobs_and_lowered_budget_ends_them(tmp_path: Path) -> None:
+    async def reserve(context: JobContext) -> Json:
         async with await context.start_call("reply", await context.hold(dollars(1))) as paid:
             session.add(
                 job(session, "a", buying(1), min_cost=dollars(1)),
@@ -166,20 +166,22 @@ async def test_a_higher_budget_starts_those_who_wait_and_a_lower_one_ends_them(t
             )
             await anyio.sleep(0.05)
             await session.set_limits(BudgetLimits(usd=Decimal(2)))
-            await anyio.sleep(0.05)
+            with anyio.fail_after(200):
+                while session.history.job("a").state != "done":  # noqa: ASYNC110 - a state sets no event
+                    await anyio.sleep(0.05)
             states = [session.history.job(key).state for key in "ab"]
             await session.set_limits(BudgetLimits(usd=Decimal("1.5")))
             await paid.settle(dollars(1), "a reply")
         return list(states)
 
     async with open_session(tmp_path, BudgetLimits(usd=Decimal(1))) as session:
-        outcomes = await session.run([job(session, "hold", hold)])
+        outcomes = await session.run([job(session, "hold", reserve)])
     assert outcomes["hold"].value == ["done", "queued"]
     assert outcomes["b"].error == "not started: needs at least $1, $0.5 left of $1.5 (run)"
 
 
-async def test_those_who_wait_for_money_end_with_the_run(tmp_path: Path) -> None:
-    async def hold(context: JobContext) -> Json:
+async def test_jobs_waiting_for_funds_end_with_the_run(tmp_path: Path) -> None:
+    async def reserve(context: JobContext) -> Json:
         async with await context.start_call("reply", await context.hold(dollars(1))):
             session.add(job(session, "waits", buying(1), min_cost=dollars(1)))
             session.drain("enough")
@@ -188,12 +190,12 @@ async def test_those_who_wait_for_money_end_with_the_run(tmp_path: Path) -> None
 
     with anyio.fail_after(200):
         async with open_session(tmp_path, BudgetLimits(usd=Decimal(1))) as session:
-            outcomes = await session.run([job(session, "hold", hold)])
+            outcomes = await session.run([job(session, "hold", reserve)])
     assert {outcome.status for outcome in outcomes.values()} == {Status.CANCELLED}
 
 
 class Recount:
-    """What each node carries, counted anew at every question from all that was ever said."""
+    """A model of earmarks that counts each node's money anew from all events."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -206,19 +208,19 @@ class Recount:
         self.nodes = {path: self.root.find(path) for path in self.limits}
         for path, node in self.nodes.items():
             node.set_limits(self._limits(path))
-        self.held: dict[Reservation, Budget] = {}
+        self.reservations: dict[Reservation, Budget] = {}
         self.requests: list[ReservationRequest] = []
         self.spent: list[tuple[Budget, int]] = []
         self.started: dict[ScheduledJob, bool] = {}
         self.waiting: list[ScheduledJob] = []
-        self.freed: list[ScheduledJob] = []
-        self.means = Earmarks(self.root, self.freed.extend)
+        self.released: list[ScheduledJob] = []
+        self.earmarks = Earmarks(self.root, self.released.extend)
 
     def _limits(self, path: tuple[str, ...]) -> BudgetLimits:
         most = self.limits[path]
         return BudgetLimits(usd=None if most is None else Decimal(most))
 
-    def least(self, entry: ScheduledJob) -> int:
+    def min_usd(self, entry: ScheduledJob) -> int:
         assert entry.job.min_cost is not None
         return int(entry.job.min_cost.usd)
 
@@ -229,57 +231,59 @@ class Recount:
         total = sum(cost for node, cost in self.spent if under(node))
         if by == "spent":
             return total
-        total += sum(int(each.granted.usd) for each, node in self.held.items() if under(node))
+        total += sum(int(each.granted.usd) for each, node in self.reservations.items() if under(node))
         total += sum(
-            self.least(entry) for entry, promised in self.started.items() if promised and under(entry.budget)
+            self.min_usd(entry)
+            for entry, earmarked in self.started.items()
+            if earmarked and under(entry.budget)
         )
         return total
 
     def fits(self, entry: ScheduledJob, *, by: str) -> bool:
         return all(
-            most is None or self.taken(path, by=by) + self.least(entry) <= most
+            most is None or self.taken(path, by=by) + self.min_usd(entry) <= most
             for path, most in self.limits.items()
             if entry.budget.path[: len(path)] == path
         )
 
     def start(self, entry: ScheduledJob) -> None:
-        """What the scheduler does with the head of a lane."""
+        """Do what the scheduler does with the first job of a lane."""
         if not self.fits(entry, by="spent"):
             assert missing_funds(entry)
             return
         assert not missing_funds(entry)
-        had = self.fits(entry, by="all")
-        if self.means.earmark(entry):
-            assert had, "promised what is not there"
+        fits = self.fits(entry, by="all")
+        if self.earmarks.earmark(entry):
+            assert fits, "earmarked money that is not available"
             self.started[entry] = True
             if entry in self.waiting:
                 self.waiting.remove(entry)
         elif entry not in self.waiting:
             self.waiting.append(entry)
 
-    def follow(self) -> None:
-        """Start whom the means have freed, and see that nobody waits without a reason."""
-        while self.freed:
-            entry = self.freed.pop(0)
+    def start_released(self) -> None:
+        """Start the jobs that were released, and check that no job waits without a reason."""
+        while self.released:
+            entry = self.released.pop(0)
             if entry in self.waiting:
                 self.waiting.remove(entry)
             if not missing_funds(entry):
-                assert self.means.earmark(entry), "freed for nothing"
+                assert self.earmarks.earmark(entry), "released without funds"
                 self.started[entry] = True
-        claims = any(not request.answered.is_set() for request in self.requests)
-        if self.waiting and not claims and not self.held and not any(self.started.values()):
-            raise AssertionError("they wait for nothing")
+        pending = any(not request.answered.is_set() for request in self.requests)
+        if self.waiting and not pending and not self.reservations and not any(self.started.values()):
+            raise AssertionError("jobs wait without a reason")
 
 
 def step(model: Recount, serial: int) -> None:
     rng = model.rng
-    deed = rng.random()
+    action = rng.random()
     node = model.nodes[rng.choice([("a",), ("b",)])]
-    if deed < 0.4:
+    if action < 0.4:
         least = dollars(rng.choice([1, 2, 5, 9, 25]))
-        made = Job(str(serial), "never", node.path, "1", min_cost=least)
-        model.start(ScheduledJob(made, node.child(str(serial)), {}))
-    elif deed < 0.6 and model.started:
+        new_job = Job(str(serial), "never", node.path, "1", min_cost=least)
+        model.start(ScheduledJob(new_job, node.child(str(serial)), {}))
+    elif action < 0.6 and model.started:
         entry = rng.choice(list(model.started))
         wanted = dollars(rng.randint(1, 12))
         request = ReservationRequest(entry.budget, wanted, dollars(1))
@@ -288,10 +292,10 @@ def step(model: Recount, serial: int) -> None:
             model.requests.append(request)
         elif request.reservation is not None:
             model.started[entry] = False
-            model.held[request.reservation] = entry.budget
-    elif deed < 0.85 and model.held:
-        reservation = rng.choice(list(model.held))
-        at = model.held.pop(reservation)
+            model.reservations[request.reservation] = entry.budget
+    elif action < 0.85 and model.reservations:
+        reservation = rng.choice(list(model.reservations))
+        at = model.reservations.pop(reservation)
         cost = rng.randint(0, int(reservation.granted.usd))
         if rng.random() < 0.3:
             reservation.release()
@@ -301,55 +305,55 @@ def step(model: Recount, serial: int) -> None:
     elif model.started:
         entry = rng.choice(list(model.started))
         del model.started[entry]
-        model.means.release(entry)
+        model.earmarks.release(entry)
 
 
-def gather(model: Recount) -> None:
-    """Find the requests that were served meanwhile."""
+def collect_answers(model: Recount) -> None:
+    """Move the requests that were answered to the reservations."""
     for request in [each for each in model.requests if each.answered.is_set()]:
         model.requests.remove(request)
         if request.reservation is not None:
-            model.held[request.reservation] = request.budget
+            model.reservations[request.reservation] = request.budget
             for entry in model.started:
                 if entry.budget is request.budget:
                     model.started[entry] = False
 
 
-async def promises_are_kept(seed: int) -> None:
+async def check_earmarks(seed: int) -> None:
     model = Recount(random.Random(seed))
     for serial in range(60):
         step(model, serial)
-        gather(model)
-        model.follow()
-    while model.held or model.requests or any(model.started.values()):
-        for reservation in list(model.held):
-            model.held.pop(reservation)
+        collect_answers(model)
+        model.start_released()
+    while model.reservations or model.requests or any(model.started.values()):
+        for reservation in list(model.reservations):
+            model.reservations.pop(reservation)
             reservation.release()
-            gather(model)
+            collect_answers(model)
         for entry in list(model.started):
             del model.started[entry]
-            model.means.release(entry)
-        gather(model)
-        model.follow()
-    assert not model.waiting, "somebody waits for ever"
+            model.earmarks.release(entry)
+        collect_answers(model)
+        model.start_released()
+    assert not model.waiting, "jobs wait for ever"
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
-def test_promises_agree_with_a_recount_at_every_step(seed: int) -> None:
-    anyio.run(promises_are_kept, seed)
+def test_earmarks_agree_with_a_recount_at_every_step(seed: int) -> None:
+    anyio.run(check_earmarks, seed)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @settings(max_examples=10_000, deadline=None)
 @given(st.integers(0, 2**32))
-def test_promises_agree_with_a_recount_in_thousands_of_runs(seed: int) -> None:
-    anyio.run(promises_are_kept, seed)
+def test_earmarks_agree_with_a_recount_in_thousands_of_runs(seed: int) -> None:
+    anyio.run(check_earmarks, seed)
 
 
 async def whole_run(seed: int, directory: Path) -> None:
-    """Jobs with random needs and costs all end, and none ends unpaid that could have been paid."""
+    """Run jobs with random needs and costs; all end, and no affordable job ends unpaid."""
     rng = random.Random(seed)
     bills: list[tuple[tuple[str, ...], int]] = []
 
@@ -385,10 +389,10 @@ async def whole_run(seed: int, directory: Path) -> None:
     for path, most in limits.items():
         assert sum(cost for at, cost in bills if at[: len(path)] == path) <= most
     for each in jobs:
-        check_end(each, outcomes[each.key], limits, bills)
+        check_outcome(each, outcomes[each.key], limits, bills)
 
 
-def check_end(
+def check_outcome(
     each: Job, outcome: Outcome, limits: dict[tuple[str, ...], int], bills: list[tuple[tuple[str, ...], int]]
 ) -> None:
     assert outcome.status in {Status.DONE, Status.BUDGET_EXCEEDED, Status.SKIPPED}
@@ -402,8 +406,6 @@ def check_end(
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**32))
-def test_every_job_ends_and_none_unpaid_that_could_have_been_paid(
-    seed: int,
-) -> None:
+def test_every_job_ends_and_no_affordable_job_ends_unpaid(seed: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
         anyio.run(whole_run, seed, Path(directory))

@@ -1,4 +1,4 @@
-"""Jobs under limits: order, failure, retries, deadlines, and stopping."""
+"""The scheduler: order, failures, retries, deadlines, limits and stopping."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def raising(error: BaseException) -> Run:
     return run
 
 
-async def test_a_job_gets_the_results_of_what_it_needs(tmp_path: Path) -> None:
+async def test_job_gets_the_results_of_its_needs(tmp_path: Path) -> None:
     async def double(context: JobContext) -> Json:
         value = context.needs["one"]
         assert isinstance(value, int)
@@ -96,7 +96,7 @@ async def test_invalid_graph_reports_all_errors_before_start(tmp_path: Path) -> 
     }
 
 
-async def test_jobs_that_need_each_other_are_named(tmp_path: Path) -> None:
+async def test_circular_needs_are_named(tmp_path: Path) -> None:
     async with open_session(tmp_path) as session:
         session.add(job(session, "a", needs=("c",)), job(session, "b", needs=("a",)))
         session.add(job(session, "c", needs=("b",)), job(session, "d", needs=("c",)))
@@ -104,7 +104,7 @@ async def test_jobs_that_need_each_other_are_named(tmp_path: Path) -> None:
             await session.run()
 
 
-async def test_one_failure_skips_what_needs_it_and_nothing_else(tmp_path: Path) -> None:
+async def test_failure_skips_only_dependent_jobs(tmp_path: Path) -> None:
     async with open_session(tmp_path) as session:
         outcomes = await session.run(
             [
@@ -127,7 +127,7 @@ async def test_one_failure_skips_what_needs_it_and_nothing_else(tmp_path: Path) 
     assert outcomes["after bad"].error == "needs bad: no result"
 
 
-async def test_a_failure_is_tried_again_as_often_as_its_cause_allows(tmp_path: Path) -> None:
+async def test_failure_is_retried_as_often_as_its_cause_allows(tmp_path: Path) -> None:
     tries: list[int] = []
     events: list[Event] = []
 
@@ -143,7 +143,7 @@ async def test_a_failure_is_tried_again_as_often_as_its_cause_allows(tmp_path: P
     assert session.history.job("a").retries == Counter({"unavailable": 2})
 
 
-async def test_what_was_tried_often_enough_inside_is_not_tried_again(tmp_path: Path) -> None:
+async def test_error_that_was_given_up_is_not_retried(tmp_path: Path) -> None:
     async with open_session(tmp_path, retries=QUICK) as session:
         outcomes = await session.run(
             [job(session, "a", raising(mark_given_up(ModelUnavailable("overloaded"))))]
@@ -151,7 +151,7 @@ async def test_what_was_tried_often_enough_inside_is_not_tried_again(tmp_path: P
     assert outcomes["a"].attempts == 1
 
 
-async def test_back_off_holds_no_permit_and_uses_retry_after(tmp_path: Path) -> None:
+async def test_back_off_uses_no_permit_and_respects_retry_after(tmp_path: Path) -> None:
     times: dict[str, float] = {}
 
     async def limited(context: JobContext) -> Json:
@@ -171,7 +171,7 @@ async def test_back_off_holds_no_permit_and_uses_retry_after(tmp_path: Path) -> 
     assert times["again"] - begun >= 0.2
 
 
-async def test_a_back_off_beyond_the_deadline_is_not_begun(tmp_path: Path) -> None:
+async def test_back_off_beyond_the_deadline_is_not_started(tmp_path: Path) -> None:
     async with open_session(tmp_path, retries=QUICK) as session:
         node = session.budget.child("tight", BudgetLimits(wall_s=60))
         run = raising(RateLimited("slow down", retry_after_s=3000))
@@ -180,7 +180,7 @@ async def test_a_back_off_beyond_the_deadline_is_not_begun(tmp_path: Path) -> No
     assert (outcomes["a"].status, outcomes["a"].cause) == (Status.FAILED, Cause.RATE_LIMIT)
 
 
-async def test_of_several_errors_in_one_job_a_fault_says_most(tmp_path: Path) -> None:
+async def test_fault_has_precedence_over_other_errors_of_a_job(tmp_path: Path) -> None:
     async def run(_: JobContext) -> Json:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(fail, EngineError("crashed"))
@@ -192,7 +192,7 @@ async def test_of_several_errors_in_one_job_a_fault_says_most(tmp_path: Path) ->
     assert (outcomes["a"].cause, outcomes["a"].error) == (Cause.FAULT, "KeyError: 'id'")
 
 
-async def test_a_cancellation_from_nowhere_fails_the_job_and_not_the_run(tmp_path: Path) -> None:
+async def test_unexpected_cancellation_fails_the_job_but_not_the_run(tmp_path: Path) -> None:
     async with open_session(tmp_path) as session:
         with anyio.fail_after(60):
             outcomes = await session.run(
@@ -202,7 +202,7 @@ async def test_a_cancellation_from_nowhere_fails_the_job_and_not_the_run(tmp_pat
     assert outcomes["b"].status is Status.DONE
 
 
-async def test_a_result_that_is_not_json_is_a_fault(tmp_path: Path) -> None:
+async def test_non_json_result_is_a_fault(tmp_path: Path) -> None:
     async def run(_: JobContext) -> Any:
         return object()
 
@@ -211,7 +211,7 @@ async def test_a_result_that_is_not_json_is_a_fault(tmp_path: Path) -> None:
     assert "not JSON serializable" in outcomes["a"].error
 
 
-async def test_a_job_that_ignores_its_deadline_is_stopped_after_the_grace(tmp_path: Path) -> None:
+async def test_job_that_ignores_its_deadline_is_stopped_after_the_grace(tmp_path: Path) -> None:
     async def run(_: JobContext) -> Json:
         await anyio.sleep_forever()
         return None
@@ -224,7 +224,7 @@ async def test_a_job_that_ignores_its_deadline_is_stopped_after_the_grace(tmp_pa
     assert time.monotonic() - begun >= 0.2
 
 
-async def test_job_may_end_early_after_deadline_with_used_result(tmp_path: Path) -> None:
+async def test_result_of_job_that_ends_early_after_its_deadline_is_used(tmp_path: Path) -> None:
     async def run(context: JobContext) -> Json:
         with context.budget.deadline() as scope:
             await anyio.sleep(30)
@@ -245,7 +245,7 @@ async def test_job_may_end_early_after_deadline_with_used_result(tmp_path: Path)
     assert (outcomes["b"].status, outcomes["b"].value) == (Status.DONE, "half a result")
 
 
-async def test_running_out_of_money_is_an_outcome(tmp_path: Path) -> None:
+async def test_exceeded_budget_is_an_outcome(tmp_path: Path) -> None:
     async def run(context: JobContext) -> Json:
         for turn in range(9):
             async with await context.start_call(
@@ -276,12 +276,14 @@ async def test_unaffordable_jobs_are_not_started_except_free_ones(tmp_path: Path
     assert outcomes["scan"].status is Status.DONE
 
 
-async def test_stopping_cancels_what_runs_and_cleans_up_and_starts_nothing(tmp_path: Path) -> None:
+async def test_stopping_cancels_running_jobs_after_clean_up_and_starts_none(tmp_path: Path) -> None:
     seen: list[str] = []
+    started: list[str] = []
 
     async def run(context: JobContext) -> Json:
         try:
-            await anyio.sleep(30)
+            started.append(context.key)
+            await anyio.sleep_forever()
         finally:
             with context.cleanup_scope():
                 await anyio.sleep(0.05)
@@ -291,7 +293,8 @@ async def test_stopping_cancels_what_runs_and_cleans_up_and_starts_nothing(tmp_p
     async with open_session(tmp_path, capacities={"jobs": 2}) as session:
 
         async def stop() -> None:
-            await anyio.sleep(0.05)
+            while len(started) < 2:  # noqa: ASYNC110 - two jobs set no event
+                await anyio.sleep(0.05)
             session.drain()
 
         async with anyio.create_task_group() as tasks:
@@ -303,7 +306,7 @@ async def test_stopping_cancels_what_runs_and_cleans_up_and_starts_nothing(tmp_p
     assert [outcomes[key].attempts for key in "abcd"] == [1, 1, 0, 0]
 
 
-async def test_a_second_request_to_stop_cuts_clean_up_short(tmp_path: Path) -> None:
+async def test_second_stop_request_ends_clean_up(tmp_path: Path) -> None:
     steps = started, cleaning = anyio.Event(), anyio.Event()
 
     async def run(context: JobContext) -> Json:
@@ -329,7 +332,7 @@ async def test_a_second_request_to_stop_cuts_clean_up_short(tmp_path: Path) -> N
     assert outcomes["a"].status is Status.CANCELLED
 
 
-async def test_stopping_ends_a_back_off(tmp_path: Path) -> None:
+async def test_stopping_ends_back_off(tmp_path: Path) -> None:
     async with open_session(tmp_path, retries=dict.fromkeys(Cause, RetryRule(9, 6000))) as session:
 
         async def stop() -> None:
@@ -343,7 +346,7 @@ async def test_stopping_ends_a_back_off(tmp_path: Path) -> None:
     assert outcomes["a"].status is Status.CANCELLED
 
 
-async def test_a_job_may_add_jobs(tmp_path: Path) -> None:
+async def test_job_may_add_jobs(tmp_path: Path) -> None:
     async with open_session(tmp_path, capacities={"jobs": 1}) as session:
 
         async def grow(context: JobContext) -> Json:
@@ -357,7 +360,7 @@ async def test_a_job_may_add_jobs(tmp_path: Path) -> None:
         assert len(await session.run([job(session, "6", grow, needs=("5",))])) == 6
 
 
-async def test_an_observer_that_raises_does_not_hurt_the_run(tmp_path: Path) -> None:
+async def test_failing_observer_does_not_affect_the_run(tmp_path: Path) -> None:
     def broken(_: Event) -> None:
         raise RuntimeError("no terminal")
 
@@ -384,7 +387,7 @@ async def test_waits_are_observed_and_journalled(tmp_path: Path) -> None:
     assert {"wait_started", "wait_ended"} <= {line["event"] for line in lines}
 
 
-async def test_an_outer_cancellation_leaves_a_run_that_can_be_resumed(tmp_path: Path) -> None:
+async def test_run_can_be_resumed_after_outer_cancellation(tmp_path: Path) -> None:
     async def slow(_: JobContext) -> Json:
         scope.cancel()
         await anyio.sleep_forever()
@@ -399,7 +402,7 @@ async def test_an_outer_cancellation_leaves_a_run_that_can_be_resumed(tmp_path: 
     assert [outcomes[key].resumed for key in ("quick", "slow")] == [True, False]
 
 
-def test_a_thousand_trivial_jobs_cost_less_than_ten_milliseconds_of_cpu_each(tmp_path: Path) -> None:
+def test_trivial_job_costs_less_than_ten_milliseconds_of_cpu(tmp_path: Path) -> None:
     async def main() -> dict[str, Outcome]:
         async with open_session(tmp_path, BudgetLimits(usd=Decimal(1)), capacities={"jobs": 100}) as session:
             flow = session.budget.child("flow")
@@ -413,7 +416,7 @@ def test_a_thousand_trivial_jobs_cost_less_than_ten_milliseconds_of_cpu_each(tmp
     assert time.process_time() - begun < 10.0
 
 
-def test_thousands_of_waiting_jobs_do_not_make_an_ending_dearer(tmp_path: Path) -> None:
+def test_cost_per_job_does_not_grow_with_waiting_jobs(tmp_path: Path) -> None:
     async def main(number: int) -> None:
         async with open_session(tmp_path / str(number), capacities={"jobs": 2}) as session:
             flow = session.budget.child("flow")
@@ -428,8 +431,8 @@ def test_thousands_of_waiting_jobs_do_not_make_an_ending_dearer(tmp_path: Path) 
     assert cpu_s(4000) < 4 * cpu_s(400)
 
 
-class Chaos:
-    """A random set of jobs, and a count of its own of what runs."""
+class RandomJobs:
+    """A random set of jobs with its own count of the running ones."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -491,15 +494,15 @@ class Chaos:
 def test_random_jobs_respect_limits_and_needs_and_all_end(
     tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
-    chaos = Chaos(seed)
+    random_jobs = RandomJobs(seed)
 
     async def main() -> dict[str, Outcome]:
         quick = dict.fromkeys(Cause, RetryRule(tries=3, first_s=0.0))
         directory = tmp_path_factory.mktemp("run")
-        async with open_session(directory, capacities=chaos.capacities, retries=quick) as session:
-            chaos.add(session)
+        async with open_session(directory, capacities=random_jobs.capacities, retries=quick) as session:
+            random_jobs.add(session)
             with anyio.fail_after(200):
                 return await session.run()
 
     outcomes = anyio.run(main)
-    assert {key: outcome.status for key, outcome in outcomes.items()} == chaos.expected()
+    assert {key: outcome.status for key, outcome in outcomes.items()} == random_jobs.expected()

@@ -1,4 +1,4 @@
-"""What a person reads while a run is under way."""
+"""The live display of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codetaste.report.live.progress import RunProgress
 from codetaste.report.live.terminal import Display
 
 
-def test_the_time_left_counts_what_earlier_sessions_took() -> None:
+def test_time_left_subtracts_earlier_sessions() -> None:
     progress = RunProgress(root=BudgetSnapshot(limits=BudgetLimits(wall_s=3600.0)), earlier_wall_s=1800.0)
     console = Console(file=io.StringIO(), width=200)
     with console.capture() as drawn:

@@ -1,4 +1,4 @@
-"""The structured logs of a run: what they say, where they lie, and that they never hurt anybody."""
+"""The structured logs of a run: their lines, their paths, and that their failure never stops the run."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 async def run_with_logs(directory: Path, *jobs: tuple[str, Any], warn: Any = None) -> list[str]:
-    told: list[str] = []
+    messages: list[str] = []
     retries = {Cause.SANDBOX: RetryRule(tries=2, first_s=0.01)}
     async with (
-        run_logs(directory / "logs", warn or told.append) as logs,
+        run_logs(directory / "logs", warn or messages.append) as logs,
         open_session(
             directory, BudgetLimits(usd=Decimal(5)), observers=[logs], retries=retries, rng=random.Random(1)
         ) as session,
     ):
         await session.run(closure_job(session, key, run, session.budget, key) for key, run in jobs)
-    return told
+    return messages
 
 
 @pytest.mark.anyio
-async def test_a_job_s_log_tells_its_attempts_calls_waits_tools_and_end_in_order(tmp_path: Path) -> None:
+async def test_job_log_has_attempts_calls_waits_tools_and_end_in_order(tmp_path: Path) -> None:
     async def work(ctx: JobContext) -> Json:
         with ctx.waiting(Wait(WaitReason.PERMIT, "m")):
             await anyio.sleep(0.01)
@@ -67,24 +67,24 @@ async def test_a_job_s_log_tells_its_attempts_calls_waits_tools_and_end_in_order
         return 1
 
     assert await run_with_logs(tmp_path, (KEY, work)) == []
-    told = lines(tmp_path / "logs" / f"{KEY}.jsonl")
+    log = lines(tmp_path / "logs" / f"{KEY}.jsonl")
     once = ["wait_started", "wait_ended", "call_sent", "call_failed", "call_retrying", "call_answered"]
     attempt = ["started", *once, "tool_called", "note"]
-    back_off = [line["event"] for line in told if line["event"].startswith("wait") and line["attempt"] == 1]
+    back_off = [line["event"] for line in log if line["event"].startswith("wait") and line["attempt"] == 1]
     assert back_off[:2] == ["wait_started", "wait_ended"]
-    events = [line["event"] for line in told]
+    events = [line["event"] for line in log]
     assert events[: len(attempt)] == attempt
     assert events[-len(attempt) - 1 :] == [*attempt, "finished"]
     assert "retrying" in events
-    for line in told:
+    for line in log:
         assert line["job"] == KEY
         assert datetime.fromisoformat(line["t"]).tzinfo is not None
-    assert [line["attempt"] for line in told if line["event"] == "started"] == [1, 2]
-    (retrying,) = [line for line in told if line["event"] == "retrying"]
+    assert [line["attempt"] for line in log if line["event"] == "started"] == [1, 2]
+    (retrying,) = [line for line in log if line["event"] == "retrying"]
     assert (retrying["level"], retrying["cause"]) == ("warning", "sandbox")
-    answered = next(line for line in told if line["event"] == "call_answered")
+    answered = next(line for line in log if line["event"] == "call_answered")
     assert (answered["usage"], answered["usd"]) == ({"input": 10, "output": 5}, "0.01")
-    assert (told[-1]["status"], told[-1]["settled_usd"]) == ("done", "0.01")
+    assert (log[-1]["status"], log[-1]["settled_usd"]) == ("done", "0.01")
 
 
 @pytest.mark.anyio
@@ -94,9 +94,9 @@ async def test_run_log_has_warnings_and_lines_without_job(tmp_path: Path) -> Non
         await anyio.to_thread.run_sync(logging.getLogger("other").error, "from a thread")
         return None
 
-    told = await run_with_logs(tmp_path, (KEY, work))
-    assert told == ["all is not well", "from a thread"]
-    assert [line["text"] for line in lines(tmp_path / "logs" / "run.jsonl")] == told
+    messages = await run_with_logs(tmp_path, (KEY, work))
+    assert messages == ["all is not well", "from a thread"]
+    assert [line["text"] for line in lines(tmp_path / "logs" / "run.jsonl")] == messages
     assert logging.getLogger().handlers == [] or all(
         type(handler).__module__ != "codetaste.report.live.logs" for handler in logging.getLogger().handlers
     )
@@ -111,7 +111,7 @@ async def test_job_log_is_written_before_run_ends(tmp_path: Path) -> None:
 
     async def waits(_ctx: JobContext) -> Json:
         with anyio.fail_after(200):
-            while not log.exists():  # noqa: ASYNC110 - a file system tells nobody
+            while not log.exists():  # noqa: ASYNC110 - nothing notifies of a new file
                 await anyio.sleep(0.01)
         return None
 
@@ -120,7 +120,7 @@ async def test_job_log_is_written_before_run_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_cancelled_run_leaves_its_logs_written(tmp_path: Path) -> None:
+async def test_logs_of_cancelled_run_are_written(tmp_path: Path) -> None:
     started = anyio.Event()
 
     async def work(ctx: JobContext) -> Json:
@@ -152,13 +152,13 @@ async def test_unwritable_logs_are_reported_once_and_run_continues(tmp_path: Pat
             await anyio.sleep(0.3)
         return 1
 
-    told = await run_with_logs(tmp_path, ("a", work), ("b", work))
-    assert len(told) == 1
-    assert "logs cannot be written, the run continues" in told[0]
+    messages = await run_with_logs(tmp_path, ("a", work), ("b", work))
+    assert len(messages) == 1
+    assert "logs cannot be written, the run continues" in messages[0]
 
 
 @pytest.mark.anyio
-async def test_a_log_that_cannot_be_written_keeps_no_other_from_it(tmp_path: Path) -> None:
+async def test_unwritable_log_does_not_affect_other_logs(tmp_path: Path) -> None:
     (tmp_path / "logs" / "a.jsonl").mkdir(parents=True)
 
     async def work(_ctx: JobContext) -> Json:
@@ -182,7 +182,7 @@ async def test_log_queue_is_bounded_and_dropped_lines_are_counted(tmp_path: Path
     assert [line["lines"] for line in lines(tmp_path / "run.jsonl")] == [7]
 
 
-def places(root: Path) -> Iterator[Path]:
+def files_below(root: Path) -> Iterator[Path]:
     for folder, _, files in os.walk(root):
         yield from (Path(folder, file) for file in files)
 
@@ -193,7 +193,7 @@ KEYS = st.text(max_size=300) | st.sampled_from(
 
 
 @given(st.lists(KEYS.filter(bool), unique=True, max_size=8))
-def test_any_key_has_a_log_of_its_own_below_the_folder(
+def test_each_key_has_its_own_log_below_the_folder(
     tmp_path_factory: pytest.TempPathFactory, keys: list[str]
 ) -> None:
     root = tmp_path_factory.mktemp("logs")
@@ -204,11 +204,11 @@ def test_any_key_has_a_log_of_its_own_below_the_folder(
         assert ".." not in path.parts
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x")
-    assert sum(1 for _ in places(root / "logs")) == len(keys)
-    assert sum(1 for _ in places(root)) == len(keys)
+    assert sum(1 for _ in files_below(root / "logs")) == len(keys)
+    assert sum(1 for _ in files_below(root)) == len(keys)
 
 
-def test_keys_as_flows_make_them_keep_their_names() -> None:
+def test_log_names_of_flow_keys_equal_the_keys() -> None:
     assert log_name("discover/claude-4.5/koajs__koa-1234/additive") == (
         "discover/claude-4.5/koajs__koa-1234/additive.jsonl"
     )

@@ -1,4 +1,4 @@
-"""Tables in all four formats: the paper's layout, and nothing that a name can break."""
+"""Tables in all four formats: the paper's layout, and escaping of any name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from codetaste.report.tables.report import TABLE_NAMES, make_report
 from codetaste.report.tables.scores import table_3, table_4, table_5
 from support.evaluation.records import several, trial
 
-ODD = [
+ODD_NAMES = [
     "a/b|c",
     "<b>bold</b> & $x$ # 100% ~ ^ _under_ {brace} \\cmd",
     "new\nline\r\n\ttab\x1b[31mred\x1b[0m\x07",
@@ -44,8 +44,8 @@ ODD = [
 ]
 
 
-def hundred(agent: str, *, lane: str, passed: int, ifr: float) -> list:
-    """As many trials as the paper has, ``passed`` of which pass; IFR spread evenly about ``ifr``."""
+def hundred_trials(agent: str, *, lane: str, passed: int, ifr: float) -> list:
+    """Return as many trials as the paper has; ``passed`` of them pass, IFR is spread evenly about ``ifr``."""
     return [
         trial(
             agent,
@@ -62,20 +62,20 @@ def hundred(agent: str, *, lane: str, passed: int, ifr: float) -> list:
 
 
 @pytest.fixture
-def look() -> AggregatedTrials:
+def aggregated() -> AggregatedTrials:
     records = [
-        *hundred("GPT-5.2", lane="instructed/direct", passed=76, ifr=0.9),
-        *hundred("GPT-5.2", lane="open/plan", passed=87, ifr=0.1),
-        *hundred("Qwen3", lane="instructed/direct", passed=30, ifr=0.4),
+        *hundred_trials("GPT-5.2", lane="instructed/direct", passed=76, ifr=0.9),
+        *hundred_trials("GPT-5.2", lane="open/plan", passed=87, ifr=0.1),
+        *hundred_trials("Qwen3", lane="instructed/direct", passed=30, ifr=0.4),
         *several(GOLDEN, [1.0] * 3, lane="/direct", passed=True, prec=0.575),
         *several(NULL, [0.0] * 3, lane="/direct", passed=True, prec=0.0),
     ]
     return aggregate_trials(merge_runs(records), Aggregation.STRICT)
 
 
-def test_table_4_is_laid_out_as_in_the_paper(look: AggregatedTrials) -> None:
-    said = render_text(table_4(look))
-    assert [line.split()[0] for line in said.splitlines()[2:11]] == [
+def test_table_4_is_laid_out_as_in_the_paper(aggregated: AggregatedTrials) -> None:
+    text = render_text(table_4(aggregated))
+    assert [line.split()[0] for line in text.splitlines()[2:11]] == [
         "Mode",
         "GPT-5.2",
         "Instructed",
@@ -87,89 +87,91 @@ def test_table_4_is_laid_out_as_in_the_paper(look: AggregatedTrials) -> None:
         "Base",
     ]
     assert re.search(
-        r"Mode +PASS \(%\) +A \(%\) +A⁺ \(%\) +A⁻ \(%\) +IFR \(%\) +IFR⁺ \(%\) +IFR⁻ \(%\)", said
+        r"Mode +PASS \(%\) +A \(%\) +A⁺ \(%\) +A⁻ \(%\) +IFR \(%\) +IFR⁺ \(%\) +IFR⁻ \(%\)", text
     )
-    assert re.search(r"Instructed +76\.0 ± 8\.5 +68\.\d ± \d\.\d", said)
-    assert re.search(r"Instructed +30\.0 ± 9\.1", said)
-    assert re.search(r"Golden Patch +100\.0 +100\.0", said)
-    assert re.search(r"Base Commit +100\.0 +0\.0", said)
+    assert re.search(r"Instructed +76\.0 ± 8\.5 +68\.\d ± \d\.\d", text)
+    assert re.search(r"Instructed +30\.0 ± 9\.1", text)
+    assert re.search(r"Golden Patch +100\.0 +100\.0", text)
+    assert re.search(r"Base Commit +100\.0 +0\.0", text)
 
 
-def test_table_4_in_latex_has_a_column_for_each_half_of_an_interval(look: AggregatedTrials) -> None:
-    said = render_latex(table_4(look))
-    assert r"\begin{tabular}{lr@{}lr@{}lr@{}lr@{}lr@{}lr@{}lr@{}lr}" in said
-    assert r"\multicolumn{2}{c}{$\mathcal{A}^{+}$ (\%)}" in said
-    assert r"\quad Instructed & 76.0 & \,$\pm$\,8.5 &" in said
+def test_table_4_in_latex_has_a_column_for_each_half_of_an_interval(aggregated: AggregatedTrials) -> None:
+    latex = render_latex(table_4(aggregated))
+    assert r"\begin{tabular}{lr@{}lr@{}lr@{}lr@{}lr@{}lr@{}lr@{}lr}" in latex
+    assert r"\multicolumn{2}{c}{$\mathcal{A}^{+}$ (\%)}" in latex
+    assert r"\quad Instructed & 76.0 & \,$\pm$\,8.5 &" in latex
 
 
 def test_table_3_has_three_columns_per_agent_and_table_5_no_intervals(
-    look: AggregatedTrials,
+    aggregated: AggregatedTrials,
 ) -> None:
-    three = render_markdown(table_3(look)).splitlines()
+    three = render_markdown(table_3(aggregated)).splitlines()
     assert three[2].count("PASS") == 2
     assert three[4].startswith("| Instructed | 90.0 | 90.0 | 76.0 |")
-    five = render_markdown(table_5(look))
+    five = render_markdown(table_5(aggregated))
     assert "| 50.0 [48.2, 51.8] |" not in five
     assert re.search(r"\| 15\.0 \| 10\.0 \| 5\.0 \| 100 \|", five)
 
 
-def test_an_interval_that_is_not_even_is_written_by_its_ends() -> None:
+def test_asymmetric_interval_is_written_by_its_ends() -> None:
     column = Column("ifr", "IFR", Unit.FRACTION)
     table = Table("t", "x", (Column("a", "A"), column), (Row(("b", mean_interval([1.0] * 3))),))
     assert "100.0 [43.9, 100.0]" in render_text(table)
     assert r"100.0 & \,{[}43.9, 100.0{]}" in render_latex(table)
 
 
-def columns_of(text: str) -> int:
+def width_of(text: str) -> int:
     from rich.cells import cell_len
 
     return cell_len(text)
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
-def test_text_keeps_to_the_screen_and_repeats_the_rows_titles(look: AggregatedTrials, width: int) -> None:
-    wide = render_text(table_4(look))
-    said = render_text(table_4(look), width)
-    assert all(columns_of(line) <= width for line in said.splitlines())
-    assert said.count("Golden Patch") >= (2 if width < max(map(len, wide.splitlines())) else 1)
+def test_text_fits_width_and_repeats_row_titles(aggregated: AggregatedTrials, width: int) -> None:
+    wide = render_text(table_4(aggregated))
+    narrow = render_text(table_4(aggregated), width)
+    assert all(width_of(line) <= width for line in narrow.splitlines())
+    assert narrow.count("Golden Patch") >= (2 if width < max(map(len, wide.splitlines())) else 1)
     numbers = re.compile(r"\d+\.\d")
-    one, other = (sorted(numbers.findall(text.split("·")[0].replace("GPT-5.2", ""))) for text in (wide, said))
-    assert one == other
+    in_wide, in_narrow = (
+        sorted(numbers.findall(text.split("·")[0].replace("GPT-5.2", ""))) for text in (wide, narrow)
+    )
+    assert in_wide == in_narrow
 
 
 def test_text_table_is_aligned_for_any_names() -> None:
     column = Column("n", "n", Unit.COUNT)
-    table = Table("t", "x", (Column("a", "A"), column), tuple(Row((name, 7)) for name in ODD))
+    table = Table("t", "x", (Column("a", "A"), column), tuple(Row((name, 7)) for name in ODD_NAMES))
     lines = render_text(table).splitlines()[2:]
-    assert len(lines) == len(ODD) + 1
-    assert len({columns_of(line) for line in lines}) == 1
+    assert len(lines) == len(ODD_NAMES) + 1
+    assert len({width_of(line) for line in lines}) == 1
 
 
-ANY = st.text(st.characters(exclude_categories=[]), max_size=40) | st.sampled_from(ODD)
+ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=40) | st.sampled_from(ODD_NAMES)
 
 
-@given(ANY)
+@given(ANY_TEXT)
 @settings(max_examples=80, deadline=None)
-def test_no_text_breaks_a_terminal_line(text: str) -> None:
+def test_text_table_stays_printable_for_any_text(text: str) -> None:
     table = Table("t", text, (Column("a", text, heading=text),), (Row((text,), text),), (text,), "", "agent")
-    said = render_text(table, 60)
-    assert all(char.isprintable() or char == "\n" for char in said)
-    assert len(said.splitlines()) < 30
+    rendered = render_text(table, 60)
+    assert all(char.isprintable() or char == "\n" for char in rendered)
+    assert len(rendered.splitlines()) < 30
 
 
-@given(ANY)
+@given(ANY_TEXT)
 @settings(max_examples=80, deadline=None)
-def test_no_text_breaks_a_row_of_markdown(text: str) -> None:
+def test_markdown_row_stays_one_row_for_any_text(text: str) -> None:
     table = Table("t", text, (Column("a", "A"), Column("n", "n")), (Row((text, "end")),))
     row = render_markdown(table).split("\n")[4]
     assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) == 3
     assert row.endswith(" | end |")
 
 
-def test_markdown_reads_nothing_in_a_name_as_markup() -> None:
+def test_markdown_escapes_names() -> None:
     from markdown_it import MarkdownIt
 
-    for name in ODD:
+    for name in ODD_NAMES:
         tokens = MarkdownIt("commonmark").enable("strikethrough").parseInline(f"x {markdown_escape(name)} x")
         kinds = {child.type for token in tokens for child in token.children or []}
         assert kinds <= {"text", "text_special"}, name
@@ -188,9 +190,9 @@ def braces_balance(text: str) -> bool:
     return depth == 0
 
 
-@given(ANY)
+@given(ANY_TEXT)
 @settings(max_examples=120, deadline=None)
-def test_no_text_is_a_command_in_latex(text: str) -> None:
+def test_latex_escapes_any_text(text: str) -> None:
     escaped = latex_escape(text)
     assert braces_balance(escaped)
     bare = re.sub(
@@ -209,7 +211,7 @@ def cells_in(line: str) -> int:
 def odd_report() -> tuple[Table, ...]:
     records = [
         trial(name or "nameless", f"o__r{place}-1", 0.1 * place, passed=place > 2, language=name, lane=lane)
-        for name in ODD
+        for name in ODD_NAMES
         for place in range(4)
         for lane in ("instructed/direct", "open/plan")
     ]
@@ -219,10 +221,10 @@ def odd_report() -> tuple[Table, ...]:
 
 def test_latex_tables_have_balanced_environments_and_equal_rows() -> None:
     for table in odd_report():
-        said = render_latex(table)
-        assert braces_balance(said)
-        assert re.findall(r"\\begin\{(\w+)\}", said) == re.findall(r"\\end\{(\w+)\}", said)[::-1]
-        rows = [line for line in said.splitlines() if line.endswith(r"\\")]
+        latex = render_latex(table)
+        assert braces_balance(latex)
+        assert re.findall(r"\\begin\{(\w+)\}", latex) == re.findall(r"\\end\{(\w+)\}", latex)[::-1]
+        rows = [line for line in latex.splitlines() if line.endswith(r"\\")]
         assert len({cells_in(row) for row in rows}) == 1
 
 
@@ -237,8 +239,12 @@ def test_all_tables_compile_as_latex(tmp_path: Path, require: Callable[..., None
     assert done.returncode == 0, done.stdout[-2000:].decode(errors="replace")
 
 
-def test_csv_of_all_tables_is_one_file_with_exact_numbers_in_stated_units(look: AggregatedTrials) -> None:
-    lines = list(csv.reader(io.StringIO(render_csv([table_4(look), table_5(look)]), newline=""), strict=True))
+def test_csv_of_all_tables_has_exact_numbers_with_units(aggregated: AggregatedTrials) -> None:
+    lines = list(
+        csv.reader(
+            io.StringIO(render_csv([table_4(aggregated), table_5(aggregated)]), newline=""), strict=True
+        )
+    )
     assert tuple(lines[0]) == HEADER
     assert {len(line) for line in lines} == {len(HEADER)}
     rows = [dict(zip(HEADER, line, strict=True)) for line in lines[1:]]
@@ -257,21 +263,21 @@ def test_csv_of_all_tables_is_one_file_with_exact_numbers_in_stated_units(look: 
     assert float(cell["high"]) == pytest.approx(0.8451694759994242, rel=1e-12)
 
 
-@given(ANY)
+@given(ANY_TEXT)
 @settings(max_examples=80, deadline=None)
-def test_no_text_breaks_a_line_of_csv_or_becomes_a_formula(text: str) -> None:
+def test_csv_line_stays_one_line_without_formula_for_any_text(text: str) -> None:
     table = Table(
         "t", "x", (Column("a", "A"), Column("n", "n", Unit.COUNT)), (Row((text, -1), text),), (), "", "s"
     )
-    said = render_csv([table])
-    lines = list(csv.reader(io.StringIO(said, newline=""), strict=True))
+    rendered = render_csv([table])
+    lines = list(csv.reader(io.StringIO(rendered, newline=""), strict=True))
     assert [len(line) for line in lines] == [len(HEADER)] * 2
     assert lines[1][7] == "-1"
     assert spreadsheet_safe(text).lstrip()[:1] not in {"=", "+", "-", "@"}
-    assert said.endswith("\r\n")
+    assert rendered.endswith("\r\n")
 
 
-def test_aggregations_that_agree_are_shown_once_and_both_where_they_do_not() -> None:
+def test_equal_aggregations_are_shown_once_and_different_ones_separately() -> None:
     alike = make_report(merge_runs(several("a", [0.5, 0.7])), None, ("4",), [], list(Aggregation)).tables
     assert [table.aggregation for table in alike] == ["strict and published agree"]
     apart = make_report(merge_runs(several("a", [0.5, None])), None, ("4",), [], list(Aggregation)).tables

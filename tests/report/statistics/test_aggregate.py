@@ -1,4 +1,4 @@
-"""Which trials are counted, who is who, and what enters a mean."""
+"""Which trials are counted, how agents are named across runs, and which values enter a mean."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.measures import Measure
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.report.statistics.view import aggregate_trials
-from support.evaluation.records import WORTHLESS, several, trial
+from support.evaluation.records import ZERO_STATUSES, several, trial
 
 STRICT, PUBLISHED = Aggregation.STRICT, Aggregation.PUBLISHED
 
@@ -24,15 +24,15 @@ def values(records: list[TrialRecord], measure: Measure, aggregation: Aggregatio
     return list(aggregate_trials(trials, aggregation).sample(trials.agents, measure).values)
 
 
-@pytest.mark.parametrize("status", WORTHLESS)
-def test_what_failed_scores_0_strictly_and_vanishes_as_published(status: TrialStatus) -> None:
+@pytest.mark.parametrize("status", ZERO_STATUSES)
+def test_failed_trial_scores_0_in_strict_and_is_dropped_in_published(status: TrialStatus) -> None:
     records = [*several("a", [1.0, 0.5]), trial("a", "o__x-1", status=status)]
     assert values(records, measures.IFR, STRICT) == [1.0, 0.5, 0.0]
     assert values(records, measures.IFR, PUBLISHED) == [1.0, 0.5]
 
 
 @pytest.mark.parametrize("status", [TrialStatus.NOT_SCORED, TrialStatus.PARTIAL, TrialStatus.UNREADABLE])
-def test_what_is_not_known_is_in_no_mean(status: TrialStatus) -> None:
+def test_unknown_score_is_in_no_mean(status: TrialStatus) -> None:
     records = [*several("a", [1.0]), trial("a", "o__x-1", status=status)]
     assert values(records, measures.IFR, STRICT) == [1.0]
     trials = merge_runs(records)
@@ -59,7 +59,7 @@ def test_all_failed_trials_have_ifr_zero_and_pass_unknown() -> None:
     assert values([*failed, waiting], measures.IFR, STRICT) == []
 
 
-def test_where_an_instance_has_no_tests_a_failed_trial_of_it_fails_none() -> None:
+def test_failed_trial_of_instance_without_tests_has_no_pass_value() -> None:
     others = [trial("a", "o__x-1", 1.0, passed=True), trial("a", "o__y-1", 1.0)]
     failed = [trial("b", "o__x-1"), trial("b", "o__y-1")]
     trials = merge_runs([*others, *failed])
@@ -69,7 +69,7 @@ def test_where_an_instance_has_no_tests_a_failed_trial_of_it_fails_none() -> Non
     assert (sample.values, sample.missing) == ((0.0,), 1)
 
 
-def test_a_cost_is_no_score_and_a_failed_trial_keeps_it() -> None:
+def test_failed_trial_counts_its_cost() -> None:
     records = [
         trial("a", "o__x-1", 1.0, cost_usd=2.0),
         trial("a", "o__y-1", cost_usd=1.0),
@@ -79,13 +79,13 @@ def test_a_cost_is_no_score_and_a_failed_trial_keeps_it() -> None:
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 1.5, -0.5])
-def test_a_value_that_is_none_is_named_and_left_out(bad: float) -> None:
+def test_invalid_value_is_named_and_left_out(bad: float) -> None:
     trials = merge_runs([trial("a", "o__x-1", bad), trial("a", "o__y-1", 0.5)])
     assert aggregate_trials(trials, STRICT).sample(trials.agents, measures.IFR).values == (0.5,)
     assert any(f"a on o__x-1 (Open Direct): IFR is {bad}" in note for note in trials.notes)
 
 
-def test_an_agent_of_two_runs_is_one_agent_where_they_did_different_things() -> None:
+def test_agent_with_different_instances_in_two_runs_is_one_agent() -> None:
     trials = merge_runs([trial("a", "o__x-1", 1.0, run="r1"), trial("a", "o__y-1", 0.0, run="r2")])
     assert trials.agent_names == ["a"]
     assert trials.notes == ()
@@ -103,7 +103,7 @@ def test_same_agent_in_two_runs_is_qualified_by_run() -> None:
     assert "r1 and r2" in trials.notes[0]
 
 
-def test_a_trial_that_one_run_has_twice_counts_once_and_is_named() -> None:
+def test_duplicate_trial_counts_once_and_is_named() -> None:
     trials = merge_runs([trial("a", "o__x-1", 1.0), trial("a", "o__x-1", 0.0)])
     assert [record.scores.ifr for record in trials.agents] == [1.0]
     assert "twice" in trials.notes[0]

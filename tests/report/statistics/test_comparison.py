@@ -1,4 +1,4 @@
-"""Who is ranked where, what is called significant, and what is said where nothing can be."""
+"""Comparison of systems: ranks, significance, and the text if no test is possible."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def test_better_agent_ranks_first_and_is_significant_with_many() -> None:
     first = comparison.estimate("good", "Open Direct", IFR)
     assert first is not None
     assert (first.rank, first.beats, first.interval.n) == (1, ("poor",), 12)
-    (contest,) = comparison.tests
-    assert contest.p == 2 / 2**12
-    assert contest.significant
+    (pairwise,) = comparison.tests
+    assert pairwise.p == 2 / 2**12
+    assert pairwise.significant
     assert "good is" in render_comparison(comparison)
     assert "better than poor" in render_comparison(comparison)
 
@@ -38,14 +38,14 @@ def test_better_agent_ranks_first_and_is_significant_with_many() -> None:
 def test_single_instance_ranks_with_interval_but_not_significant() -> None:
     comparison = compare(two_agents(1))
     assert comparison.systems == ("good", "poor")
-    standing = comparison.estimate("good", "Open Direct", IFR)
-    assert standing is not None
-    assert standing.interval.low is not None
-    assert standing.interval.high is not None
-    assert standing.interval.high - standing.interval.low > 0.5
-    said = render_comparison(comparison)
-    assert "no difference is significant" in said
-    assert "no difference could be significant" in said
+    estimate = comparison.estimate("good", "Open Direct", IFR)
+    assert estimate is not None
+    assert estimate.interval.low is not None
+    assert estimate.interval.high is not None
+    assert estimate.interval.high - estimate.interval.low > 0.5
+    text = render_comparison(comparison)
+    assert "no difference is significant" in text
+    assert "no difference could be significant" in text
 
 
 def test_permutation_flips_repositories_as_a_whole() -> None:
@@ -54,11 +54,11 @@ def test_permutation_flips_repositories_as_a_whole() -> None:
         for agent, value in (("good", 0.9), ("poor", 0.1))
         for place in range(20)
     ]
-    (contest,) = compare(records).tests
-    assert (contest.pairs, contest.clusters, contest.p) == (20, 2, 0.5)
+    (pairwise,) = compare(records).tests
+    assert (pairwise.pairs, pairwise.clusters, pairwise.p) == (20, 2, 0.5)
 
 
-def test_without_tests_agents_are_ranked_by_ifr_and_a_is_not_made_up() -> None:
+def test_agents_without_test_runs_are_ranked_by_ifr_and_have_no_alignment() -> None:
     comparison = compare(two_agents(6))
     assert comparison.primary == IFR
     assert comparison.estimate("good", "Open Direct", ALIGNMENT) is None
@@ -66,14 +66,14 @@ def test_without_tests_agents_are_ranked_by_ifr_and_a_is_not_made_up() -> None:
     assert compare(two_agents(6, passed=True)).primary == ALIGNMENT
 
 
-def test_only_instances_that_both_were_tried_on_are_compared() -> None:
+def test_only_instances_of_both_agents_are_compared() -> None:
     records = [*several("a", [0.5] * 8), *several("b", [0.4] * 5), trial("b", "o__elsewhere-1", 0.9)]
-    (contest,) = compare(records).tests
-    assert contest.pairs == 5
-    assert contest.difference == pytest.approx(0.1)
+    (pairwise,) = compare(records).tests
+    assert pairwise.pairs == 5
+    assert pairwise.difference == pytest.approx(0.1)
 
 
-def test_attempts_are_averaged_before_they_are_paired() -> None:
+def test_attempts_are_averaged_before_pairing() -> None:
     records = [
         *(
             trial("a", "o__r-1", value, attempt=attempt)
@@ -81,17 +81,17 @@ def test_attempts_are_averaged_before_they_are_paired() -> None:
         ),
         trial("b", "o__r-1", 0.5),
     ]
-    (contest,) = compare(records).tests
-    assert (contest.pairs, contest.difference) == (1, 0.25)
+    (pairwise,) = compare(records).tests
+    assert (pairwise.pairs, pairwise.difference) == (1, 0.25)
 
 
 def test_all_tests_of_a_comparison_are_corrected_together() -> None:
     comparison = compare([*two_agents(8, passed=True), *several("third", [0.2] * 8, passed=False)])
-    assert len({contest.measure for contest in comparison.tests}) == 3
+    assert len({pairwise.measure for pairwise in comparison.tests}) == 3
     assert len(comparison.tests) == 9
-    least = min(comparison.tests, key=lambda contest: contest.p)
+    least = min(comparison.tests, key=lambda pairwise: pairwise.p)
     assert least.q >= least.p
-    assert any(contest.measure == PASS and contest.p == 1 for contest in comparison.tests)
+    assert any(pairwise.measure == PASS and pairwise.p == 1 for pairwise in comparison.tests)
 
 
 def test_strict_counts_failed_trials_and_published_does_not() -> None:
@@ -105,14 +105,14 @@ def test_both_aggregations_are_shown_where_they_differ_with_counts() -> None:
     assert same.count("Comparison (") == 1
     assert "strict and published agree" in same
     failed = [*several("a", [0.8, 0.8, None]), *several("b", [0.7, 0.7, 0.7])]
-    said = render_comparison(compare(failed))
-    assert "Comparison (strict)" in said
-    assert "Comparison (published)" in said
-    assert "6 trials: 5 scored, 1 failed; the published harness drops 1" in said
+    text = render_comparison(compare(failed))
+    assert "Comparison (strict)" in text
+    assert "Comparison (published)" in text
+    assert "6 trials: 5 scored, 1 failed; the published harness drops 1" in text
     assert comparison_to_json(compare(failed))["published"]["systems"] == ["a", "b"]
 
 
-def test_golden_and_base_stand_beside_the_agents_unranked() -> None:
+def test_golden_and_base_are_listed_unranked() -> None:
     records = [
         *several("a", [0.5, 0.6]),
         *several(GOLDEN, [1.0, 1.0, 1.0], lane="/direct"),
@@ -128,27 +128,27 @@ def test_golden_and_base_stand_beside_the_agents_unranked() -> None:
     assert "no two of them can be compared" in render_comparison(comparison)
 
 
-def test_modes_of_an_agent_can_be_compared_too() -> None:
+def test_modes_of_an_agent_can_be_compared() -> None:
     records = [
         *several("a", [0.1] * 7, lane="open/direct"),
         *several("a", [0.6] * 7, lane="open/plan"),
     ]
     comparison = compare(records, by="track_mode")
     assert (comparison.systems, comparison.settings) == (("Open Direct", "Open Plan"), ("a",))
-    standing = comparison.estimate("Open Plan", "a", IFR)
-    assert standing is not None
-    assert standing.beats == ("Open Direct",)
+    estimate = comparison.estimate("Open Plan", "a", IFR)
+    assert estimate is not None
+    assert estimate.beats == ("Open Direct",)
 
 
-def test_comparison_without_trials_says_so() -> None:
+def test_comparison_without_trials_is_a_message() -> None:
     assert render_comparison(compare([])) == "There are no trials to compare."
     assert "no trial has a value for these measures" in render_comparison(
         compare([trial("a", status="not_scored")])
     )
 
 
-def test_as_json_it_says_the_same_and_is_json() -> None:
-    told = json.loads(json.dumps(comparison_to_json(compare(two_agents(12))), allow_nan=False))
-    assert told["systems"] == ["good", "poor"]
-    assert told["tests"][0]["significant"]
-    assert told["estimates"][0].keys() >= {"mean", "low", "high", "n", "clusters", "method", "rank"}
+def test_comparison_as_json_is_valid_and_complete() -> None:
+    document = json.loads(json.dumps(comparison_to_json(compare(two_agents(12))), allow_nan=False))
+    assert document["systems"] == ["good", "poor"]
+    assert document["tests"][0]["significant"]
+    assert document["estimates"][0].keys() >= {"mean", "low", "high", "n", "clusters", "method", "rank"}

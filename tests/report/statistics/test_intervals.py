@@ -1,4 +1,4 @@
-"""Intervals, tests of differences and pass@k, against independent computations and the paper's numbers."""
+"""Intervals, tests of differences and pass@k, compared with independent computations and the paper."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VALUES = st.lists(st.floats(0, 1, allow_nan=False), min_size=1, max_size=70)
 
 
 @pytest.mark.parametrize(("passed", "margin"), [(76, 8.5), (47, 10.0), (30, 9.1)])
-def test_the_intervals_of_table_4_come_out(passed: int, margin: float) -> None:
+def test_intervals_equal_those_of_table_4(passed: int, margin: float) -> None:
     interval = mean_interval([1.0] * passed + [0.0] * (100 - passed))
     assert interval.method is Method.T
     assert interval.margin is not None
@@ -33,7 +33,7 @@ def test_the_intervals_of_table_4_come_out(passed: int, margin: float) -> None:
     assert round(100 * interval.margin, 1) == margin
 
 
-def test_the_t_interval_is_scipys() -> None:
+def test_t_interval_equals_scipy() -> None:
     from scipy import stats
 
     draw = random.Random(1)
@@ -44,14 +44,14 @@ def test_the_t_interval_is_scipys() -> None:
     assert (interval.low, interval.high) == pytest.approx((low, high))
 
 
-def test_clusters_of_one_value_are_no_clusters() -> None:
+def test_clusters_of_one_value_change_nothing() -> None:
     draw = random.Random(2)
     values = [draw.random() for _ in range(60)]
     assert mean_interval(values, list(range(60))) == mean_interval(values)
 
 
-def test_clusters_widen_an_interval_by_what_their_values_share() -> None:
-    """Each value twice tells no more than each once: the interval is that of half as many values."""
+def test_interval_of_duplicated_values_in_clusters_equals_that_of_single_values() -> None:
+    """Each value twice has no more information than each once."""
     draw = random.Random(3)
     values = [draw.random() for _ in range(60)]
     once = mean_interval(values)
@@ -60,7 +60,7 @@ def test_clusters_widen_an_interval_by_what_their_values_share() -> None:
     assert (twice.low, twice.high) == pytest.approx((once.low, once.high))
 
 
-def test_the_cluster_interval_is_that_of_its_formula() -> None:
+def test_cluster_interval_equals_its_formula() -> None:
     draw = random.Random(4)
     clusters = [draw.randrange(55) for _ in range(200)]
     values = [min(1.0, max(0.0, 0.5 + cluster / 500 + draw.gauss(0, 0.1))) for cluster in clusters]
@@ -78,7 +78,7 @@ def test_the_cluster_interval_is_that_of_its_formula() -> None:
     assert interval.margin == pytest.approx(stats.t.ppf(0.975, size - 1) * error)
 
 
-def test_where_all_values_agree_the_interval_is_wilsons_and_not_empty() -> None:
+def test_interval_of_equal_values_is_wilson() -> None:
     from scipy import stats
 
     for passed, n in ((10, 10), (0, 3), (1, 1)):
@@ -105,14 +105,14 @@ def test_statistics_of_no_values_are_empty() -> None:
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -0.1, 1.5])
-def test_a_value_that_is_none_is_refused_by_its_place(bad: float) -> None:
+def test_invalid_value_is_refused_with_its_position(bad: float) -> None:
     with pytest.raises(ValueError, match=r"value 2 of 3 is"):
         mean_interval([0.5, bad, 0.5])
 
 
 @given(VALUES, st.data())
 @settings(max_examples=60, deadline=None)
-def test_an_interval_holds_its_mean_and_no_nan(values: list[float], data: st.DataObject) -> None:
+def test_interval_contains_its_mean(values: list[float], data: st.DataObject) -> None:
     clusters = data.draw(st.lists(st.integers(0, 40), min_size=len(values), max_size=len(values)))
     interval = mean_interval(values, clusters)
     assert interval.mean == pytest.approx(sum(values) / len(values))
@@ -124,7 +124,7 @@ def test_an_interval_holds_its_mean_and_no_nan(values: list[float], data: st.Dat
         assert interval.high <= 1
 
 
-def test_few_skewed_values_are_resampled_and_many_are_not() -> None:
+def test_only_few_skewed_values_are_bootstrapped() -> None:
     skewed = [0.0] * 9 + [0.02, 0.9]
     assert mean_interval(skewed).method is Method.BOOTSTRAP
     assert mean_interval(skewed[-6:]).method is Method.WILSON
@@ -133,7 +133,7 @@ def test_few_skewed_values_are_resampled_and_many_are_not() -> None:
     assert mean_interval([0.0, 0.0, 1.0, 0.0] * 3).method is Method.WILSON
 
 
-def test_the_bootstrap_is_scipys_bca() -> None:
+def test_bootstrap_agrees_with_scipy_bca() -> None:
     from scipy import stats
 
     values = [0.0] * 12 + [0.1, 0.2, 0.02, 0.7]
@@ -147,17 +147,17 @@ def test_the_bootstrap_is_scipys_bca() -> None:
 
 
 @pytest.mark.parametrize("n", [4, 10, 20])
-def test_intervals_hold_the_truth_about_as_often_as_they_say(n: int) -> None:
+def test_intervals_contain_the_true_mean_about_as_often_as_stated(n: int) -> None:
     """Many zeros and a tail, as open-track scores are: 0.15 x 0.5 on average."""
     draw = random.Random(5)
-    held = 0
+    hits = 0
     for _ in range(150):
         values = [draw.betavariate(2, 2) if draw.random() < 0.15 else 0.0 for _ in range(n)]
         interval = mean_interval(values)
         assert interval.low is not None
         assert interval.high is not None
-        held += interval.low <= 0.075 <= interval.high
-    assert held >= 0.85 * 150
+        hits += interval.low <= 0.075 <= interval.high
+    assert hits >= 0.85 * 150
 
 
 def all_flips(differences: list[float]) -> float:
@@ -178,7 +178,7 @@ QUARTERS = st.lists(
 
 @given(QUARTERS)
 @settings(max_examples=60, deadline=None)
-def test_the_sign_flip_test_is_the_enumeration_ties_and_zeros_included(
+def test_sign_flip_test_equals_the_enumeration_with_ties_and_zeros(
     pairs: list[tuple[float, float]],
 ) -> None:
     a, b = [one for one, _ in pairs], [other for _, other in pairs]
@@ -198,7 +198,7 @@ def test_differences_of_one_cluster_are_flipped_together(rows: list[tuple[int, i
     assert p == pytest.approx(all_flips(list(sums.values())))
 
 
-def test_more_pairs_are_drawn_and_agree_with_the_enumeration() -> None:
+def test_sampled_sign_flips_agree_with_the_enumeration() -> None:
     draw = random.Random(6)
     differences = [draw.randrange(-3, 5) / 4 for _ in range(MAX_EXACT_PAIRS + 6)]
     expected = all_flips_of_many(differences)
@@ -208,25 +208,25 @@ def test_more_pairs_are_drawn_and_agree_with_the_enumeration() -> None:
 
 
 def all_flips_of_many(differences: list[float]) -> float:
-    """The distribution of the sum, a difference at a time: quarters are exact."""
-    ways: dict[int, int] = {0: 1}
+    """Compute the distribution of the sum one difference at a time; quarters are exact."""
+    counts: dict[int, int] = {0: 1}
     for each in differences:
         step, after = round(each * 4), {}
-        for total, count in ways.items():
+        for total, count in counts.items():
             for other in (total + step, total - step):
                 after[other] = after.get(other, 0) + count
-        ways = after
+        counts = after
     seen = abs(round(sum(differences) * 4))
-    return sum(count for total, count in ways.items() if abs(total) >= seen) / 2 ** len(differences)
+    return sum(count for total, count in counts.items() if abs(total) >= seen) / 2 ** len(differences)
 
 
-def test_a_drawn_p_is_never_0() -> None:
+def test_sampled_p_is_never_0() -> None:
     assert paired_permutation([1.0] * 40, [0.0] * 40) == 1 / (FLIPS + 1)
 
 
 def test_equal_agents_do_not_differ() -> None:
     assert paired_permutation([0.3, 0.7], [0.3, 0.7]) == 1
-    with pytest.raises(ValueError, match="no pairs"):
+    with pytest.raises(ValueError, match="cannot be paired"):
         paired_permutation([], [])
     with pytest.raises(ValueError, match="value 1 of 1 is nan"):
         paired_permutation([math.nan], [0.0])
@@ -234,7 +234,7 @@ def test_equal_agents_do_not_differ() -> None:
 
 @given(st.lists(st.integers(0, 64).map(lambda sixtyfourths: sixtyfourths / 64), max_size=12))
 @settings(max_examples=80, deadline=None)
-def test_the_correction_is_that_of_benjamini_and_hochberg(ps: list[float]) -> None:
+def test_correction_equals_benjamini_hochberg(ps: list[float]) -> None:
     """q ≤ α exactly where the step-up rule rejects at α; no p here lies on a limit of these α."""
     qs = benjamini_hochberg(ps)
     for alpha in (0.0101, 0.0503, 0.1013, 0.2999, 0.7001):
@@ -245,13 +245,13 @@ def test_the_correction_is_that_of_benjamini_and_hochberg(ps: list[float]) -> No
 
 @given(st.integers(1, 9), st.data())
 @settings(max_examples=60, deadline=None)
-def test_pass_at_k_is_the_share_of_choices_that_hold_a_pass(n: int, data: st.DataObject) -> None:
+def test_pass_at_k_is_the_share_of_choices_with_a_pass(n: int, data: st.DataObject) -> None:
     c, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
     choices = list(itertools.combinations([True] * c + [False] * (n - c), k))
     assert pass_at_k(n, c, k) == pytest.approx(sum(map(any, choices)) / len(choices))
 
 
 @pytest.mark.parametrize(("n", "c", "k"), [(3, 1, 4), (3, 4, 1), (3, -1, 1), (3, 1, 0)])
-def test_a_pass_at_k_that_makes_no_sense_is_refused(n: int, c: int, k: int) -> None:
+def test_undefined_pass_at_k_is_refused(n: int, c: int, k: int) -> None:
     with pytest.raises(ValueError, match="is undefined"):
         pass_at_k(n, c, k)

@@ -1,10 +1,10 @@
-"""The status of a run, as its journal tells it: whatever the journal holds, and whoever is writing it."""
+"""The status of a run, read from its journal, live or ended."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ SESSION = {"event": "session", "pid": 7, "host": "here", "limits": ["2.0", None,
 
 
 def write(folder: Path, lines: Iterable[dict[str, Any]], *, at: float | None = None) -> Path:
-    """Write a journal, a second from line to line."""
+    """Write a journal whose lines are one second apart."""
     began = time.time() - 1000 if at is None else at
     folder.mkdir(parents=True, exist_ok=True)
     text = "".join(
@@ -58,21 +58,37 @@ def ended(key: str, status: str, **more: Any) -> dict[str, Any]:
     return {"event": "ended", "key": key, "fingerprint": "f", "status": status, **more}
 
 
-def look(folder: Path) -> RunStatus:
+def poll_once(folder: Path) -> RunStatus:
     return RunWatcher(folder).poll()
 
 
+def has_running_job(status: RunStatus) -> bool:
+    return bool(status.jobs) and status.jobs[0].state == "running"
+
+
+def has_waiting_job(status: RunStatus) -> bool:
+    return has_running_job(status) and bool(status.jobs[0].waits)
+
+
+async def poll_until(folder: Path, ready: Callable[[RunStatus], bool]) -> RunStatus:
+    """Poll until the journal is ``ready``."""
+    with anyio.fail_after(200):
+        while not ready(status := await anyio.to_thread.run_sync(poll_once, folder)):  # noqa: ASYNC110
+            await anyio.sleep(0.05)
+    return status
+
+
 @pytest.mark.anyio
-async def test_a_live_run_says_who_waits_for_what_and_since_when(tmp_path: Path) -> None:
+async def test_status_of_live_run_has_waits_with_reason_and_start(tmp_path: Path) -> None:
     seen: list[RunStatus] = []
+    began = time.time()
 
     async def first(ctx: JobContext) -> Json:
         async with await ctx.start_call(
             "turn-1/reply", await ctx.hold(Cost(Decimal("0.5"), 100)), note={"model": "m"}
         ) as paid:
             with ctx.waiting(Wait(WaitReason.PERMIT, "m")):
-                await anyio.sleep(0.1)
-                seen.append(await anyio.to_thread.run_sync(look, tmp_path))
+                seen.append(await poll_until(tmp_path, has_waiting_job))
             await paid.settle(Cost(Decimal("0.1"), 50), {"usage": {"input": 40, "output": 10}})
         return 1
 
@@ -97,15 +113,15 @@ async def test_a_live_run_says_who_waits_for_what_and_since_when(tmp_path: Path)
         "third": "queued",
     }
     assert [str(each.wait) for each in jobs["first"].waits] == ["a permit of m"]
-    assert 0 <= status.at - jobs["first"].waits[0].since < 5
+    assert began - 1 <= jobs["first"].waits[0].since <= status.at + 1
     assert [str(each.wait) for each in jobs["second"].waits] == ["first"]
     assert jobs["second"].needs == ("first",)
     assert [str(each.wait) for each in jobs["third"].waits] == ["a job permit"]
     assert (status.spend.in_flight_usd, status.spend.settled_usd) == (Decimal("0.5"), Decimal(0))
-    said = render_status(status)
-    assert "waits for a permit of m (" in said
-    assert "of $2.00, $1.50 left" in said
-    after = look(tmp_path)
+    text = render_status(status)
+    assert "waits for a permit of m (" in text
+    assert "of $2.00, $1.50 left" in text
+    after = poll_once(tmp_path)
     assert after.owner == ""
     assert after.spend.settled_usd == Decimal("0.1")
     assert all(not each.waits for each in after.jobs)
@@ -114,12 +130,11 @@ async def test_a_live_run_says_who_waits_for_what_and_since_when(tmp_path: Path)
 
 
 @pytest.mark.anyio
-async def test_a_queued_job_says_which_resource_it_waits_for(tmp_path: Path) -> None:
+async def test_queued_job_shows_the_resource_it_waits_for(tmp_path: Path) -> None:
     seen: list[RunStatus] = []
 
     async def first(_ctx: JobContext) -> Json:
-        await anyio.sleep(0.1)
-        seen.append(await anyio.to_thread.run_sync(look, tmp_path))
+        seen.append(await poll_until(tmp_path, has_running_job))
         return 1
 
     async def nothing(_ctx: JobContext) -> Json:
@@ -128,7 +143,7 @@ async def test_a_queued_job_says_which_resource_it_waits_for(tmp_path: Path) -> 
     async with open_session(
         tmp_path, BudgetLimits(), capacities={"jobs": 3, "sandbox": 1, "cpu": 2}
     ) as session:
-        # A change of a running run says what there is; the session of a run does it with its first line.
+        # In a real run, the limits in force are journalled first.
         session.record.note({"event": "limits_applied", "limits": {"run.concurrency": 3, "sandbox.max": 1}})
         await session.run(
             [
@@ -154,7 +169,7 @@ def test_status_groups_calls_by_model_id_or_job_lane(tmp_path: Path) -> None:
         settled("old", "a", "0.125", {"reply": {"usage": {"input": 3, "output": 2}}, "call": "old/a#1"}),
         {"event": "price", "model": "m", "price": {}, "source": "config"},
     ]
-    models = {model.id: model for model in look(write(tmp_path, lines)).models}
+    models = {model.id: model for model in poll_once(write(tmp_path, lines)).models}
     assert models.keys() == {"m", "n", "o"}
     assert models["m"].spend.settled_usd == Decimal("0.2")
     assert models["m"].tokens == {"total": 90, "input": 7, "cache_read": 5, "reasoning": 1}
@@ -164,7 +179,7 @@ def test_status_groups_calls_by_model_id_or_job_lane(tmp_path: Path) -> None:
 
 
 def test_retries_are_counted_by_cause_for_jobs_models_and_in_all(tmp_path: Path) -> None:
-    def again(key: str, model: str, cause: str) -> dict[str, Any]:
+    def call_retry(key: str, model: str, cause: str) -> dict[str, Any]:
         return {
             "event": "call_retry",
             "key": key,
@@ -179,12 +194,12 @@ def test_retries_are_counted_by_cause_for_jobs_models_and_in_all(tmp_path: Path)
         SESSION,
         job("a", lane="m"),
         job("b", lane="n"),
-        *[again("a", "m", "rate_limit")] * 3,
-        again("b", "n", "unavailable"),
-        again("b", "n", "rate_limit"),
+        *[call_retry("a", "m", "rate_limit")] * 3,
+        call_retry("b", "n", "unavailable"),
+        call_retry("b", "n", "rate_limit"),
         retry,
     ]
-    status = look(write(tmp_path, lines))
+    status = poll_once(write(tmp_path, lines))
     assert status.retries == {"rate_limit": 4, "unavailable": 1, "sandbox": 1}
     assert {each.key: each.retries for each in status.jobs} == {
         "a": {"rate_limit": 3, "sandbox": 1},
@@ -202,23 +217,23 @@ def test_status_of_thousand_jobs_fits_screen_and_lists_all_on_request(tmp_path: 
     lines = [SESSION, *(job(key, lane="m") for key in keys)]
     lines += [ended(key, "done") for key in keys[:900]]
     lines += [ended(key, "failed", cause="refused", error="a bad key") for key in keys[900:930]]
-    status = look(write(tmp_path, lines))
-    said = render_status(status).splitlines()
-    assert len(said) <= 24
-    assert any(line.startswith("jobs        1000: 30 failed, 70 interrupted, 900 done") for line in said)
-    assert sum(" failed " in line and "refused: a bad key" in line for line in said) == 6
-    assert "… and 24 more (--all lists them)" in "\n".join(said)
+    status = poll_once(write(tmp_path, lines))
+    listing = render_status(status).splitlines()
+    assert len(listing) <= 24
+    assert any(line.startswith("jobs        1000: 30 failed, 70 interrupted, 900 done") for line in listing)
+    assert sum(" failed " in line and "refused: a bad key" in line for line in listing) == 6
+    assert "… and 24 more (--all lists them)" in "\n".join(listing)
     assert len(render_status(status, all_jobs=True).splitlines()) > 1000
     assert len(status_to_json(status)["jobs"]) == 1000
 
 
-def test_what_failed_comes_first_with_its_cause(tmp_path: Path) -> None:
+def test_failed_jobs_are_listed_first_with_cause(tmp_path: Path) -> None:
     lines = [SESSION, job("a"), job("b"), job("c"), ended("a", "done")]
     lines += [ended("c", "failed", cause="source", error="no clone")]
-    said = render_status(look(write(tmp_path, lines))).splitlines()
-    listed = [line.split()[:2] for line in said if line.startswith("  ")]
+    listing = render_status(poll_once(write(tmp_path, lines))).splitlines()
+    listed = [line.split()[:2] for line in listing if line.startswith("  ")]
     assert listed == [["failed", "c"], ["interrupted", "b"], ["done", "a"]]
-    assert any("source: no clone" in line for line in said)
+    assert any("source: no clone" in line for line in listing)
 
 
 def test_untrusted_text_is_printable_and_stays_in_its_line(tmp_path: Path) -> None:
@@ -234,52 +249,52 @@ def test_untrusted_text_is_printable_and_stays_in_its_line(tmp_path: Path) -> No
         {"event": "price", "model": nasty, "price": {}, "source": nasty},
         ended(nasty, "failed", cause=nasty, error=nasty),
     ]
-    watched = RunWatcher(write(tmp_path, lines))
-    status = watched.poll()
-    said = render_status(status) + "\n" + render_job_details(job_details(watched, status, "*"), status.at)
-    assert all(line.isprintable() for line in said.split("\n"))
-    json.dumps(status_to_json(status) | job_details_to_json(job_details(watched, status, "*")))
+    watcher = RunWatcher(write(tmp_path, lines))
+    status = watcher.poll()
+    text = render_status(status) + "\n" + render_job_details(job_details(watcher, status, "*"), status.at)
+    assert all(line.isprintable() for line in text.split("\n"))
+    json.dumps(status_to_json(status) | job_details_to_json(job_details(watcher, status, "*")))
 
 
-def test_a_damaged_journal_is_one_line_that_says_where(tmp_path: Path) -> None:
+def test_damaged_journal_is_one_error_with_the_line(tmp_path: Path) -> None:
     write(tmp_path, [SESSION, job("a")])
     path = tmp_path / "journal.jsonl"
     path.write_text(path.read_text() + "{nonsense\n" + json.dumps({**job("b"), "t": 1.0}) + "\n")
     with pytest.raises(JournalError, match=r"journal\.jsonl, line 4: not a journal line"):
-        look(tmp_path)
+        poll_once(tmp_path)
     for bad in ({"event": "started"}, {"event": "settled", "call": "x"}, {"event": "wait_ended", "key": "a"}):
         with pytest.raises(JournalError):
-            look(write(tmp_path, [SESSION, bad]))
+            poll_once(write(tmp_path, [SESSION, bad]))
 
 
-def test_a_moment_that_no_calendar_has_is_left_out(tmp_path: Path) -> None:
-    status = look(write(tmp_path, [{**SESSION, "t": 1e300}, job("a")]))
+def test_time_beyond_the_calendar_is_left_out(tmp_path: Path) -> None:
+    status = poll_once(write(tmp_path, [{**SESSION, "t": 1e300}, job("a")]))
     assert "session" in render_status(status)
     assert status_to_json(status)["sessions"]
 
 
-def test_a_line_that_is_being_written_is_left_for_the_next_look(tmp_path: Path) -> None:
+def test_incomplete_last_line_is_read_at_the_next_poll(tmp_path: Path) -> None:
     write(tmp_path, [SESSION, job("a")])
     path = tmp_path / "journal.jsonl"
     line = json.dumps({**job("b"), "t": 2000.0}) + "\n"
-    watched = RunWatcher(tmp_path)
-    assert len(watched.poll().jobs) == 1
+    watcher = RunWatcher(tmp_path)
+    assert len(watcher.poll().jobs) == 1
     with path.open("a") as file:
         for piece in (line[:10], line[10:]):
-            assert len(watched.poll().jobs) == 1
+            assert len(watcher.poll().jobs) == 1
             file.write(piece)
             file.flush()
-    assert [each.key for each in watched.poll().jobs] == ["a", "b"]
+    assert [each.key for each in watcher.poll().jobs] == ["a", "b"]
 
 
 def test_status_of_replaced_run_is_read_from_start(tmp_path: Path) -> None:
-    watched = RunWatcher(write(tmp_path, [SESSION, job("a"), job("b")]))
-    assert len(watched.poll().jobs) == 2
+    watcher = RunWatcher(write(tmp_path, [SESSION, job("a"), job("b")]))
+    assert len(watcher.poll().jobs) == 2
     write(tmp_path, [SESSION, job("c")])
-    assert [each.key for each in watched.poll().jobs] == ["c"]
+    assert [each.key for each in watcher.poll().jobs] == ["c"]
 
 
-def test_a_job_in_full_has_its_calls_waits_notes_and_files(tmp_path: Path) -> None:
+def test_job_details_have_calls_waits_notes_and_files(tmp_path: Path) -> None:
     lines = [
         SESSION,
         job("a/b", lane="m"),
@@ -292,12 +307,12 @@ def test_a_job_in_full_has_its_calls_waits_notes_and_files(tmp_path: Path) -> No
         settled("a/b", "turn-1", "0.2", {"usage": {"input": 7, "output": 1}}),
         {"event": "note", "key": "a/b", "text": "looks around"},
     ]
-    watched = RunWatcher(write(tmp_path, lines))
-    status = watched.poll()
+    watcher = RunWatcher(write(tmp_path, lines))
+    status = watcher.poll()
     for file in ("logs/a/b.jsonl", "transcripts/a/b.jsonl"):
         (tmp_path / file).parent.mkdir(parents=True)
         (tmp_path / file).write_text("{}\n")
-    (each,) = job_details_to_json(job_details(watched, status, "a/*"))["jobs"]
+    (each,) = job_details_to_json(job_details(watcher, status, "a/*"))["jobs"]
     (call,) = each["calls"]
     assert (call["state"], call["usd"], call["tokens"]) == ("settled", "0.2", {"input": 7, "output": 1})
     assert call["duration_s"] == 5.0
@@ -305,4 +320,4 @@ def test_a_job_in_full_has_its_calls_waits_notes_and_files(tmp_path: Path) -> No
     assert each["notes"] == ["looks around"]
     assert each["files"] == [str(tmp_path / "logs/a/b.jsonl"), str(tmp_path / "transcripts/a/b.jsonl")]
     with pytest.raises(ConfigError, match="matches no job of this run"):
-        job_details(watched, status, "b*")
+        job_details(watcher, status, "b*")

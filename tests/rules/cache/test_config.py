@@ -1,4 +1,4 @@
-"""``[rules] cache``: where matches are kept, or that they are not."""
+"""``[rules] cache``: the folder of the match cache, its size, or no cache."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def test_match_cache_is_stored_in_configured_folder(
     engine: RuleEngine, make_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree, warnings = make_tree({"a.py": "foo(1)\n"}), list[str]()
-    kept, usual = tmp_path / "kept", tmp_path / "xdg"
+    configured, default = tmp_path / "configured", tmp_path / "xdg"
     monkeypatch.setenv("OPENGREP_BIN", str(engine.source_file))
-    for config in (RulesConfig(cache="off"), RulesConfig(cache=kept)):
+    for config in (RulesConfig(cache="off"), RulesConfig(cache=configured)):
         assert scan(config, tree, warnings).count("foo") == 1
-        assert kept.exists() == (config.cache == kept)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(usual))
+        assert configured.exists() == (config.cache == configured)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(default))
     assert scan(RulesConfig(), tree, warnings).count("foo") == 1
-    assert [*(usual / "codetaste" / "matches").glob("*/entries/*")]
+    assert [*(default / "codetaste" / "matches").glob("*/entries/*")]
     assert warnings == []
 
 
-def test_a_cache_that_is_no_folder_costs_one_warning(
+def test_cache_path_of_a_file_gives_one_warning(
     engine: RuleEngine, make_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENGREP_BIN", str(engine.source_file))
@@ -55,20 +55,20 @@ def test_a_cache_that_is_no_folder_costs_one_warning(
     assert warning.startswith(f"the cache of rule matches in {place} cannot be used: ")
 
 
-def test_paths_of_the_engine_and_its_cache_are_relative_to_the_config(tmp_path: Path) -> None:
+def test_engine_and_cache_paths_are_relative_to_the_config(tmp_path: Path) -> None:
     model = {"id": "m", "provider": "scripted", "model": "a.py:b", "price": {"input": 0, "output": 0}}
-    raw = {"run": {"name": "r"}, "models": [model], "rules": {"opengrep": "bin/grep", "cache": "kept"}}
+    raw = {"run": {"name": "r"}, "models": [model], "rules": {"opengrep": "bin/grep", "cache": "matches"}}
     config = Config.model_validate({**raw, "benchmark": {"path": "quickstart"}})
     rules = resolve_config(config, tmp_path).rules()
-    assert (rules.opengrep, rules.cache) == (tmp_path / "bin" / "grep", tmp_path / "kept")
+    assert (rules.opengrep, rules.cache) == (tmp_path / "bin" / "grep", tmp_path / "matches")
 
 
-def test_sizes_are_sizes() -> None:
+def test_cache_size_is_parsed() -> None:
     assert RulesConfig.model_validate({"cache": "off", "cache_size": "64MiB"}).cache_size == 64 * 1024**2
     assert RulesConfig.model_validate({"cache": "here"}).cache == Path("here")
     with pytest.raises(ValidationError, match="is not a size"):
         RulesConfig.model_validate({"cache_size": "0"})
 
 
-def test_the_former_name_of_the_time_limit_is_read() -> None:
+def test_former_name_of_the_time_limit_is_accepted() -> None:
     assert RulesConfig.model_validate({"scan_limit": "4s"}).scan_timeout == 4

@@ -1,4 +1,4 @@
-"""Whatever happens to a tree and to the cache, an incremental scan says what a full one says."""
+"""Incremental scans equal full scans after any changes of the tree and damage to the cache."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RULES = [
     FOO,
     rule("again", pattern="foo(...)"),
     rule("dedupe", pattern="foo(..., $X, ...)"),
-    rule("told", message="m $X", pattern="foo(..., $X, ...)"),
+    rule("with-message", message="m $X", pattern="foo(..., $X, ...)"),
     rule("bar", pattern="bar($X)"),
     rule("some", pattern="foo(...)", paths={"include": ["sub/**", "*.txt"]}),
     rule("others", pattern="foo(...)", paths={"exclude": ["sub", "a.py"]}),
@@ -84,12 +84,12 @@ edits = st.one_of(
     st.tuples(st.just("ignore"), st.sampled_from([".gitignore", ".semgrepignore"]), st.sampled_from(IGNORES)),
 )
 subsets = st.lists(st.sampled_from(RULES), min_size=1, max_size=7, unique_by=lambda each: each.id)
-mishaps = st.sampled_from(["", "", "", "flip", "cut", "lose", "new process", "tiny"])
-steps = st.lists(st.tuples(st.lists(edits, max_size=3), subsets, mishaps), min_size=2, max_size=4)
+damages = st.sampled_from(["", "", "", "flip", "cut", "lose", "new process", "tiny"])
+steps = st.lists(st.tuples(st.lists(edits, max_size=3), subsets, damages), min_size=2, max_size=4)
 
 
 def edit(tree: Path, what: str, name: str, how: object) -> None:
-    """Do one edit, if it can be done."""
+    """Apply one edit if it is possible."""
     path = tree / name
     if what == "sneak":
         if path.is_file() and not path.is_symlink():
@@ -115,27 +115,27 @@ def edit(tree: Path, what: str, name: str, how: object) -> None:
         edit(tree, "write", str(how), old)
 
 
-def spoil(cache: Path, how: str, chance: random.Random) -> None:
+def damage(cache: Path, how: str, rng: random.Random) -> None:
     """Damage one file of the cache."""
     files = sorted(path for path in cache.rglob("*") if path.is_file() and path.name != "secret")
     if not files:
         return
-    path = chance.choice(files)
+    path = rng.choice(files)
     data = bytearray(path.read_bytes())
     if how == "flip" and data:
-        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
         path.write_bytes(data)
     elif how == "cut":
-        path.write_bytes(data[: chance.randrange(len(data) + 1)])
+        path.write_bytes(data[: rng.randrange(len(data) + 1)])
     elif how == "lose":
         path.unlink()
 
 
-async def walk(
+async def compare_scans(
     engine: RuleEngine, place: Path, history: Sequence[tuple[list[tuple[str, str, object]], list[Rule], str]],
-    *, chance: random.Random
+    *, rng: random.Random
 ) -> None:  # fmt: skip
-    """Live through ``history``, and compare after each step."""
+    """Apply the steps of ``history`` and compare the scans after each."""
     tree, cache = place / "tree", place / "cache"
     tree.mkdir()
     for name in PATHS[:6]:
@@ -145,73 +145,74 @@ async def walk(
     def scanner(size: int = 1 << 30) -> Scanner:
         return IncrementalScanner(grep, MatchStore(cache, engine_cache_name(engine), size=size), "sub/d.ts\n")
 
-    ours, full = scanner(), FullScanner(grep, "sub/d.ts\n")
-    for changes, rules, mishap in history:
+    incremental, full = scanner(), FullScanner(grep, "sub/d.ts\n")
+    for changes, rules, damage_kind in history:
         for what, name, how in changes:
             edit(tree, what, name, how)
-        spoil(cache, mishap, chance)
-        if mishap in {"new process", "tiny"}:
-            ours = scanner(2000 if mishap == "tiny" else 1 << 30)
-        wanted, *got = await gather([partial(each.scan, rules, tree) for each in (full, ours, scanner())])
-        assert got == [wanted, wanted]
-    assert await scanner().scan(rules, tree) == await ours.scan(rules, tree) == wanted
+        damage(cache, damage_kind, rng)
+        if damage_kind in {"new process", "tiny"}:
+            incremental = scanner(2000 if damage_kind == "tiny" else 1 << 30)
+        scanners = (full, incremental, scanner())
+        expected, *found = await gather([partial(each.scan, rules, tree) for each in scanners])
+        assert found == [expected, expected]
+    assert await scanner().scan(rules, tree) == await incremental.scan(rules, tree) == expected
 
 
 def check(engine: RuleEngine, history: list[object], seed: int) -> None:
     with tempfile.TemporaryDirectory() as place:
-        anyio.run(partial(walk, chance=random.Random(seed)), engine, Path(place), history)
+        anyio.run(partial(compare_scans, rng=random.Random(seed)), engine, Path(place), history)
 
 
-anything = given(history=steps, seed=st.integers(0, 1 << 32))
-quiet = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+any_history = given(history=steps, seed=st.integers(0, 1 << 32))
+suppressed_checks = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
 @pytest.mark.heavy
-@settings(max_examples=6, suppress_health_check=quiet)
-@anything
-def test_it_says_what_a_full_scan_says(engine: RuleEngine, history: list[object], seed: int) -> None:
+@settings(max_examples=6, suppress_health_check=suppressed_checks)
+@any_history
+def test_incremental_scan_equals_full_scan(engine: RuleEngine, history: list[object], seed: int) -> None:
     check(engine, history, seed)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@settings(max_examples=300, suppress_health_check=quiet)
-@anything
-def test_it_says_what_a_full_scan_says_hundreds_of_times(
+@settings(max_examples=300, suppress_health_check=suppressed_checks)
+@any_history
+def test_incremental_scan_equals_full_scan_in_hundreds_of_histories(
     engine: RuleEngine, history: list[object], seed: int
 ) -> None:
     check(engine, history, seed)
 
 
-class Counting:
-    """An engine that remembers what it was asked."""
+class RecordingEngine:
+    """An engine that records its calls."""
 
     def __init__(self, engine: RuleEngine) -> None:
         self._grep = OpenGrep(engine)
-        self.asked: list[tuple[list[str], list[str]]] = []
+        self.calls: list[tuple[list[str], list[str]]] = []
 
     async def match(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> ScanResult:
-        self.asked.append(([each.id for each in rules], list(files)))
+        self.calls.append(([each.id for each in rules], list(files)))
         return await self._grep.match(rules, tree, files)
 
 
-def counting(engine: RuleEngine, cache: Path) -> tuple[Counting, IncrementalScanner]:
-    grep = Counting(engine)
+def recording_scanner(engine: RuleEngine, cache: Path) -> tuple[RecordingEngine, IncrementalScanner]:
+    grep = RecordingEngine(engine)
     return grep, IncrementalScanner(grep, MatchStore(cache, engine_cache_name(engine)))
 
 
 BAR, SOURCE = rule("bar", pattern="bar(...)"), rule("source", pattern="source()")
 
 
-async def test_both_trees_cost_one_pass_over_the_union_of_their_files(
+async def test_two_trees_are_scanned_in_one_pass_over_the_union_of_their_files(
     engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     base = make_tree({"a.py": "foo(1)\n", "b.py": "bar(1)\n", "c.py": "foo(2)\n"})
     golden = make_tree({"a.py": "foo(1)\n", "b.py": "bar(1, 2)\n", "d.py": "foo(2)\n"})
-    grep, scanner = counting(engine, tmp_path / "cache")
+    grep, scanner = recording_scanner(engine, tmp_path / "cache")
     both = await gather([partial(scanner.scan, [FOO], tree) for tree in (base, golden)])
     assert [found.count("foo") for found in both] == [2, 2]
-    assert sorted(file for _, files in grep.asked for file in files) == [
+    assert sorted(file for _, files in grep.calls for file in files) == [
         "a.py",
         "b.py",
         "b.py",
@@ -220,28 +221,28 @@ async def test_both_trees_cost_one_pass_over_the_union_of_their_files(
     ]
 
 
-async def test_cache_repeated_rules_are_free_and_other_sets_are_scanned(
+async def test_cached_rules_need_no_engine_call_and_other_sets_are_scanned(
     engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     tree = make_tree({"a.py": "foo(1)\n", "b.py": "bar(1)\n", "c.txt": "foo(1)\n"})
-    grep, scanner = counting(engine, tmp_path / "cache")
+    grep, scanner = recording_scanner(engine, tmp_path / "cache")
     await scanner.scan([FOO, BAR], tree)
     renamed = Rule("other", FOO.languages, {**FOO.body, "id": "other", "metadata": {"nr": 1}})
-    grep.asked.clear()
+    grep.calls.clear()
     assert (await scanner.scan([renamed, BAR], tree)).count("other") == 1
     assert (await scanner.scan([BAR, FOO], tree)).count("bar") == 1
-    assert grep.asked == []
+    assert grep.calls == []
     found = await scanner.scan([BAR, SOURCE], tree)
     assert found == await FullScanner(OpenGrep(engine)).scan([BAR, SOURCE], tree)
-    assert grep.asked == [(["bar", "source"], ["a.py", "b.py", "c.txt"])]
+    assert grep.calls == [(["bar", "source"], ["a.py", "b.py", "c.txt"])]
 
 
-async def test_cache_file_changed_during_scan_is_not_stored(
+async def test_answer_for_file_changed_during_scan_is_not_stored(
     engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     tree = make_tree({"a.py": "foo(1)\n"})
 
-    class Slow(Counting):
+    class Slow(RecordingEngine):
         async def match(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> ScanResult:
             text = (tree / "a.py").read_text()
             (tree / "a.py").write_text("bar(1)\n")
@@ -251,11 +252,11 @@ async def test_cache_file_changed_during_scan_is_not_stored(
 
     store = MatchStore(tmp_path / "cache", engine_cache_name(engine))
     assert (await IncrementalScanner(Slow(engine), store).scan([FOO], tree)).count("foo") == 0
-    _, scanner = counting(engine, tmp_path / "cache")
+    _, scanner = recording_scanner(engine, tmp_path / "cache")
     assert (await scanner.scan([FOO], tree)).count("foo") == 1
 
 
-async def test_rule_hanging_on_file_is_reported_and_the_others_are_counted(
+async def test_rule_hanging_on_file_is_reported_and_other_rules_are_counted(
     engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     statements = "".join(f"g{n % 7}(x{n})\n" for n in range(400))
@@ -269,7 +270,7 @@ async def test_rule_hanging_on_file_is_reported_and_the_others_are_counted(
     assert found.count("foo") == 2
 
 
-async def test_an_answer_that_is_not_whole_is_not_remembered(
+async def test_incomplete_answer_is_not_stored(
     engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     tree = make_tree({"a.py": "foo(1)\n"})
@@ -279,20 +280,20 @@ async def test_an_answer_that_is_not_whole_is_not_remembered(
     )
     with pytest.raises(Exception, match="cannot be run"):
         await scanner.scan([FOO], tree)
-    grep, scanner = counting(engine, tmp_path / "cache")
+    grep, scanner = recording_scanner(engine, tmp_path / "cache")
     assert (await scanner.scan([FOO, *RULES[-3:]], tree)).partial
     assert (await scanner.scan([FOO, *RULES[-3:]], tree)).partial
-    assert [rules for rules, _ in grep.asked] == [["foo", "broken", "too-new", "klingon"]]
-    grep, scanner = counting(engine, tmp_path / "cache")
+    assert [rules for rules, _ in grep.calls] == [["foo", "broken", "too-new", "klingon"]]
+    grep, scanner = recording_scanner(engine, tmp_path / "cache")
     assert (await scanner.scan([FOO], tree)).count("foo") == 1
-    assert grep.asked == []
+    assert grep.calls == []
 
 
-def test_nothing_is_left_of_a_cache_but_the_cache(
+def test_scan_leaves_no_hidden_files_and_survives_a_deleted_cache(
     engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     tree = make_tree({"a.py": "foo(1)\n"})
-    _, scanner = counting(engine, tmp_path / "cache")
+    _, scanner = recording_scanner(engine, tmp_path / "cache")
     anyio.run(scanner.scan, [FOO], tree)
     assert not [path for path in tmp_path.rglob(".*") if path.is_file()]
     shutil.rmtree(tmp_path / "cache")

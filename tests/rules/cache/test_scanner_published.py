@@ -1,4 +1,4 @@
-"""Incremental scans of the published instances: what a full scan says, and what the stock engine says."""
+"""Incremental scans of the published instances, compared with full scans and the stock engine."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ SIGNS = ("positive", "negative")
 
 
 def stock(rules: Path, work: Path) -> Found:
-    """What the engine of the wheel finds, called as published."""
+    """Return the matches of the wheel's engine, called as published."""
     spec = find_spec("tackbox_opengrep")
     if spec is None or not spec.submodule_search_locations:
         pytest.skip("the wheel tackbox-opengrep is not installed")
     program = Path(next(iter(spec.submodule_search_locations))) / "bin" / "opengrep"
     flags = ["--timeout-threshold", "0", "--timeout", "0", "--max-memory", "0", "--sarif", "--quiet"]
-    said = subprocess.run(
+    done = subprocess.run(
         [program, "scan", *flags, "--config", rules, "."], cwd=work, capture_output=True, check=True
     )
     found: Found = Counter()
-    for result in json.loads(said.stdout)["runs"][0]["results"]:
+    for result in json.loads(done.stdout)["runs"][0]["results"]:
         place = result["locations"][0]["physicalLocation"]
         lines = place["region"]["startLine"], place["region"]["endLine"]
         found[(result["ruleId"].rpartition(".")[2], unquote(place["artifactLocation"]["uri"]), *lines)] += 1
     return found
 
 
-def checked_out(clone: Path, commit: str, work: Path, ignore: Path) -> Path:
+def check_out(clone: Path, commit: str, work: Path, ignore: Path) -> Path:
     work.parent.mkdir(parents=True, exist_ok=True)
     git(work.parent, "clone", "-q", "--shared", "--no-checkout", str(clone), work.name)
     git(work, "checkout", "-q", commit)
@@ -57,7 +57,7 @@ def checked_out(clone: Path, commit: str, work: Path, ignore: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("repo", ["koajs/koa", "99designs/gqlgen", "aws/aws-cli"])
-def test_both_trees_of_an_instance(
+def test_incremental_scans_of_both_trees_equal_full_and_stock_scans(
     engine: RuleEngine, published_data: Path, clones: Path, tmp_path: Path, repo: str
 ) -> None:
     rows = csv.DictReader((published_data / "instances.csv").read_text().splitlines())
@@ -69,21 +69,21 @@ def test_both_trees_of_an_instance(
     rules = [Rule(f"r{number}", each.languages, each.body) for number, (_, each) in enumerate(named)]
     grep = OpenGrep(engine)
 
-    def ours() -> IncrementalScanner:
+    def incremental() -> IncrementalScanner:
         return IncrementalScanner(
             grep, MatchStore(tmp_path / "cache", engine_cache_name(engine)), ignore.read_text()
         )
 
     async def compare(work: Path) -> ScanResult:
-        wanted = await FullScanner(grep, ignore.read_text()).scan(rules, work)
-        assert await ours().scan(rules, work) == wanted
-        assert await ours().scan(rules, work) == wanted
+        expected = await FullScanner(grep, ignore.read_text()).scan(rules, work)
+        assert await incremental().scan(rules, work) == expected
+        assert await incremental().scan(rules, work) == expected
         third = await FullScanner(grep, ignore.read_text()).scan(rules[::3], work)
-        assert await ours().scan(rules[::3], work) == third
-        return wanted
+        assert await incremental().scan(rules[::3], work) == third
+        return expected
 
     for side in ("commit_hash", "golden_commit_hash"):
-        work = checked_out(clones / repo, row[side], tmp_path / side, ignore)
+        work = check_out(clones / repo, row[side], tmp_path / side, ignore)
         scan = anyio.run(compare, work)
         for file in files:
             found: Found = Counter()

@@ -1,4 +1,4 @@
-"""The cache of matches: bounded, shared, and never believed when it is damaged."""
+"""The match cache: bounded in size, shared by processes, and checked for damage."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ texts = st.text(st.characters(codec=None), max_size=20)
 def entries(draw: st.DrawFn) -> CacheEntry:
     rules = tuple(sorted(draw(st.lists(keys, min_size=1, max_size=5))))
     regions = st.lists(st.tuples(numbers, numbers, numbers, numbers), min_size=1, max_size=3).map(tuple)
-    said = st.builds(
+    answers = st.builds(
         FileAnswer,
         scanned=st.booleans(),
         matches=st.dictionaries(st.sampled_from(rules), regions),
         problems=st.lists(st.tuples(texts, numbers), max_size=2).map(tuple),
     )
-    return CacheEntry(rules, draw(st.dictionaries(keys, said, max_size=8)))
+    return CacheEntry(rules, draw(st.dictionaries(keys, answers, max_size=8)))
 
 
 @given(entries())
-def test_an_entry_comes_back_as_it_was(one: CacheEntry) -> None:
+def test_entry_survives_encoding(one: CacheEntry) -> None:
     assert CacheEntry.from_bytes(one.to_bytes()) == one
 
 
 @given(entries(), st.data())
-def test_cache_entry_damage_is_always_detected(one: CacheEntry, data: st.DataObject) -> None:
+def test_damage_of_an_entry_is_always_detected(one: CacheEntry, data: st.DataObject) -> None:
     whole = one.to_bytes()
     place = data.draw(st.integers(0, len(whole) - 1))
     flipped = bytearray(whole)
@@ -66,22 +66,24 @@ def test_entries_are_found_by_their_rules_and_grow(tmp_path: Path) -> None:
     assert MatchStore(tmp_path, "another engine").load(entry(1).rules) is None
 
 
-def use(cache: Path, *, engine: str = "e", size: int = 1 << 30, first: int = 0, count: int = 8) -> list[str]:
+def command(
+    cache: Path, *, engine: str = "e", size: int = 1 << 30, first: int = 0, count: int = 8
+) -> list[str]:
     return [sys.executable, str(SCRIPT), str(cache), engine, str(size), str(first), str(count)]
 
 
-def said(command: list[str]) -> dict[str, Any]:
-    done = subprocess.run(command, capture_output=True, check=False, text=True)
+def run(arguments: list[str]) -> dict[str, Any]:
+    done = subprocess.run(arguments, capture_output=True, check=False, text=True)
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
-def taken(cache: Path) -> int:
+def size_on_disk(cache: Path) -> int:
     return sum(path.stat().st_blocks * 512 for path in cache.rglob("*") if path.is_file())
 
 
-def test_it_stays_within_its_size_and_keeps_what_was_used_last(tmp_path: Path) -> None:
+def test_cache_stays_within_its_size_and_evicts_least_recently_used(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes").write_text("x" * 100_000)
     size, store = 400_000, MatchStore(tmp_path, "engine", size=400_000)
@@ -90,32 +92,32 @@ def test_it_stays_within_its_size_and_keeps_what_was_used_last(tmp_path: Path) -
         assert store.load(entry(0).rules) is not None
     assert store.load(entry(299).rules) is not None
     assert store.load(entry(100).rules) is None
-    assert taken(tmp_path) - 102_400 < size * 1.1
+    assert size_on_disk(tmp_path) - 102_400 < size * 1.1
     assert (tmp_path / "mine" / "notes").exists()
 
 
-def test_many_processes_share_it(tmp_path: Path) -> None:
+def test_cache_is_shared_by_processes(tmp_path: Path) -> None:
     commands = [
-        use(tmp_path, engine=f"version {number % 2}", size=600_000, first=number * 7 % 20, count=60)
+        command(tmp_path, engine=f"version {number % 2}", size=600_000, first=number * 7 % 20, count=60)
         for number in range(6)
     ]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+    running = [subprocess.Popen(each, stdout=subprocess.PIPE, text=True) for each in commands]
     answers = [json.loads(process.communicate()[0]) for process in running]
     assert [answer["wrong"] for answer in answers] == [[]] * 6
     assert [answer["warnings"] for answer in answers] == [[]] * 6
     assert not [path for path in tmp_path.rglob(".*") if path.is_file() and path.parent != tmp_path]
-    assert said(use(tmp_path, engine="version 0", first=0, count=90))["wrong"] == []
+    assert run(command(tmp_path, engine="version 0", first=0, count=90))["wrong"] == []
 
 
 @pytest.mark.parametrize("how", ["flip", "cut", "empty", "swap", "folder"])
-def test_cache_damaged_entry_is_rebuilt_with_one_warning(tmp_path: Path, how: str) -> None:
-    said(use(tmp_path))
-    chance = random.Random(how)
+def test_damaged_entry_is_rebuilt_with_one_warning(tmp_path: Path, how: str) -> None:
+    run(command(tmp_path))
+    rng = random.Random(how)
     found = sorted(path for path in tmp_path.rglob("*") if path.is_file() and path.name != "secret")
     for path in found:
         data = bytearray(path.read_bytes())
         if how == "flip":
-            data[chance.randrange(len(data))] ^= 4
+            data[rng.randrange(len(data))] ^= 4
         elif how == "folder":
             path.unlink()
             path.mkdir()
@@ -123,17 +125,17 @@ def test_cache_damaged_entry_is_rebuilt_with_one_warning(tmp_path: Path, how: st
         path.write_bytes(
             {"flip": data, "cut": data[: len(data) // 2], "empty": b"", "swap": found[-1].read_bytes()}[how]
         )
-    after = said(use(tmp_path))
+    after = run(command(tmp_path))
     assert after["wrong"] == []
     assert len(after["warnings"]) == (0 if how == "swap" else 1)
     assert len(after["found"]) < 8
     if how != "folder":
-        assert said(use(tmp_path)) == {"found": [*range(8)], "wrong": [], "warnings": []}
+        assert run(command(tmp_path)) == {"found": [*range(8)], "wrong": [], "warnings": []}
 
 
-def test_a_cache_that_cannot_be_made_is_gone_without_after_one_warning(tmp_path: Path) -> None:
+def test_uncreatable_cache_is_skipped_with_one_warning(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    after = said(use(tmp_path / "file" / "cache"))
+    after = run(command(tmp_path / "file" / "cache"))
     assert (after["found"], after["wrong"]) == ([], [])
     (warning,) = after["warnings"]
     assert "cannot be used" in warning
@@ -141,48 +143,44 @@ def test_a_cache_that_cannot_be_made_is_gone_without_after_one_warning(tmp_path:
 
 
 @pytest.fixture
-def contained(bubblewrap: Path) -> list[str]:
-    """A command in front of a command: nothing on any disk can be written."""
+def read_only(bubblewrap: Path) -> list[str]:
+    """Return the words that run a command with a read-only file system."""
     return [str(bubblewrap), "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
 
 
-def test_a_read_only_cache_is_read_and_not_written_after_one_warning(
-    tmp_path: Path, contained: list[str]
-) -> None:
-    said(use(tmp_path, count=4))
-    after = said([*contained, *use(tmp_path)])
+def test_read_only_cache_is_read_with_one_warning(tmp_path: Path, read_only: list[str]) -> None:
+    run(command(tmp_path, count=4))
+    after = run([*read_only, *command(tmp_path)])
     assert after["found"] == [0, 1, 2, 3]
     (warning,) = after["warnings"]
     assert "cannot be written: Read-only file system" in warning
-    (warning,) = said([*contained, *use(tmp_path / "none")])["warnings"]
+    (warning,) = run([*read_only, *command(tmp_path / "none")])["warnings"]
     assert "Read-only file system" in warning
 
 
-def test_cache_unremovable_damage_is_reported_once_and_rescanned(
-    tmp_path: Path, contained: list[str]
-) -> None:
-    said(use(tmp_path))
+def test_unremovable_damaged_entry_is_reported_once_and_ignored(tmp_path: Path, read_only: list[str]) -> None:
+    run(command(tmp_path))
     for path in tmp_path.rglob("entries/*"):
         path.write_bytes(b"damaged")
-    after = said([*contained, *use(tmp_path)])
+    after = run([*read_only, *command(tmp_path)])
     assert (after["found"], after["wrong"]) == ([], [])
     (warning,) = after["warnings"]
     assert "was damaged" in warning
 
 
-def test_cache_full_disk_is_reported_once(tmp_path: Path, contained: list[str]) -> None:
+def test_full_disk_is_reported_once(tmp_path: Path, read_only: list[str]) -> None:
     for size in (4096, 60_000):
-        after = said([*contained, "--size", str(size), "--tmpfs", str(tmp_path), *use(tmp_path, count=60)])
+        after = run([*read_only, "--size", str(size), "--tmpfs", str(tmp_path), *command(tmp_path, count=60)])
         assert after["wrong"] == []
         (warning,) = after["warnings"]
         assert "No space left" in warning or "no space left" in warning
 
 
-def test_a_writer_that_was_killed_leaves_nothing_for_long(tmp_path: Path) -> None:
-    said(use(tmp_path, count=1))
+def test_draft_of_a_killed_writer_is_removed(tmp_path: Path) -> None:
+    run(command(tmp_path, count=1))
     (folder,) = tmp_path.glob("*/entries")
     draft = folder / f".{'0' * 32}.{'0' * 8}"
     draft.write_bytes(b"x" * 50_000)
     os.utime(draft, (1, 1))
-    said(use(tmp_path, size=60_000, first=5, count=5))
+    run(command(tmp_path, size=60_000, first=5, count=5))
     assert not draft.exists()

@@ -1,4 +1,4 @@
-"""Finding what is at fault, against an engine of which we know which pairs of rule and file kill it."""
+"""Bisection of engine failures, with an engine that fails for known pairs of rule and file."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from codetaste.rules.engine.bisect import MAX_FAILURES, FailedAttempt, bisect_failure
 from codetaste.rules.rule import Rule
-from codetaste.rules.scan.model import Match, ScanResult
+from codetaste.rules.scan.model import Match, ScanProblemKind, ScanResult
 from support.rules.scan_cases import rule
 
 Pairs = set[tuple[str, str]]
 
 
-class Machine:
-    """Dies of some pairs of rule and file (a file "" is the rule alone); a death costs all its time."""
+class FailingEngine:
+    """Fails for some pairs of rule and file ("" means the rule alone); a failure takes the whole limit."""
 
     def __init__(self, deadly: Pairs) -> None:
-        self.deadly, self.now, self.deaths, self.attempts = deadly, 0.0, 0, 0
+        self.deadly, self.now, self.failures, self.attempts = deadly, 0.0, 0, 0
 
     async def attempt(
         self, rules: Sequence[Rule], files: Sequence[str], limit_s: float
@@ -29,65 +29,65 @@ class Machine:
         self.attempts += 1
         await anyio.lowlevel.checkpoint()
         if any((rule.id, file) in self.deadly for rule in rules for file in ["", *files]):
-            self.deaths += 1
+            self.failures += 1
             self.now += limit_s
-            return FailedAttempt("timeout", f"no answer in {limit_s:.0f} s")
+            return FailedAttempt(ScanProblemKind.TIMEOUT, f"no answer in {limit_s:.0f} s")
         self.now += 0.1
         return ScanResult(tuple(sorted(Match(rule.id, file, 1, 1) for rule in rules for file in files)))
 
 
 def search(
     rules: list[str], files: list[str], deadly: Pairs, extra_s: float = 600.0
-) -> tuple[Machine, ScanResult]:
-    machine = Machine(deadly)
-    made = [rule(name) for name in rules]
+) -> tuple[FailingEngine, ScanResult]:
+    engine = FailingEngine(deadly)
+    parsed = [rule(name) for name in rules]
 
     async def main() -> ScanResult:
-        first = FailedAttempt("timeout", "no answer")
+        first = FailedAttempt(ScanProblemKind.TIMEOUT, "no answer")
         return await bisect_failure(
-            machine.attempt, made, files, first, extra_s=extra_s, clock=lambda: machine.now
+            engine.attempt, parsed, files, first, extra_s=extra_s, clock=lambda: engine.now
         )
 
-    return machine, anyio.run(main)
+    return engine, anyio.run(main)
 
 
 RULES = [f"r{n:02d}" for n in range(40)]
 FILES = [f"f{n:03d}" for n in range(100)]
 
 
-def test_one_pair_is_named_and_everything_else_is_answered() -> None:
-    machine, found = search(RULES, FILES, {("r17", "f042")})
+def test_failing_pair_is_named_and_all_others_are_answered() -> None:
+    engine, found = search(RULES, FILES, {("r17", "f042")})
     assert [(p.rule_id, p.path) for p in found.problems] == [("r17", "f042")]
     assert len(found.matches) == 40 * 100 - 1
-    assert machine.deaths < 16
-    assert machine.now < 620
+    assert engine.failures < 16
+    assert engine.now < 620
 
 
-def test_a_rule_that_cannot_even_be_read_is_named() -> None:
+def test_unreadable_rule_is_named() -> None:
     _, found = search(RULES, FILES, {("r17", ""), ("r30", "")})
     assert [(p.rule_id, p.path) for p in found.problems] == [("r17", ""), ("r30", "")]
     assert len(found.matches) == 38 * 100
 
 
-def test_a_file_that_is_bad_for_every_rule_leaves_the_other_files() -> None:
+def test_file_that_fails_every_rule_does_not_affect_other_files() -> None:
     _, found = search(RULES, FILES, {(name, "f007") for name in RULES})
     assert {p.path for p in found.problems} == {"f007"}
     assert {p.rule_id for p in found.problems} == set(RULES)
     assert len(found.matches) == 40 * 99
 
 
-def test_a_rule_that_dies_of_every_file_leaves_the_other_rules() -> None:
+def test_rule_that_fails_every_file_does_not_affect_other_rules() -> None:
     _, found = search(RULES, FILES, {("r05", name) for name in FILES})
     assert {p.rule_id for p in found.problems} == {"r05"}
     assert {m.rule_id for m in found.matches} == set(RULES) - {"r05"}
     assert len(found.matches) >= 39 * 100
 
 
-def test_time_and_patience_are_bounded() -> None:
+def test_time_and_failures_are_bounded() -> None:
     hopeless = {(name, file) for name in RULES for file in FILES}
-    machine, found = search(RULES, FILES, hopeless, extra_s=100)
-    assert machine.deaths <= MAX_FAILURES
-    assert machine.now < 110
+    engine, found = search(RULES, FILES, hopeless, extra_s=100)
+    assert engine.failures <= MAX_FAILURES
+    assert engine.now < 110
     assert {p.rule_id for p in found.problems} == set(RULES)
 
 
@@ -102,11 +102,11 @@ def test_bisection_gives_answer_or_problem_for_every_rule(
 ) -> None:
     names, paths = RULES[:rules], FILES[:files]
     deadly = {(RULES[r], "" if f < 0 else FILES[f]) for r, f in pairs}
-    machine, found = search(names, paths, deadly, extra_s)
-    wanted = {(name, path) for name in names for path in paths}
+    engine, found = search(names, paths, deadly, extra_s)
+    expected = {(name, path) for name in names for path in paths}
     answered = {(match.rule_id, match.path) for match in found.matches}
     assert len(answered) == len(found.matches)
-    assert answered <= wanted - deadly
+    assert answered <= expected - deadly
     blamed = {problem.rule_id for problem in found.problems}
-    assert {name for name, _ in wanted - answered} <= blamed
-    assert machine.deaths <= MAX_FAILURES
+    assert {name for name, _ in expected - answered} <= blamed
+    assert engine.failures <= MAX_FAILURES

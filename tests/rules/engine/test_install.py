@@ -1,4 +1,4 @@
-"""Finding the engine, and unpacking it once whoever asks."""
+"""Finding the rule engine, and unpacking it once for all processes."""
 
 from __future__ import annotations
 
@@ -23,25 +23,27 @@ def find(configured: Path | None = None, cache: Path | None = None, **environ: s
     return anyio.run(main)
 
 
-def script(path: Path, says: str = "1.30.0", then: str = "exit 0") -> Path:
+def script(path: Path, version: str = "1.30.0", then: str = "exit 0") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\necho '{says}'\n{then}\n")
+    path.write_text(f"#!/bin/sh\necho '{version}'\n{then}\n")
     path.chmod(0o755)
     return path
 
 
-def test_config_comes_first_then_environment_then_path_then_wheel(engine: RuleEngine, tmp_path: Path) -> None:
-    one, two, three = (script(tmp_path / str(n) / "opengrep", f"9.{n}.0") for n in (1, 2, 3))
-    path = str(three.parent)
-    assert find(one, OPENGREP_BIN=str(two), PATH=path).version == "9.1.0"
-    found = find(OPENGREP_BIN=str(two), PATH=path)
-    assert (found.version, found.origin, found.program) == ("9.2.0", "OPENGREP_BIN", two)
+def test_engine_is_searched_in_config_environment_path_and_wheel(engine: RuleEngine, tmp_path: Path) -> None:
+    in_config, in_environment, in_path = (
+        script(tmp_path / str(n) / "opengrep", f"9.{n}.0") for n in (1, 2, 3)
+    )
+    path = str(in_path.parent)
+    assert find(in_config, OPENGREP_BIN=str(in_environment), PATH=path).version == "9.1.0"
+    found = find(OPENGREP_BIN=str(in_environment), PATH=path)
+    assert (found.version, found.origin, found.program) == ("9.2.0", "OPENGREP_BIN", in_environment)
     assert find(PATH=path).origin == "PATH"
     if engine.origin == "wheel":
         assert find().origin == "wheel"
 
 
-def test_another_engine_is_used_with_a_warning_and_its_hash(tmp_path: Path) -> None:
+def test_other_engine_is_used_with_a_warning_and_its_hash(tmp_path: Path) -> None:
     program = script(tmp_path / "opengrep", "9.9.9")
     found = find(program)
     assert not found.is_core
@@ -52,7 +54,7 @@ def test_another_engine_is_used_with_a_warning_and_its_hash(tmp_path: Path) -> N
     assert not find(script(tmp_path / "same", PINNED_VERSION)).is_pinned
 
 
-def test_what_is_named_must_be_a_program_that_runs(tmp_path: Path) -> None:
+def test_named_engine_must_be_a_working_program(tmp_path: Path) -> None:
     with pytest.raises(ToolMissing, match="the config names"):
         find(tmp_path / "missing")
     (tmp_path / "text").write_text("x")
@@ -68,7 +70,7 @@ def test_what_is_named_must_be_a_program_that_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the pinned bundle is the one for Linux")
-def test_the_wheel_of_this_installation_is_the_pinned_one(engine: RuleEngine) -> None:
+def test_installed_wheel_is_the_pinned_one(engine: RuleEngine) -> None:
     if engine.origin != "wheel":
         pytest.skip(f"this machine's engine comes from {engine.origin}")
     assert engine.sha256 in PINNED_SHA256
@@ -77,7 +79,7 @@ def test_the_wheel_of_this_installation_is_the_pinned_one(engine: RuleEngine) ->
     assert engine.is_core
 
 
-def test_unpacking_leaves_only_what_is_needed_and_is_done_once(engine: RuleEngine, tmp_path: Path) -> None:
+def test_unpacking_keeps_only_needed_files_and_is_done_once(engine: RuleEngine, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     first = find(engine.source_file, cache)
     home = cache / engine.sha256
@@ -85,12 +87,12 @@ def test_unpacking_leaves_only_what_is_needed_and_is_done_once(engine: RuleEngin
         pytest.skip("this engine has no core")
     assert sorted(path.name for path in home.iterdir()) == ["opengrep-cli", "opengrep-core", "version"]
     assert list(cache.iterdir()) == [home]
-    born = (home / "opengrep-core").stat().st_mtime_ns
+    unpacked_ns = (home / "opengrep-core").stat().st_mtime_ns
     assert find(engine.source_file, cache) == first
-    assert (home / "opengrep-core").stat().st_mtime_ns == born
+    assert (home / "opengrep-core").stat().st_mtime_ns == unpacked_ns
 
 
-def test_many_processes_may_unpack_at_once(engine: RuleEngine, tmp_path: Path) -> None:
+def test_processes_may_unpack_at_the_same_time(engine: RuleEngine, tmp_path: Path) -> None:
     if not engine.is_core:
         pytest.skip("this engine has no core")
     code = (
@@ -101,12 +103,12 @@ def test_many_processes_may_unpack_at_once(engine: RuleEngine, tmp_path: Path) -
     )
     command = [sys.executable, "-c", code, str(engine.source_file), str(tmp_path)]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    said = {process.communicate(timeout=100)[0].strip() for process in running}
-    assert said == {str(tmp_path / engine.sha256 / "opengrep-cli")}
+    programs = {process.communicate(timeout=200)[0].strip() for process in running}
+    assert programs == {str(tmp_path / engine.sha256 / "opengrep-cli")}
     assert [path.name for path in tmp_path.iterdir()] == [engine.sha256]
 
 
-def test_a_killed_installation_is_done_again(engine: RuleEngine, tmp_path: Path) -> None:
+def test_interrupted_unpacking_is_repeated(engine: RuleEngine, tmp_path: Path) -> None:
     if not engine.is_core:
         pytest.skip("this engine has no core")
     (tmp_path / "unpack-0999999999-old" / "cache").mkdir(parents=True)
@@ -115,7 +117,7 @@ def test_a_killed_installation_is_done_again(engine: RuleEngine, tmp_path: Path)
     assert [path.name for path in tmp_path.iterdir()] == [engine.sha256]
 
 
-def test_no_home_and_an_unwritable_cache_do_not_matter(
+def test_unwritable_cache_and_missing_home_are_replaced_by_a_temporary_folder(
     engine: RuleEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not engine.is_core:

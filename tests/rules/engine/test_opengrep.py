@@ -1,4 +1,4 @@
-"""The real engine on hostile and ordinary input."""
+"""The real rule engine with ordinary and untrusted input."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def lines(found: ScanResult, name: str) -> list[tuple[str, int]]:
     return [(match.path, match.start_line) for match in found.by_rule.get(name, [])]
 
 
-def test_the_rule_of_figure_8_matches_its_example_in_lines_6_and_11(
+def test_rule_of_figure_8_matches_its_example_in_lines_6_and_11(
     engine: RuleEngine, make_tree: MakeTree
 ) -> None:
     rules = list(parse_rules(FIGURE_8_RULE, source="figure 8"))
@@ -72,7 +72,7 @@ def test_the_rule_of_figure_8_matches_its_example_in_lines_6_and_11(
     assert found.scanned == {"example.js"}
 
 
-def test_matches_say_where_they_start_and_end(engine: RuleEngine, make_tree: MakeTree) -> None:
+def test_match_has_start_and_end(engine: RuleEngine, make_tree: MakeTree) -> None:
     found = scan(engine, [CALL], make_tree({"a.py": "x = 1\nfoo(\n  1,\n)\n"}))
     assert found.matches == (Match("call", "a.py", 2, 4, 1, 2),)
     assert found.coverage("call") == {("a.py", 2), ("a.py", 3), ("a.py", 4)}
@@ -83,7 +83,7 @@ def test_suppressed_results_count(engine: RuleEngine, make_tree: MakeTree) -> No
     assert scan(engine, [CALL], tree).count("call") == 3
 
 
-def test_a_plain_folder_and_a_work_tree_give_the_same(engine: RuleEngine, make_tree: MakeTree) -> None:
+def test_plain_folder_and_work_tree_give_equal_results(engine: RuleEngine, make_tree: MakeTree) -> None:
     files = {
         "a.py": "foo(1)\n",
         "gen/b.py": "foo(1)\n",
@@ -99,7 +99,7 @@ def test_a_plain_folder_and_a_work_tree_give_the_same(engine: RuleEngine, make_t
     assert lines(found[0], "call") == [("a.py", 1), ("c.py", 1)]
 
 
-def test_the_ignore_rules_of_an_enclosing_repository_mean_nothing(
+def test_ignore_rules_of_an_enclosing_repository_have_no_effect(
     engine: RuleEngine, make_tree: MakeTree
 ) -> None:
     outer = make_tree({".gitignore": "*.py\n", "inner/a.py": "foo(1)\n"})
@@ -107,13 +107,13 @@ def test_the_ignore_rules_of_an_enclosing_repository_mean_nothing(
     assert scan(engine, [CALL], outer / "inner").count("call") == 1
 
 
-def test_paths_of_a_rule_are_seen_from_the_root_of_the_tree(engine: RuleEngine, make_tree: MakeTree) -> None:
+def test_paths_of_a_rule_are_relative_to_the_tree(engine: RuleEngine, make_tree: MakeTree) -> None:
     tree = make_tree({"a.py": "foo(1)\n", "sub/a.py": "foo(1)\n", "sub/sub/b.py": "foo(1)\n"})
     some = rule("some", pattern="foo(...)", paths={"include": ["sub/*.py"], "exclude": ["b.py"]})
     assert lines(scan(engine, [some], tree), "some") == [("sub/a.py", 1)]
 
 
-def test_broken_rules_are_named_and_the_others_answer(engine: RuleEngine, make_tree: MakeTree) -> None:
+def test_broken_rules_are_named_and_other_rules_are_answered(engine: RuleEngine, make_tree: MakeTree) -> None:
     broken = [
         rule("pattern", pattern="def foo((:"),
         rule("language", languages=("klingon",), pattern="foo"),
@@ -138,7 +138,7 @@ def test_broken_rules_are_named_and_the_others_answer(engine: RuleEngine, make_t
     assert found.failures("language") == (problems["language"],)
 
 
-def test_a_rule_that_makes_the_engine_refuse_the_whole_set_is_found(
+def test_rule_for_which_the_engine_refuses_the_whole_set_is_found(
     engine: RuleEngine, make_tree: MakeTree
 ) -> None:
     refused = Rule("refused", ("python",), {**CALL.body, "id": "refused", "languages": "python"})
@@ -149,14 +149,14 @@ def test_a_rule_that_makes_the_engine_refuse_the_whole_set_is_found(
     assert "list for languages" in found.problems[0].message
 
 
-def test_rules_are_read_even_if_there_is_nothing_to_scan(engine: RuleEngine, make_tree: MakeTree) -> None:
+def test_rules_are_validated_without_files_to_scan(engine: RuleEngine, make_tree: MakeTree) -> None:
     found = scan(engine, [CALL, rule("language", languages=("klingon",), pattern="x")], make_tree({}))
     assert not found.matches
     assert [p.rule_id for p in found.problems] == ["language"]
     assert scan(engine, [], make_tree({"a.py": "foo(1)"})) == ScanResult(())
 
 
-def test_files_that_do_not_parse_are_routine(engine: RuleEngine, make_tree: MakeTree) -> None:
+def test_unparsable_file_does_not_make_the_scan_partial(engine: RuleEngine, make_tree: MakeTree) -> None:
     tree = make_tree(
         {"bad.py": "foo(1)\ndef def (\n", "good.py": "foo(1)\n", "latin.py": b"foo('\xe4')\n\xff\xfe\n"}
     )
@@ -166,7 +166,7 @@ def test_files_that_do_not_parse_are_routine(engine: RuleEngine, make_tree: Make
     assert ("parse", "bad.py", 2) in [(p.kind, p.path, p.line) for p in found.problems]
 
 
-def test_names_may_be_anything(engine: RuleEngine, make_tree: MakeTree) -> None:
+def test_any_file_name_is_scanned(engine: RuleEngine, make_tree: MakeTree) -> None:
     names = [
         "a b.py", "qu'o\"te.py", "new\nline.py", "-dash.py", "--config", "pct%20.py", "ünï.py",
         "caf\udce9.py", "$HOME.py", "sub/@x.py", "\\.py", "#.py", "tab\t.py", "~", "*.py",
@@ -179,7 +179,7 @@ def test_names_may_be_anything(engine: RuleEngine, make_tree: MakeTree) -> None:
     assert not found.problems
 
 
-def test_large_files_and_links_are_left_alone(engine: RuleEngine, make_tree: MakeTree) -> None:
+def test_large_files_and_links_are_skipped(engine: RuleEngine, make_tree: MakeTree) -> None:
     outside = make_tree({"secret.py": "foo(1)\n"})
     tree = make_tree({"a.py": "foo(1)\n"})
     (tree / "loop").symlink_to(".")
@@ -194,7 +194,7 @@ def test_large_files_and_links_are_left_alone(engine: RuleEngine, make_tree: Mak
     assert not found.partial
 
 
-def test_more_files_than_a_command_line_takes(
+def test_files_are_split_over_several_command_lines(
     engine: RuleEngine, make_tree: MakeTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("codetaste.rules.engine.opengrep._ARGUMENT_BYTES", 120)
@@ -203,7 +203,7 @@ def test_more_files_than_a_command_line_takes(
     assert lines(found, "call") == [(name, 1) for name in names]
 
 
-def test_a_rule_that_hangs_on_a_file_is_named_and_the_rest_answers(
+def test_rule_that_hangs_on_a_file_is_named_and_the_rest_is_answered(
     engine: RuleEngine, make_tree: MakeTree
 ) -> None:
     tree = make_tree({"slow.py": SLOW_FILE, "quick.py": "foo(1)\n", "other.py": "f(1)\ng(2)\n"})
@@ -217,14 +217,14 @@ def test_a_rule_that_hangs_on_a_file_is_named_and_the_rest_answers(
     assert not found.failures("call")
 
 
-def test_matches_without_end_make_a_rule_partial(engine: RuleEngine, make_tree: MakeTree) -> None:
+def test_too_many_matches_make_a_rule_partial(engine: RuleEngine, make_tree: MakeTree) -> None:
     found = scan(engine, [CALL, TEXT], make_tree({"many.py": "foo(1)\n" * 10_001, "few.py": "foo(1)\n"}))
     assert found.failures("call")
     assert found.failures("call")[0].path == "many.py"
 
 
-def wrapped(engine: RuleEngine, folder: Path, script: str) -> RuleEngine:
-    """The engine behind a program that misbehaves; in ``script``, ``$rules`` is the text of the rules."""
+def wrap(engine: RuleEngine, folder: Path, script: str) -> RuleEngine:
+    """Return the engine behind a misbehaving script; in ``script``, ``$rules`` is the text of the rules."""
     program = folder / "opengrep"
     body = f"""#!/bin/bash
 rules="$(cat "$(printf '%s\\n' "$@" | grep -A1 -x -e --config | tail -1)")"
@@ -240,15 +240,15 @@ CRASH = 'if [[ "$rules" == *"crash me"* && "$*" == *bad.py* ]]; then kill -SEGV 
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not on this machine")
-def test_a_crash_is_traced_to_its_rule_and_file(
+def test_crash_is_attributed_to_its_rule_and_file(
     engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     if not engine.is_core:
-        pytest.skip("this engine has no core to stand behind the program that crashes")
+        pytest.skip("this engine has no core for the crashing wrapper")
     rules = [rule(f"fine-{n}", pattern="foo(...)") for n in range(6)]
     rules.insert(3, Rule("crashing", ("python",), {**CALL.body, "message": "crash me"}))
     tree = make_tree({f"{name}.py": "foo(1)\n" for name in ("a", "b", "bad", "c", "d")})
-    found = scan(wrapped(engine, tmp_path, CRASH), rules, tree)
+    found = scan(wrap(engine, tmp_path, CRASH), rules, tree)
     assert [(p.kind, p.rule_id, p.path) for p in found.problems] == [("engine", "crashing", "bad.py")]
     assert "SIGSEGV" in found.problems[0].message
     assert {name: found.count(name) for name in ("fine-0", "fine-5", "crashing")} == {
@@ -259,13 +259,13 @@ def test_a_crash_is_traced_to_its_rule_and_file(
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not on this machine")
-def test_a_rule_that_hangs_before_any_file_costs_bounded_time(
+def test_rule_that_hangs_before_any_file_takes_bounded_time(
     engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     if not engine.is_core:
-        pytest.skip("this engine has no core to stand behind the program that hangs")
+        pytest.skip("this engine has no core for the hanging wrapper")
     hanging = Rule("hanging", ("python",), {**CALL.body, "message": "hang me"})
-    program = wrapped(engine, tmp_path, 'if [[ "$rules" == *"hang me"* ]]; then sleep 99; fi')
+    program = wrap(engine, tmp_path, 'if [[ "$rules" == *"hang me"* ]]; then sleep 99; fi')
     start = time.monotonic()
     found = scan(
         program, [CALL, hanging, TEXT], make_tree({"a.py": "foo(1)\n"}), limits=RuleEngineLimits(wall_s=4.0)
@@ -276,7 +276,7 @@ def test_a_rule_that_hangs_before_any_file_costs_bounded_time(
 
 
 def alive(marker: str) -> bool:
-    """True while a process of ours has ``marker`` on its command line."""
+    """Return whether another process has ``marker`` on its command line."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -289,7 +289,7 @@ def alive(marker: str) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc")
-def test_cancelling_kills_the_engine_at_once_and_leaves_nothing(
+def test_cancelling_kills_the_engine_and_leaves_no_files(
     engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:
     tree = make_tree({"slow-cancelled.py": SLOW_FILE})
@@ -315,7 +315,7 @@ def test_cancelling_kills_the_engine_at_once_and_leaves_nothing(
     assert not list(scratch.iterdir())
 
 
-def test_the_bundle_without_its_core_gives_the_same(
+def test_bundle_without_its_core_gives_equal_results(
     engine: RuleEngine, make_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not engine.is_core:
@@ -336,24 +336,26 @@ def test_the_bundle_without_its_core_gives_the_same(
         rule("js", languages=("javascript",), pattern="foo(1)"),
     ]
     bundle = replace(engine, program=engine.source_file, is_core=False)
-    slow, quick = scan(bundle, rules, tree), scan(engine, rules, tree)
-    assert slow.matches == quick.matches
-    assert slow.count("call") == 3
-    assert {(p.kind, p.rule_id, p.path) for p in slow.problems} == {
-        (p.kind, p.rule_id, p.path) for p in quick.problems
+    of_bundle, of_core = scan(bundle, rules, tree), scan(engine, rules, tree)
+    assert of_bundle.matches == of_core.matches
+    assert of_bundle.count("call") == 3
+    assert {(p.kind, p.rule_id, p.path) for p in of_bundle.problems} == {
+        (p.kind, p.rule_id, p.path) for p in of_core.problems
     }
     assert not scan(bundle, rules[:1], make_tree({})).problems
 
 
-def test_an_engine_that_is_gone_says_so(engine: RuleEngine, make_tree: MakeTree, tmp_path: Path) -> None:
+def test_missing_engine_is_an_error(engine: RuleEngine, make_tree: MakeTree, tmp_path: Path) -> None:
     gone = replace(engine, program=tmp_path / "gone")
     with pytest.raises(EngineError, match="cannot be run"):
         scan(gone, [CALL], make_tree({"a.py": "foo(1)\n"}))
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not on this machine")
-def test_a_full_disk_is_named(engine: RuleEngine, make_tree: MakeTree, tmp_path: Path) -> None:
-    program = wrapped(engine, tmp_path, "echo 'write: No space left on device' >&2; exit 2")
+def test_full_disk_is_an_error_with_its_reason(
+    engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
+) -> None:
+    program = wrap(engine, tmp_path, "echo 'write: No space left on device' >&2; exit 2")
     with pytest.raises(EngineError, match="no space left in"):
         scan(program, [CALL], make_tree({"a.py": "foo(1)\n"}))
 
@@ -368,14 +370,14 @@ def test_memory_is_bounded(engine: RuleEngine, make_tree: MakeTree) -> None:
     assert found.partial or found.count("call") == 60
 
 
-def test_the_engine_needs_no_network(engine: RuleEngine, make_tree: MakeTree, tmp_path: Path) -> None:
+def test_engine_needs_no_network(engine: RuleEngine, make_tree: MakeTree, tmp_path: Path) -> None:
     if (
         shutil.which("unshare") is None
         or subprocess.run(["unshare", "-rn", "true"], check=False, capture_output=True).returncode
     ):
-        pytest.skip("no network namespace to be had")
+        pytest.skip("no network namespace is available")
     if not engine.is_core:
-        pytest.skip("only the core is known to be quiet")
+        pytest.skip("only the core is known to use no network")
     program = tmp_path / "offline"
     program.write_text(f'#!/bin/sh\nexec unshare -rn {engine.program} "$@"\n')
     program.chmod(0o755)

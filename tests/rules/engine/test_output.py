@@ -1,4 +1,4 @@
-"""Reading the engine's output where the real engine cannot be made to write it on demand."""
+"""Parsing the engine's output, for errors that the real engine does not produce on demand."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ def test_sarif_errors_are_classified_by_kind(name: object, kind: str) -> None:
     )
 
 
-def test_a_message_names_the_rule_as_its_author_does() -> None:
-    said = problems(
+def test_message_has_the_original_rule_id() -> None:
+    found = problems(
         type="Fixpoint timeout", message=f"Fixpoint timeout [rule: {RULE_ALIAS.format(1)} file: a.py]"
     )
-    assert said == [("timeout", "other", "", "Fixpoint timeout: Fixpoint timeout [rule: other file: a.py]")]
+    assert found == [("timeout", "other", "", "Fixpoint timeout: Fixpoint timeout [rule: other file: a.py]")]
     assert problems(type="Fixpoint timeout", message="svalue propagation", path="a.py")[0][0] == "parse"
 
 
-def test_messages_are_one_bounded_line_that_can_be_printed() -> None:
-    said = problems(type="Syntax error", message="x\n" * 5_000 + "\udcff", path="gone.py")[0]
-    assert len(said[3]) < 700
-    assert "\n" not in said[3]
+def test_message_is_one_bounded_printable_line() -> None:
+    problem = problems(type="Syntax error", message="x\n" * 5_000 + "\udcff", path="gone.py")[0]
+    assert len(problem[3]) < 700
+    assert "\n" not in problem[3]
     assert problems(type="Syntax error", message="\udcff")[0][3].isascii()
-    assert said[2] == "gone.py"
+    assert problem[2] == "gone.py"
 
 
-def test_paths_may_be_encoded_or_not() -> None:
+def test_paths_are_read_with_and_without_encoding() -> None:
     def found(uri: str, files: set[str]) -> str:
         region = {"startLine": 1}
         place = {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}
@@ -79,12 +79,12 @@ def test_paths_may_be_encoded_or_not() -> None:
         (b"[" * 100_000, b"{}"),
     ],
 )
-def test_damaged_output_is_no_answer(sarif: bytes, report: bytes) -> None:
+def test_damaged_output_is_an_error(sarif: bytes, report: bytes) -> None:
     with pytest.raises(UnreadableOutput):
         parse_output(sarif, report, IDS, set())
 
 
-def test_an_error_about_all_rules_is_no_answer_either() -> None:
+def test_error_about_all_rules_is_an_error() -> None:
     report = json.dumps(
         {"errors": [{"type": "Invalid YAML", "message": "Invalid YAML at line x:5:\n Expected a list"}]}
     )

@@ -1,4 +1,4 @@
-"""Ignore files: git itself is the model."""
+"""Ignore files, compared with git."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ PATTERN = st.builds(
 )
 
 
-def kept_by_git(tree: Path, patterns: str) -> set[str]:
-    """What git would track: the model, which knows nothing of the code under test."""
+def not_ignored_by_git(tree: Path, patterns: str) -> set[str]:
+    """Return the files that git would track."""
     ignore = tree.parent / "ignore"
     ignore.write_text(patterns)
     command = ["git", "-c", f"core.excludesFile={ignore}", "ls-files", "-z", "--others", "--exclude-standard"]
-    said = subprocess.run(command, cwd=tree, capture_output=True, check=True)
-    return {name.decode() for name in said.stdout.split(b"\0") if name}
+    done = subprocess.run(command, cwd=tree, capture_output=True, check=True)
+    return {name.decode() for name in done.stdout.split(b"\0") if name}
 
 
-def plant(tree: Path, paths: list[str]) -> list[str]:
-    """Make files; those whose name is taken by a folder (or the other way round) are left out."""
+def make_files(tree: Path, paths: list[str]) -> list[str]:
+    """Make files, without those whose name conflicts with a folder, and return their names."""
     made = []
     for name in dict.fromkeys(paths):
         path = tree / name
@@ -51,26 +51,29 @@ def plant(tree: Path, paths: list[str]) -> list[str]:
     return made
 
 
-def agree(paths: list[str], patterns: str) -> None:
+def check_agreement(paths: list[str], patterns: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
         tree.mkdir()
         subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
-        made = plant(tree, paths)
-        assert set(IgnoreFile(patterns).not_ignored(made)) == kept_by_git(tree, patterns), (patterns, made)
+        made = make_files(tree, paths)
+        assert set(IgnoreFile(patterns).not_ignored(made)) == not_ignored_by_git(tree, patterns), (
+            patterns,
+            made,
+        )
 
 
 @settings(max_examples=60, deadline=None)
 @given(PATHS, st.lists(PATTERN, max_size=4))
-def test_git_agrees_about_any_patterns(paths: list[str], patterns: list[str]) -> None:
-    agree(paths, "\n".join(patterns))
+def test_git_agrees_for_random_patterns(paths: list[str], patterns: list[str]) -> None:
+    check_agreement(paths, "\n".join(patterns))
 
 
 @pytest.mark.slow
 @settings(max_examples=2_000, deadline=None)
 @given(PATHS, st.lists(PATTERN, max_size=4))
-def test_git_agrees_about_many_patterns(paths: list[str], patterns: list[str]) -> None:
-    agree(paths, "\n".join(patterns))
+def test_git_agrees_for_thousands_of_random_patterns(paths: list[str], patterns: list[str]) -> None:
+    check_agreement(paths, "\n".join(patterns))
 
 
 @pytest.mark.parametrize(
@@ -81,9 +84,9 @@ def test_git_agrees_about_many_patterns(paths: list[str], patterns: list[str]) -
         "a**b", "?", "a/b/..", "//", "/",
     ],
 )  # fmt: skip
-def test_git_agrees_about_awkward_patterns(patterns: str, require: Callable[..., None]) -> None:
+def test_git_agrees_for_unusual_patterns(patterns: str, require: Callable[..., None]) -> None:
     require("git")
-    agree(
+    check_agreement(
         [
             "build",
             "a/build/x.js",
@@ -101,12 +104,10 @@ def test_git_agrees_about_awkward_patterns(patterns: str, require: Callable[...,
     )
 
 
-def test_git_agrees_about_the_published_ignore_file(
-    published_data: Path, require: Callable[..., None]
-) -> None:
+def test_git_agrees_for_the_published_ignore_file(published_data: Path, require: Callable[..., None]) -> None:
     require("git")
     patterns = (published_data / "assets" / "default.semgrepignore").read_text()
     names = [line.strip().strip("/").replace("*", "x") for line in patterns.splitlines()]
     names = [name for name in names if name and not name.startswith("#") and ".git" not in name]
     paths = [f"{above}{name}{below}" for name in names for above in ("", "a/") for below in ("", "/b.py")]
-    agree(paths, patterns)
+    check_agreement(paths, patterns)

@@ -1,4 +1,4 @@
-"""R∘X̂ in two folders is scanned as if it were one, and R's files are known by what is remembered of R."""
+"""Scans of R∘X̂ in two folders equal those of one folder and reuse the cached answers for R."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ FILES = {
 }
 
 
-class Asked:
-    """An engine that remembers in which folder it was asked about what."""
+class RecordingEngine:
+    """An engine that records the folder and files of each call."""
 
     def __init__(self, engine: RuleEngine) -> None:
         self._grep = OpenGrep(engine)
-        self.asked: list[tuple[Path, list[str]]] = []
+        self.calls: list[tuple[Path, list[str]]] = []
 
     async def match(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> ScanResult:
-        self.asked.append((tree, list(files)))
+        self.calls.append((tree, list(files)))
         return await self._grep.match(rules, tree, files)
 
 
-def layers(tmp_path: Path, base: Path, changed: dict[str, str], gone: set[str]) -> OverlayTree:
+def make_overlay(tmp_path: Path, base: Path, changed: dict[str, str], gone: set[str]) -> OverlayTree:
     over = Path(tempfile.mkdtemp(dir=tmp_path)) / "over"
     over.mkdir()
     for name, content in changed.items():
@@ -62,7 +62,7 @@ def layers(tmp_path: Path, base: Path, changed: dict[str, str], gone: set[str]) 
     return OverlayTree(base, over, frozenset(changed), frozenset(gone))
 
 
-def composed(tree: OverlayTree, into: Path) -> Path:
+def copy_as_one_folder(tree: OverlayTree, into: Path) -> Path:
     shutil.copytree(tree.base, into)
     for name in tree.deleted:
         (into / name).unlink()
@@ -70,60 +70,62 @@ def composed(tree: OverlayTree, into: Path) -> Path:
     return into
 
 
-def test_files_are_selected_as_of_one_folder(tmp_path: Path, make_tree: MakeTree) -> None:
+def test_files_are_selected_like_from_one_folder(tmp_path: Path, make_tree: MakeTree) -> None:
     base = make_tree({**FILES, ".gitignore": "*.py\n"})
-    tree = layers(
+    tree = make_overlay(
         tmp_path,
         base,
         {"new/.gitignore": "*\n", "new/x.py": "", "a.py": "", "big": "x" * 1_000_001},
         {"b.py"},
     )
     ignore = IgnoreFile("node/\n")
-    assert select_targets(tree, ignore) == select_targets(composed(tree, tmp_path / "one"), ignore)
+    assert select_targets(tree, ignore) == select_targets(copy_as_one_folder(tree, tmp_path / "one"), ignore)
     assert "new/x.py" in select_targets(tree, ignore).files
 
 
-def test_of_rs_files_only_those_that_changed_are_read_again(tmp_path: Path, make_tree: MakeTree) -> None:
+def test_only_patched_files_are_read_again(tmp_path: Path, make_tree: MakeTree) -> None:
     base = make_tree(FILES)
-    tree = layers(tmp_path, base, {"a.py": "foo(9)\n"}, {"b.py"})
-    memo = FileKeys()
-    before = memo.read(base, sorted(FILES))
-    states = memo.read(tree, ["a.py", "node/e.py", "sub/c.py"])
+    tree = make_overlay(tmp_path, base, {"a.py": "foo(9)\n"}, {"b.py"})
+    file_keys = FileKeys()
+    before = file_keys.read(base, sorted(FILES))
+    states = file_keys.read(tree, ["a.py", "node/e.py", "sub/c.py"])
     assert states["a.py"].key != before["a.py"].key
     assert states["sub/c.py"] == before["sub/c.py"]
-    assert memo.unchanged(tree, states) == states
+    assert file_keys.unchanged(tree, states) == states
     (tree.overlay / "a.py").write_text("foo(10)\n")
-    assert set(memo.unchanged(tree, states)) == {"node/e.py", "sub/c.py"}
-    assert memo.read(base, sorted(FILES)) == before
+    assert set(file_keys.unchanged(tree, states)) == {"node/e.py", "sub/c.py"}
+    assert file_keys.read(base, sorted(FILES)) == before
 
 
-async def test_layered_scan_calls_engine_only_for_patched_files(
+async def test_overlay_scan_calls_engine_only_for_patched_files(
     engine: RuleEngine, tmp_path: Path, make_tree: MakeTree
 ) -> None:
-    asked = Asked(engine)
-    scanner = IncrementalScanner(asked, MatchStore(tmp_path / "cache", engine_cache_name(engine)))
+    recording = RecordingEngine(engine)
+    scanner = IncrementalScanner(recording, MatchStore(tmp_path / "cache", engine_cache_name(engine)))
     base = make_tree(FILES)
     await scanner.scan(RULES, base)
-    tree = layers(tmp_path, base, {"a.py": "bar(1)\n", "sub/new.py": "foo(2)\n"}, {"b.py"})
-    asked.asked.clear()
+    tree = make_overlay(tmp_path, base, {"a.py": "bar(1)\n", "sub/new.py": "foo(2)\n"}, {"b.py"})
+    recording.calls.clear()
     found = await scanner.scan(RULES, tree)
-    assert asked.asked == [(tree.overlay, ["a.py", "sub/new.py"])]
-    assert found == await FullScanner(OpenGrep(engine)).scan(RULES, composed(tree, tmp_path / "one"))
+    assert recording.calls == [(tree.overlay, ["a.py", "sub/new.py"])]
+    assert found == await FullScanner(OpenGrep(engine)).scan(
+        RULES, copy_as_one_folder(tree, tmp_path / "one")
+    )
 
 
-async def test_layered_scan_without_cache_uses_one_call_and_cleans_up(
+async def test_overlay_scan_without_cache_uses_one_call_and_cleans_up(
     engine: RuleEngine, tmp_path: Path, make_tree: MakeTree
 ) -> None:
-    asked = Asked(engine)
-    tree = layers(tmp_path, make_tree(FILES), {"a.py": "bar(1)\n"}, {"sub/d.py"})
-    wanted = await FullScanner(OpenGrep(engine)).scan(RULES, composed(tree, tmp_path / "one"))
+    recording = RecordingEngine(engine)
+    tree = make_overlay(tmp_path, make_tree(FILES), {"a.py": "bar(1)\n"}, {"sub/d.py"})
+    expected = await FullScanner(OpenGrep(engine)).scan(RULES, copy_as_one_folder(tree, tmp_path / "one"))
     for scanner in (
-        FullScanner(asked),
-        IncrementalScanner(asked, MatchStore(tmp_path / "cache", engine_cache_name(engine))),
+        FullScanner(recording),
+        IncrementalScanner(recording, MatchStore(tmp_path / "cache", engine_cache_name(engine))),
     ):
-        asked.asked.clear()
-        assert await scanner.scan(RULES, tree) == wanted
-        ((folder, files),) = asked.asked
+        recording.calls.clear()
+        assert await scanner.scan(RULES, tree) == expected
+        ((folder, files),) = recording.calls
         assert files == ["a.py", "b.py", "node/e.py", "sub/c.py"]
         assert not folder.exists()
     assert [path.name for path in tree.overlay.parent.iterdir()] == ["over"]
@@ -141,7 +143,7 @@ histories = given(st.lists(patches, min_size=2, max_size=2))
 
 @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
 @histories
-def test_patch_after_patch_it_says_what_a_scan_of_one_folder_says(
+def test_overlay_scans_of_successive_patches_equal_scans_of_one_folder(
     engine: RuleEngine, history: list[tuple[dict[str, str], set[str]]]
 ) -> None:
     check(engine, history)
@@ -151,7 +153,7 @@ def test_patch_after_patch_it_says_what_a_scan_of_one_folder_says(
 @pytest.mark.timeout(3600)
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @histories
-def test_patch_after_patch_it_says_so_many_times(
+def test_overlay_scans_of_many_successive_patches_equal_scans_of_one_folder(
     engine: RuleEngine, history: list[tuple[dict[str, str], set[str]]]
 ) -> None:
     check(engine, history)
@@ -166,8 +168,8 @@ def check(engine: RuleEngine, history: list[tuple[dict[str, str], set[str]]]) ->
         )
         full = FullScanner(grep, "node/y.py\n")
         for number, (changed, gone) in enumerate(history):
-            tree = layers(place, base, changed, gone - changed.keys())
-            one = composed(tree, place / f"one-{number}")
+            tree = make_overlay(place, base, changed, gone - changed.keys())
+            one = copy_as_one_folder(tree, place / f"one-{number}")
             assert await scanner.scan(RULES, tree) == await full.scan(RULES, one)
 
     with tempfile.TemporaryDirectory() as folder:

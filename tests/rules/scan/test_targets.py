@@ -1,4 +1,4 @@
-"""Which files of a tree are scanned."""
+"""The selection of the files that are scanned."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILES = {
 }  # fmt: skip
 
 
-def test_everything_in_a_plain_folder_counts_but_for_the_ignore_file(make_tree: MakeTree) -> None:
+def test_all_files_of_a_plain_folder_are_targets_except_ignored_ones(make_tree: MakeTree) -> None:
     found = select_targets(make_tree(FILES), IgnoreFile("build/\n"))
     assert found.files == (
         ".gitignore", "a.py", "fits.py", "ignored.py", "sub/.semgrepignore", "sub/c.py", "sub/ignored.py",
@@ -29,7 +29,7 @@ def test_everything_in_a_plain_folder_counts_but_for_the_ignore_file(make_tree: 
     assert "1,000,001 bytes" in found.skipped[0][1]
 
 
-def test_links_and_odd_files_are_no_targets(make_tree: MakeTree) -> None:
+def test_links_and_special_files_are_not_targets(make_tree: MakeTree) -> None:
     outside = make_tree({"secret.py": "x"})
     tree = make_tree({"a.py": "x", "sub/b.py": "x"})
     (tree / "loop").symlink_to(".")
@@ -41,6 +41,6 @@ def test_links_and_odd_files_are_no_targets(make_tree: MakeTree) -> None:
     assert select_targets(tree, None).files == ("a.py", "sub/b.py")
 
 
-def test_what_cannot_be_listed_says_so(tmp_path: Path) -> None:
+def test_unlistable_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="not a folder"):
         select_targets(tmp_path / "nothing", None)

@@ -1,4 +1,4 @@
-"""Control groups of runs side by side: what killed runs have left is cleared, and nothing else."""
+"""Control groups of killed runs are removed, those of live runs are not."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_a_group_of_a_run_that_lives_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = subprocess.Popen(["true"])
-    ended.wait()
+def test_control_group_of_live_run_is_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended_process = subprocess.Popen(["true"])
+    ended_process.wait()
     (tmp_path / "cgroup.procs").touch()
-    living, left = tmp_path / f"codetaste-{os.getppid()}-0", tmp_path / f"codetaste-{ended.pid}-0"
-    living.mkdir()
-    left.mkdir()
+    live_group = tmp_path / f"codetaste-{os.getppid()}-0"
+    dead_group = tmp_path / f"codetaste-{ended_process.pid}-0"
+    live_group.mkdir()
+    dead_group.mkdir()
     monkeypatch.setattr(cgroup, "_HIERARCHIES", (tmp_path,))
     cgroup._hierarchy.cache_clear()
     try:
         cgroup._hierarchy()
     finally:
         cgroup._hierarchy.cache_clear()
-    assert living.is_dir()
-    assert not left.exists()
+    assert live_group.is_dir()
+    assert not dead_group.exists()

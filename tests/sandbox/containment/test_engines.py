@@ -1,4 +1,4 @@
-"""Which engine is found where, and what is said where none works."""
+"""Containment engines: which are found and chosen, and the error where none works."""
 
 from __future__ import annotations
 
@@ -16,85 +16,83 @@ import anyio
 import pytest
 
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
-from codetaste.sandbox.containment import bubblewrap
-from codetaste.sandbox.containment import diagnose as advice
+from codetaste.sandbox.containment import bubblewrap, diagnose
 from codetaste.sandbox.containment.engine import ContainmentEngine, choose_engine, probe_engines
 from codetaste.sandbox.containment.host_view import host_view
 from codetaste.sandbox.local import shell as local
 from codetaste.sandbox.local.shell import read_only_shell
 from codetaste.sandbox.seccomp import bpf
 from support.sandbox.containment import (
-    Place,
-    Shell,
-    Stage,
-    as_user,
+    ClientVariant,
+    HostFolders,
+    ShellClient,
     client_command,
     client_environment,
-    places,
+    client_variants,
+    user_options,
 )
 
 
 def users() -> list[str]:
-    return sorted({place.user for place in places()})
+    return sorted({variant.user for variant in client_variants()})
 
 
-def found(stage: Stage, python: str, place: Place) -> dict[str, Any]:
-    done = subprocess.run(
-        client_command(stage, place, python, "probe"),
+def probe(host_folders: HostFolders, python: str, variant: ClientVariant) -> dict[str, Any]:
+    result = subprocess.run(
+        client_command(host_folders, variant, python, "probe"),
         capture_output=True,
         text=True,
         check=True,
-        env=client_environment(stage),
-        **as_user(place.user),
+        env=client_environment(host_folders),
+        **user_options(variant.user),
     )
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    report: dict[str, Any] = json.loads(result.stdout)
+    return report
 
 
 @pytest.mark.parametrize("user", users())
-def test_everything_works_on_a_machine_that_allows_it(
-    user: str, stage: Stage, interpreter: Callable[[str], str]
+def test_all_engines_work_without_restrictions(
+    user: str, host_folders: HostFolders, find_python: Callable[[str], str]
 ) -> None:
-    answer = found(stage, interpreter(user), Place("auto", user))
-    assert answer["choice"] == "bubblewrap"
+    report = probe(host_folders, find_python(user), ClientVariant("auto", user))
+    assert report["choice"] == "bubblewrap"
     installed = [["bubblewrap", True] for _ in bubblewrap.find_programs()]
-    assert [one[:2] for one in answer["found"]] == [*installed, ["landlock", True]]
+    assert [one[:2] for one in report["probes"]] == [*installed, ["landlock", True]]
 
 
 @pytest.mark.parametrize("user", users())
-def test_landlock_is_taken_where_namespaces_are_forbidden(
-    user: str, stage: Stage, interpreter: Callable[[str], str]
+def test_landlock_is_chosen_where_namespaces_are_forbidden(
+    user: str, host_folders: HostFolders, find_python: Callable[[str], str]
 ) -> None:
-    answer = found(stage, interpreter(user), Place("auto", user, "namespaces"))
-    assert answer["choice"] == "landlock", answer
-    kind, works, problem, fix = answer["found"][0]
+    report = probe(host_folders, find_python(user), ClientVariant("auto", user, "namespaces"))
+    assert report["choice"] == "landlock", report
+    kind, works, problem, fix = report["probes"][0]
     assert (kind, works) == ("bubblewrap", False)
     assert "bwrap" in problem
     assert fix
 
 
 @pytest.mark.parametrize("user", users())
-def test_where_nothing_works_the_error_says_what_to_do(
-    user: str, stage: Stage, interpreter: Callable[[str], str]
+def test_error_without_working_engine_suggests_a_fix(
+    user: str, host_folders: HostFolders, find_python: Callable[[str], str]
 ) -> None:
-    answer = found(stage, interpreter(user), Place("auto", user, "everything"))
-    assert str(answer["choice"]).startswith(
+    report = probe(host_folders, find_python(user), ClientVariant("auto", user, "everything"))
+    assert str(report["choice"]).startswith(
         "SandboxError: commands cannot be contained on this machine: bubblewrap"
     )
-    assert "ENOSYS" in str(answer["choice"])
-    assert "security-opt seccomp" in str(answer["choice"])
-    assert "\n" not in str(answer["choice"])
+    assert "ENOSYS" in str(report["choice"])
+    assert "security-opt seccomp" in str(report["choice"])
+    assert "\n" not in str(report["choice"])
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can forbid them in a namespace of his own")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can forbid namespaces in a new namespace")
 def test_forbidden_namespaces_are_detected_and_setting_is_named(
-    stage: Stage, interpreter: Callable[[str], str]
+    host_folders: HostFolders, find_python: Callable[[str], str]
 ) -> None:
-    # The setting is one of each user namespace: it is lowered in a new one, as which the client is then an
-    # ordinary user.
-    client = client_command(stage, Place("auto", "root"), interpreter("nobody"), "probe")
+    # Each user namespace has the setting: it is lowered in a new one, where the client is an ordinary user.
+    client = client_command(host_folders, ClientVariant("auto", "root"), find_python("unprivileged"), "probe")
     script = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
-    done = subprocess.run(
+    result = subprocess.run(
         [
             "unshare",
             "--user",
@@ -111,25 +109,25 @@ def test_forbidden_namespaces_are_detected_and_setting_is_named(
         capture_output=True,
         text=True,
         check=False,
-        env=client_environment(stage),
+        env=client_environment(host_folders),
     )
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
-    assert answer["choice"] == "landlock"
-    assert "sudo sysctl -w user.max_user_namespaces=15000" in answer["found"][0][3], answer
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["choice"] == "landlock"
+    assert "sudo sysctl -w user.max_user_namespaces=15000" in report["probes"][0][3], report
 
 
-def test_the_client_in_a_place_without_namespaces_runs_under_landlock(shell: Shell) -> None:
-    expected = "landlock" if shell.place.forbidden or "landlock" in shell.place.engine else "bubblewrap"
+def test_client_without_namespaces_runs_under_landlock(shell: ShellClient) -> None:
+    expected = "landlock" if shell.variant.forbidden or "landlock" in shell.variant.engine else "bubblewrap"
     assert shell.kind == expected
 
 
-def test_an_unknown_engine_is_refused_with_the_names_of_the_known() -> None:
+def test_unknown_engine_error_lists_known_engines() -> None:
     with pytest.raises(ConfigError, match="auto, bubblewrap, landlock"):
         choose_engine("bublewrap")
 
 
-def test_a_tree_or_a_tool_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_missing_tree_or_tool_is_an_error(tmp_path: Path) -> None:
     engine = ContainmentEngine("bubblewrap", Path("/usr/bin/bwrap"))
     with pytest.raises(SandboxError, match="not a folder"):
         read_only_shell(tmp_path / "nothing", engine=engine)
@@ -137,7 +135,7 @@ def test_a_tree_or_a_tool_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         read_only_shell(tmp_path, tools={"rg": tmp_path / "rg"}, engine=engine)
 
 
-def test_a_bubblewrap_of_the_system_comes_before_that_of_the_package(
+def test_system_bubblewrap_precedes_packaged_bubblewrap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -148,7 +146,7 @@ def test_a_bubblewrap_of_the_system_comes_before_that_of_the_package(
 
 
 @pytest.mark.parametrize(
-    ("problem", "settings", "said"),
+    ("problem", "settings", "suggestion"),
     [
         (
             "setting up uid map: Permission denied",
@@ -160,14 +158,14 @@ def test_a_bubblewrap_of_the_system_comes_before_that_of_the_package(
         ("Unknown option --size", {}, "0.8 or newer"),
     ],
 )
-def test_the_advice_follows_the_machine_s_settings(
-    problem: str, settings: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+def test_suggested_fix_depends_on_kernel_settings(
+    problem: str, settings: dict[str, str], suggestion: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(advice, "_read", lambda path: settings.get(path.removeprefix("/proc/sys/"), ""))
-    assert said in advice.suggest_namespaces_fix(problem, Path("/usr/bin/bwrap"))
+    monkeypatch.setattr(diagnose, "_read", lambda path: settings.get(path.removeprefix("/proc/sys/"), ""))
+    assert suggestion in diagnose.suggest_namespaces_fix(problem, Path("/usr/bin/bwrap"))
 
 
-def test_on_another_system_everything_imports_and_the_report_is_plain() -> None:
+def test_other_operating_system_imports_and_has_no_engine() -> None:
     code = (
         "import sys, platform\n"
         "sys.platform = 'darwin'; platform.system = lambda: 'Darwin'; platform.machine = lambda: 'arm64'\n"
@@ -177,10 +175,10 @@ def test_on_another_system_everything_imports_and_the_report_is_plain() -> None:
         "try: choose_engine()\n"
         "except Exception as fault: print(type(fault).__name__, fault)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "bubblewrap False it is a Linux tool; Darwin has none" in done.stdout
-    assert "SandboxError" in done.stdout
-    assert "on Linux, in a virtual machine" in done.stdout
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "bubblewrap False it is a Linux tool; Darwin has none" in result.stdout
+    assert "SandboxError" in result.stdout
+    assert "on Linux, in a virtual machine" in result.stdout
 
 
 def test_unsupported_processor_for_seccomp_is_reported() -> None:
@@ -189,11 +187,11 @@ def test_unsupported_processor_for_seccomp_is_reported() -> None:
     assert not bpf.is_supported("riscv64")
 
 
-def test_engines_are_tried_once_in_a_process() -> None:
+def test_engines_are_probed_once_per_process() -> None:
     assert probe_engines() is probe_engines()
 
 
-def test_what_is_hidden_is_outside_of_what_is_allowed() -> None:
+def test_hidden_paths_are_not_below_visible_paths() -> None:
     view = host_view()
     allowed = view.visible_paths()
     assert allowed
@@ -205,33 +203,33 @@ def test_what_is_hidden_is_outside_of_what_is_allowed() -> None:
 
 
 @pytest.mark.parametrize("kind", ["bubblewrap", "landlock"])
-def test_single_files_and_what_has_vanished_can_be_hidden_too(
+def test_single_files_and_missing_paths_can_be_hidden(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view = host_view()
     file, folder = Path("/usr/bin/env").resolve(), Path("/usr/share/doc")
     hidden = tuple(sorted({*view.hidden, str(file), str(folder), "/usr/share/was-here-once"}))
     monkeypatch.setattr(local, "host_view", lambda: dataclasses.replace(view, hidden=hidden))
-    sandbox = read_only_shell(tmp_path, engine=choose_engine(kind))
-    done = anyio.run(
-        sandbox.run, ["sh", "-c", f"cat {file} | wc -c; ls {folder} | wc -l; env || echo hidden"]
+    shell = read_only_shell(tmp_path, engine=choose_engine(kind))
+    result = anyio.run(
+        shell.run, ["sh", "-c", f"cat {file} | wc -c; ls {folder} | wc -l; env || echo hidden"]
     )
-    assert done.stdout.split() == [b"0", b"0", b"hidden"], done
+    assert result.stdout.split() == [b"0", b"0", b"hidden"], result
 
 
-def test_a_sandbox_can_be_used_from_many_tasks_at_once(tmp_path: Path) -> None:
+def test_shell_runs_concurrent_commands(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("content")
-    sandbox = read_only_shell(tmp_path)
+    shell = read_only_shell(tmp_path)
 
     async def main() -> list[bytes]:
-        said = []
+        outputs = []
 
         async def one(number: int) -> None:
-            said.append((await sandbox.run(["sh", "-c", f"cat file; echo {number}"])).stdout)
+            outputs.append((await shell.run(["sh", "-c", f"cat file; echo {number}"])).stdout)
 
         async with anyio.create_task_group() as tasks:
             for number in range(12):
                 tasks.start_soon(one, number)
-        return said
+        return outputs
 
     assert sorted(anyio.run(main)) == sorted(b"content%d\n" % number for number in range(12))

@@ -1,4 +1,4 @@
-"""A guard ends a program, its children and its group when whoever started it is gone, and nothing else."""
+"""A guard ends a program, its children and its process group when its starter dies, and nothing else."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ time.sleep(float(sys.argv[4]))
 """
 
 
-def left(mark: str) -> list[str]:
-    """The processes whose command line has ``mark``."""
+def find_processes(mark: str) -> list[str]:
+    """Return the command lines with ``mark`` of live processes."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -45,25 +45,25 @@ def left(mark: str) -> list[str]:
     return found
 
 
-def end(mark: str) -> None:
-    """Kill what is left."""
+def kill_processes(mark: str) -> None:
+    """Kill the processes whose command line starts with ``mark``."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             if path.read_bytes().replace(b"\0", b" ").decode(errors="replace").startswith(mark):
                 os.kill(int(path.parent.name), signal.SIGKILL)
 
 
-def gone(mark: str) -> bool:
-    for _ in range(100):
-        if not left(mark):
+def wait_for_end(mark: str) -> bool:
+    for _ in range(1200):
+        if not find_processes(mark):
             return True
         time.sleep(0.05)
     return False
 
 
-def starter(script: str, leads: str, then: str, stay: float) -> subprocess.Popen[bytes]:
+def start(script: str, group: str, action: str, stay_s: float) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
-        [sys.executable, "-c", STARTER, script, leads, then, str(stay)],
+        [sys.executable, "-c", STARTER, script, group, action, str(stay_s)],
         stdout=subprocess.PIPE,
         start_new_session=True,
     )
@@ -72,28 +72,28 @@ def starter(script: str, leads: str, then: str, stay: float) -> subprocess.Popen
     return process
 
 
-@pytest.mark.parametrize("leads", ["leads", "follows"])
+@pytest.mark.parametrize("group", ["leads", "follows"])
 @pytest.mark.parametrize("delay_s", [0.0, 0.005, 0.2])
-def test_a_killed_starter_takes_the_program_with_it(leads: str, delay_s: float) -> None:
-    mark = f"sleep 98{os.getpid() % 10000}.{int(delay_s * 1000)}{len(leads)}"
-    # Redirected, or the starter's end of our pipe would never be seen.
-    process = starter(f"exec >/dev/null 2>&1 </dev/null; {mark} & exec {mark}", leads, "stay", 60)
+def test_program_ends_when_its_starter_is_killed(group: str, delay_s: float) -> None:
+    mark = f"sleep 98{os.getpid() % 10000}.{int(delay_s * 1000)}{len(group)}"
+    # Redirected, or the program would hold the pipe of the starter open.
+    process = start(f"exec >/dev/null 2>&1 </dev/null; {mark} & exec {mark}", group, "stay", 60)
     time.sleep(delay_s)
     process.kill()
     process.wait()
     assert process.stdout is not None
     process.stdout.close()
-    if leads == "leads":
-        assert gone(mark)
+    if group == "leads":
+        assert wait_for_end(mark)
     else:
-        # In somebody else's group only the program itself and its children may be ended.
-        assert gone(f"exec {mark}")
-        end(mark)
+        # In another process's group only the program and its children may be ended.
+        assert wait_for_end(f"exec {mark}")
+        kill_processes(mark)
 
 
-def test_a_program_that_left_the_group_is_ended_as_a_child() -> None:
+def test_child_that_left_the_group_is_ended() -> None:
     mark = f"sleep 97{os.getpid() % 10000}.5"
-    process = starter(
+    process = start(
         f"exec >/dev/null 2>&1 </dev/null; setsid {mark} & setsid {mark} & exec sleep 60", "leads", "stay", 60
     )
     time.sleep(0.3)
@@ -101,24 +101,24 @@ def test_a_program_that_left_the_group_is_ended_as_a_child() -> None:
     process.wait()
     assert process.stdout is not None
     process.stdout.close()
-    assert gone(mark)
+    assert wait_for_end(mark)
 
 
-def test_a_released_guard_leaves_the_program_alone() -> None:
+def test_released_guard_does_not_end_the_program() -> None:
     mark = f"sleep 96{os.getpid() % 10000}.5"
-    process = starter(f"exec >/dev/null 2>&1 </dev/null; exec {mark}", "leads", "release", 0.5)
-    process.wait(10)
+    process = start(f"exec >/dev/null 2>&1 </dev/null; exec {mark}", "leads", "release", 0.5)
+    process.wait(200)
     assert process.stdout is not None
     process.stdout.close()
     time.sleep(0.3)
     try:
-        assert left(mark)
+        assert find_processes(mark)
     finally:
-        end(mark)
+        kill_processes(mark)
 
 
-def test_the_guards_own_group_is_not_mistaken_for_the_programs() -> None:
-    """Started without a session of its own, a guard must never end the group that it was born into."""
+def test_guard_does_not_end_the_group_it_was_started_in() -> None:
+    """A program without a session of its own is in the group of its starter."""
     script = "exec >/dev/null 2>&1 </dev/null; exec sleep 60"
     witness = subprocess.Popen(
         [
@@ -128,10 +128,10 @@ def test_the_guards_own_group_is_not_mistaken_for_the_programs() -> None:
         ],
         start_new_session=True,
     )
-    assert witness.wait(20) == 7
+    assert witness.wait(200) == 7
 
 
-def test_releasing_twice_and_closing_are_safe() -> None:
+def test_guard_can_be_released_twice_and_closed() -> None:
     guard = make_guard()
     guard.release()
     guard.close()

@@ -1,6 +1,6 @@
-"""A contained command tries to reach anything by a socket."""
+"""A contained command cannot reach anything through sockets."""
 
-# ruff: noqa: E501 (scripts for another interpreter stand as they are run)
+# ruff: noqa: E501 (scripts for another interpreter)
 from __future__ import annotations
 
 import contextlib
@@ -9,15 +9,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.sandbox.containment import Shell
+from support.sandbox.containment import ShellClient
 
 
 @pytest.fixture
-def listeners(tmp_path_factory: pytest.TempPathFactory, shell: Shell) -> Iterator[dict[str, object]]:
-    """Servers of the host that a command would like to talk to, and a count of those that did."""
-    path = shell.stage.root / "secret.sock"
+def listeners(tmp_path_factory: pytest.TempPathFactory, shell: ShellClient) -> Iterator[dict[str, object]]:
+    """Servers of the host; a test fails if one of them receives anything."""
+    path = shell.folders.root / "secret.sock"
     abstract = f"codetaste-test-{id(path)}"
-    heard: list[str] = []
+    received: list[str] = []
     with contextlib.ExitStack() as stack:
         tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         udp = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
@@ -37,20 +37,20 @@ def listeners(tmp_path_factory: pytest.TempPathFactory, shell: Shell) -> Iterato
             "udp": udp.getsockname()[1],
             "path": str(path),
             "abstract": abstract,
-            "heard": heard,
+            "received": received,
         }
         for server in (tcp, unix):
             with contextlib.suppress(TimeoutError):
                 server.accept()[0].close()
-                heard.append("connection")
+                received.append("connection")
         for server in (udp, datagram):
             with contextlib.suppress(TimeoutError):
-                heard.append(server.recv(100).decode())
-    assert heard == []
+                received.append(server.recv(100).decode())
+    assert received == []
 
 
-def test_no_socket_of_any_family_can_be_made(shell: Shell, listeners: dict[str, object]) -> None:
-    done = shell.py(
+def test_sockets_of_all_families_are_refused(shell: ShellClient, listeners: dict[str, object]) -> None:
+    result = shell.py(
         """
         tcp, udp, path, abstract = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
         attempt("tcp", socket.create_connection, ("127.0.0.1", tcp), 2)
@@ -69,14 +69,14 @@ def test_no_socket_of_any_family_can_be_made(shell: Shell, listeners: dict[str, 
         listeners["path"],
         listeners["abstract"],
     )
-    assert "DONE" not in done.out, done.out
-    assert done.out.count("refused") == 4 + 46 * 4 + 3, done.said
+    assert "DONE" not in result.out, result.out
+    assert result.out.count("refused") == 4 + 46 * 4 + 3, result.output
 
 
-def test_a_pair_of_sockets_works_but_cannot_be_pointed_elsewhere(
-    shell: Shell, listeners: dict[str, object]
+def test_socket_pair_works_but_cannot_be_reconnected(
+    shell: ShellClient, listeners: dict[str, object]
 ) -> None:
-    done = shell.py(
+    result = shell.py(
         """
         a, b = socket.socketpair()
         a.send(b"through"); print(b.recv(10).decode())
@@ -89,38 +89,38 @@ def test_a_pair_of_sockets_works_but_cannot_be_pointed_elsewhere(
         """,
         listeners["path"],
     )
-    assert done.out.startswith("through\n"), done.said
-    assert "DONE" not in done.out, done.out
-    assert done.out.count("refused") == 6
+    assert result.out.startswith("through\n"), result.output
+    assert "DONE" not in result.out, result.out
+    assert result.out.count("refused") == 6
 
 
-def test_io_uring_which_could_make_sockets_is_not_there(shell: Shell) -> None:
-    done = shell.py(
+def test_io_uring_is_unavailable(shell: ShellClient) -> None:
+    result = shell.py(
         "for n in (425, 426, 427): syscall('io_uring', n, 8, ctypes.create_string_buffer(120), 0, 0, 0, 0)"
     )
-    assert done.out.count("refused ENOSYS") == 3, done.said
+    assert result.out.count("refused ENOSYS") == 3, result.output
 
 
-def test_the_shell_s_own_network_devices_and_programs_reach_nothing(
-    shell: Shell, listeners: dict[str, object]
+def test_network_devices_of_bash_and_programs_reach_nothing(
+    shell: ShellClient, listeners: dict[str, object]
 ) -> None:
     port = listeners["tcp"]
-    done = shell.sh(
+    result = shell.sh(
         f"echo x > /dev/tcp/127.0.0.1/{port} && echo REACHED; echo x > /dev/udp/127.0.0.1/{listeners['udp']} && echo REACHED; "
         f'curl -sS -m 2 http://127.0.0.1:{port}/ && echo REACHED; python3 -c "import urllib.request as u; '
         f"u.urlopen('http://127.0.0.1:{port}/', timeout=2)\" && echo REACHED; getent hosts localhost.localdomain. && echo REACHED"
     )
-    assert "REACHED" not in done.out, done.said
+    assert "REACHED" not in result.out, result.output
 
 
-def test_socket_file_in_tree_does_not_bypass_network_isolation(shell: Shell) -> None:
-    path = shell.stage.tree / "server.sock"
+def test_socket_file_in_tree_does_not_bypass_network_isolation(shell: ShellClient) -> None:
+    path = shell.folders.tree / "server.sock"
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
         try:
             path.chmod(0o777)
             server.listen()
-            done = shell.py("attempt('inside', lambda: socket.socket(1, 1).connect('server.sock'))")
+            result = shell.py("attempt('inside', lambda: socket.socket(1, 1).connect('server.sock'))")
         finally:
             path.unlink()
-    assert "refused" in done.out, done.said
+    assert "refused" in result.out, result.output

@@ -1,4 +1,4 @@
-"""What an engine is asked, and what becomes of boxes when it fails, restarts, or has not what is wanted."""
+"""Sandboxes in Docker: requests to the engine, its failures, restarts and missing images."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from codetaste.sandbox.config import SandboxConfig
 from codetaste.sandbox.docker.engine import connect_engine
 from codetaste.sandbox.docker.provider import DockerSandboxProvider
 from codetaste.sandbox.provider import open_sandboxes, sandbox_spec
-from support.sandbox.docker_engine import census, counting
-from support.sandbox.providers import archive, fetched, in_docker, sh
+from support.sandbox.docker_engine import count_objects, record_requests
+from support.sandbox.providers import get_members, make_archive, open_docker, sh
 from support.system.dockerd import DockerEngine
 
 pytestmark = pytest.mark.anyio
 SPEC = SandboxSpec("test/job")
 
 
-async def until_ended(box: Sandbox) -> SandboxEnd | None:
+async def wait_for_end(sandbox: Sandbox) -> SandboxEnd | None:
     with anyio.fail_after(60):
-        while box.end is None:  # noqa: ASYNC110 (all that a box says of it)
+        while sandbox.end is None:  # noqa: ASYNC110 (there is no event)
             await anyio.sleep(0.05)
-    return box.end
+    return sandbox.end
 
 
 async def test_agent_run_takes_three_extra_engine_calls(
     docker_engine: DockerEngine, lean_image: str, tmp_path: Path
 ) -> None:
-    place = tmp_path / "sock"
-    with counting(docker_engine.socket, place) as seen:
-        async with in_docker(place, lean_image, tmp_path / "boxes") as boxes:
-            async with boxes.open(SPEC):
-                pass  # the first finds out what the engine and the image are like
-            seen.clear()
-            async with boxes.open(SPEC) as box:
-                await box.put(archive(("testbed/a", b"1")))
+    path = tmp_path / "sock"
+    with record_requests(docker_engine.socket, path) as requests:
+        async with open_docker(path, lean_image, tmp_path / "sandboxes") as provider:
+            async with provider.open(SPEC):
+                pass  # the first sandbox inspects the engine and the image
+            requests.clear()
+            async with provider.open(SPEC) as sandbox:
+                await sandbox.put(make_archive(("testbed/a", b"1")))
                 for number in range(20):
-                    await sh(box, f"echo {number} >>a; head -c 100000 /dev/zero")
-                await box.stop()
-                assert len((await fetched(box, "/testbed"))["testbed/a"][1]) > 20
-            calls = [line for line in seen if "containers/json?" not in line]
-    # What is written is watched for all boxes of a run together: that is no call of an agent's.
+                    await sh(sandbox, f"echo {number} >>a; head -c 100000 /dev/zero")
+                await sandbox.stop()
+                assert len((await get_members(sandbox, "/testbed"))["testbed/a"][1]) > 20
+            calls = [line for line in requests if "containers/json?" not in line]
+    # One call for all sandboxes of a run watches their disk usage; it is not counted.
     assert [call.split("?")[0].rsplit("/", 1)[-1].split("-")[0] for call in calls] == [
         *("create", "start", "archive", "kill", "archive", "codetaste"),
     ]
@@ -55,59 +55,61 @@ async def test_agent_run_takes_three_extra_engine_calls(
 
 
 async def test_docker_container_killed_or_removed_has_end_reason(
-    containers: DockerSandboxProvider, docker_engine: DockerEngine
+    docker_provider: DockerSandboxProvider, docker_engine: DockerEngine
 ) -> None:
-    for call, path, named in (("POST", "/kill", "killed"), ("DELETE", "?force=1&v=1", "removed")):
-        async with containers.open(SPEC) as box:
+    for call, path, reason in (("POST", "/kill", "killed"), ("DELETE", "?force=1&v=1", "removed")):
+        async with docker_provider.open(SPEC) as sandbox:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(expect_end, box, named)
-                await sh(box, "echo before >before")
-                name = getattr(box, "name")  # noqa: B009 - a container's, which a Box has not
+                tasks.start_soon(expect_end, sandbox, reason)
+                await sh(sandbox, "echo before >before")
+                name = getattr(sandbox, "name")  # noqa: B009 - only a container has a name
                 await anyio.to_thread.run_sync(docker_engine.call, call, f"/containers/{name}{path}")
-            assert named in str(await until_ended(box))
-            if named == "killed":
-                assert (await fetched(box, "/testbed/before"))["before"][1] == b"before\n"
+            assert reason in str(await wait_for_end(sandbox))
+            if reason == "killed":
+                assert (await get_members(sandbox, "/testbed/before"))["before"][1] == b"before\n"
 
 
-async def expect_end(box: Sandbox, named: str) -> None:
-    with pytest.raises(SandboxError, match=f"the sandbox ended: .*{named}"):
-        await sh(box, "sleep 90", wall_s=100)
+async def expect_end(sandbox: Sandbox, reason: str) -> None:
+    with pytest.raises(SandboxError, match=f"the sandbox ended: .*{reason}"):
+        await sh(sandbox, "sleep 90", wall_s=100)
 
 
-async def test_engine_restart_ends_sandboxes_by_name_and_files_are_readable(
+async def test_engine_restart_ends_sandboxes_but_files_stay_readable(
     docker_engine: DockerEngine, lean_image: str, tmp_path: Path
 ) -> None:
-    before = census(docker_engine)
-    async with in_docker(docker_engine.socket, lean_image, tmp_path / "boxes") as boxes:
-        async with boxes.open(SPEC) as box:
-            await sh(box, "echo before >before")
+    before = count_objects(docker_engine)
+    async with open_docker(docker_engine.socket, lean_image, tmp_path / "sandboxes") as provider:
+        async with provider.open(SPEC) as sandbox:
+            await sh(sandbox, "echo before >before")
             docker_engine.daemon.kill()
-            # Commands need no engine.
-            assert (await sh(box, "cat before")).stdout == b"before\n"
+            # Commands do not need the engine.
+            assert (await sh(sandbox, "cat before")).stdout == b"before\n"
             with pytest.raises(SandboxError, match="does not answer; check that the engine is running"):
-                async with boxes.open(SPEC):
+                async with provider.open(SPEC):
                     pass
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(expect_end, box, "(engine|killed)")
+                tasks.start_soon(expect_end, sandbox, "(engine|killed)")
                 await anyio.sleep(0.1)
-                docker_engine.daemon.start()  # in this thread: it dies with the one that starts it
-            assert await until_ended(box)
-            assert (await fetched(box, "/testbed/before"))["before"][1] == b"before\n"
-        async with boxes.open(SPEC) as box:
-            assert (await sh(box, "echo again")).stdout == b"again\n"
-    assert census(docker_engine) == before
+                docker_engine.daemon.start()  # in this thread: the daemon ends with the thread
+            assert await wait_for_end(sandbox)
+            assert (await get_members(sandbox, "/testbed/before"))["before"][1] == b"before\n"
+        async with provider.open(SPEC) as sandbox:
+            assert (await sh(sandbox, "echo again")).stdout == b"again\n"
+    assert count_objects(docker_engine) == before
 
 
-async def test_an_image_that_is_not_there_is_named_with_what_to_do(containers: DockerSandboxProvider) -> None:
-    with pytest.raises(SandboxMissing, match=r"codetaste/nothing:1.*codetaste image build --lean") as told:
-        async with containers.open(replace(SPEC, image="codetaste/nothing:1")):
+async def test_missing_image_error_suggests_building_it(
+    docker_provider: DockerSandboxProvider,
+) -> None:
+    with pytest.raises(SandboxMissing, match=r"codetaste/nothing:1.*codetaste image build --lean") as raised:
+        async with docker_provider.open(replace(SPEC, image="codetaste/nothing:1")):
             pass
-    assert told.value.cause is Cause.TOOL_MISSING
-    assert "\n" not in str(told.value)
+    assert raised.value.cause is Cause.TOOL_MISSING
+    assert "\n" not in str(raised.value)
 
 
 async def test_docker_unsuitable_image_error_names_what_is_missing(
-    containers: DockerSandboxProvider, docker_engine: DockerEngine
+    docker_provider: DockerSandboxProvider, docker_engine: DockerEngine
 ) -> None:
     import io
     import tarfile
@@ -119,81 +121,81 @@ async def test_docker_unsuitable_image_error_names_what_is_missing(
     docker_engine.call("POST", "/images/create", params=params, content=empty.getvalue())
     try:
         with pytest.raises(SandboxError, match="/bin/sh"):
-            async with containers.open(replace(SPEC, image="codetaste-empty:latest")):
+            async with docker_provider.open(replace(SPEC, image="codetaste-empty:latest")):
                 pass
     finally:
-        await containers.close()
+        await docker_provider.close()
         docker_engine.call("DELETE", "/images/codetaste-empty:latest")
 
 
 async def test_docker_job_cancelled_during_create_leaves_no_container(
-    containers: DockerSandboxProvider, docker_engine: DockerEngine
+    docker_provider: DockerSandboxProvider, docker_engine: DockerEngine
 ) -> None:
-    before = census(docker_engine)
+    before = count_objects(docker_engine)
     for after_s in (0.0, 0.02, 0.05, 0.1, 0.2, 0.3):
         with anyio.move_on_after(after_s):
-            async with containers.open(SPEC) as box:
-                await sh(box, "sleep 60")
-        left = census(docker_engine)
-        assert {**left, "images": 0} == {**before, "images": 0}  # what an image lacks is added once for a run
+            async with docker_provider.open(SPEC) as sandbox:
+                await sh(sandbox, "sleep 60")
+        after = count_objects(docker_engine)
+        assert {**after, "images": 0} == {**before, "images": 0}  # the first sandbox may derive an image
 
 
-async def test_what_feeds_an_archive_may_fail_and_its_own_error_comes_out(
-    containers: DockerSandboxProvider,
+async def test_error_of_an_archive_stream_is_raised(
+    docker_provider: DockerSandboxProvider,
 ) -> None:
-    async def failing() -> AsyncIterator[bytes]:
-        yield archive(("testbed/a", b"1" * 2000))[:1024]
+    async def failing_stream() -> AsyncIterator[bytes]:
+        yield make_archive(("testbed/a", b"1" * 2000))[:1024]
         raise LookupError("where is it")
 
-    async with containers.open(SPEC) as box:
+    async with docker_provider.open(SPEC) as sandbox:
         with pytest.raises(LookupError, match="where is it"):
-            await box.put(failing())
-        assert (await sh(box, "echo alive")).stdout == b"alive\n"
+            await sandbox.put(failing_stream())
+        assert (await sh(sandbox, "echo alive")).stdout == b"alive\n"
 
 
-async def test_a_large_file_is_read_at_the_readers_pace(containers: DockerSandboxProvider) -> None:
+async def test_large_file_is_not_buffered_in_memory(docker_provider: DockerSandboxProvider) -> None:
     import resource
 
-    async with containers.open(SPEC) as box:
-        await sh(box, "head -c 400000000 /dev/zero >large")
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    async with docker_provider.open(SPEC) as sandbox:
+        await sh(sandbox, "head -c 400000000 /dev/zero >large")
+        memory_before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         size = 0
-        async with box.get("/testbed/large") as chunks:
+        async with sandbox.get("/testbed/large") as chunks:
             async for chunk in chunks:
                 size += len(chunk)
         assert size > 400_000_000
-        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - most < 100_000, "KiB"
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory_before < 100_000, "KiB"
 
 
 async def test_auto_selects_engine_with_image_else_bubblewrap_with_reason(
     docker_engine: DockerEngine, lean_image: str, tmp_path: Path
 ) -> None:
-    async def kind(config: SandboxConfig) -> tuple[str, str]:
-        said: list[str] = []
-        async with open_sandboxes(config, tmp_path / "out", "run", said.append) as boxes:
-            return boxes.kind, " ".join(said)
+    async def open_kind(config: SandboxConfig) -> tuple[str, str]:
+        messages: list[str] = []
+        async with open_sandboxes(config, tmp_path / "out", "run", messages.append) as provider:
+            return provider.kind, " ".join(messages)
 
     auto = SandboxConfig(socket=docker_engine.socket)
-    assert (await kind(auto))[0] == "docker"
-    for config, why in (
+    assert (await open_kind(auto))[0] == "docker"
+    for config, message in (
         (auto.model_copy(update={"image": "codetaste/nothing:1"}), "codetaste/nothing:1"),
         (
             auto.model_copy(update={"socket": tmp_path / "nothing.sock"}),
             "nothing.sock (as named)",
         ),
     ):
-        found, said = await kind(config)
-        assert found == "bubblewrap"
-        assert why in said
+        kind, messages = await open_kind(config)
+        assert kind == "bubblewrap"
+        assert message in messages
         with pytest.raises(SandboxMissing, match="nothing"):
-            await kind(config.model_copy(update={"engine": "docker"}))
-    assert (await kind(SandboxConfig(engine="local")))[0] == "bubblewrap"
+            await open_kind(config.model_copy(update={"engine": "docker"}))
+    assert (await open_kind(SandboxConfig(engine="local")))[0] == "bubblewrap"
     with pytest.raises(SandboxMissing, match="is docker's"):
-        await kind(auto.model_copy(update={"engine": "podman"}))
+        await open_kind(auto.model_copy(update={"engine": "podman"}))
 
 
 @pytest.mark.parametrize(
-    ("named", "why"),
+    ("address", "message"),
     [
         ("tcp://127.0.0.1:2375", "DOCKER_HOST is not a socket of this host"),
         ("nonsense", "DOCKER_HOST is not a socket of this host"),
@@ -201,10 +203,10 @@ async def test_auto_selects_engine_with_image_else_bubblewrap_with_reason(
     ],
 )
 async def test_docker_invalid_engine_address_is_reported(
-    named: str, why: str, monkeypatch: pytest.MonkeyPatch
+    address: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DOCKER_HOST", named)
-    with pytest.raises(SandboxMissing, match=why):
+    monkeypatch.setenv("DOCKER_HOST", address)
+    with pytest.raises(SandboxMissing, match=message):
         async with connect_engine("podman"):
             pass
 
@@ -223,17 +225,19 @@ async def test_host_ca_is_trusted_only_with_open_network(
     from codetaste.sandbox.docker.provider import open_docker_sandboxes
 
     bundle = tmp_path / "ca.pem"
-    bundle.write_text("who to trust\n")
+    bundle.write_text("certificates\n")
     async with (
         connect_engine("docker", docker_engine.socket) as engine,
         open_docker_sandboxes(
             engine, run="ca", image=lean_image, folder=tmp_path / "b", bundle=bundle, warn=print
-        ) as boxes,
+        ) as provider,
     ):
         for egress, trusted in (
             (Egress(), b""),
-            (Egress(env={"HTTPS_PROXY": "http://127.0.0.1:1"}), b"who to trust\n"),
+            (Egress(env={"HTTPS_PROXY": "http://127.0.0.1:1"}), b"certificates\n"),
         ):
-            async with boxes.open(replace(SPEC, egress=egress)) as box:
-                done = await sh(box, 'cat "$SSL_CERT_FILE" "$PIP_CERT" | sort -u; touch "$SSL_CERT_FILE"')
-                assert done.stdout == trusted
+            async with provider.open(replace(SPEC, egress=egress)) as sandbox:
+                result = await sh(
+                    sandbox, 'cat "$SSL_CERT_FILE" "$PIP_CERT" | sort -u; touch "$SSL_CERT_FILE"'
+                )
+                assert result.stdout == trusted

@@ -1,7 +1,7 @@
-"""A disk of the engine's that is full, and one with quotas.
+"""Sandboxes in Docker on a full disk, and with disk quotas.
 
-Quotas are shown with btrfs: the kernel of a small machine may have no quotas of XFS, which overlay2 needs. Of
-btrfs a quota counts what the image has as well.
+Quotas are tested with btrfs, because overlay2 needs XFS quotas, which not every kernel has. A btrfs quota
+includes the size of the image.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pytest
 
 from codetaste.errors import SandboxError
 from codetaste.sandbox.base import SandboxSpec
-from support.sandbox.docker_engine import census
-from support.sandbox.providers import archive, fetched, in_docker, sh
+from support.sandbox.docker_engine import count_objects
+from support.sandbox.providers import get_members, make_archive, open_docker, sh
 from support.system.dockerd import DockerEngine
 from support.system.small_disk import SmallEngine, copy_image, small_engine
 
@@ -32,47 +32,47 @@ def small(
     lean_image: str,
     require: Callable[..., None],
 ) -> Iterator[SmallEngine]:
-    """An engine with the lean image on a disk of its own, with quotas where the disk has them."""
+    """An engine with the lean image on its own small disk, with quotas on btrfs."""
     steps = {
         "overlay2": (["mkfs.ext4", "-q"],),
         "btrfs": (["mkfs.btrfs", "-q"], ["btrfs", "quota", "enable"]),
     }[request.param]
     require(steps[0][0])
     require("loop devices", ok=os.path.exists("/dev/loop-control"))  # noqa: PTH110
-    with small_engine(request.param, 2048 * MIB, *steps) as started:
-        copy_image(docker_engine, started.engine, lean_image)
-        yield started
+    with small_engine(request.param, 2048 * MIB, *steps) as engine:
+        copy_image(docker_engine, engine.engine, lean_image)
+        yield engine
 
 
 @pytest.mark.parametrize("small", ["overlay2"], indirect=True)
-async def test_docker_full_disk_is_named_and_written_files_remain(
+async def test_docker_full_disk_is_reported_and_written_files_remain(
     small: SmallEngine, lean_image: str, tmp_path: Path
 ) -> None:
-    before = census(small.engine)
-    small.leave(60 * MIB)
-    async with in_docker(small.engine.socket, lean_image, tmp_path / "boxes") as boxes:
-        async with boxes.open(SPEC) as sibling:
+    before = count_objects(small.engine)
+    small.fill_disk(60 * MIB)
+    async with open_docker(small.engine.socket, lean_image, tmp_path / "sandboxes") as provider:
+        async with provider.open(SPEC) as sibling:
             await sh(sibling, "echo mine >mine")
-            async with boxes.open(SPEC) as box:
-                done = await sh(box, "echo first >first; cat /dev/zero >large")
-                assert done.exit_code == 1
-                assert b"No space left on device" in done.stderr
-                # Whoever writes nothing goes on, and is told what to do by its standard input.
+            async with provider.open(SPEC) as sandbox:
+                result = await sh(sandbox, "echo first >first; cat /dev/zero >large")
+                assert result.exit_code == 1
+                assert b"No space left on device" in result.stderr
+                # Commands that write nothing still work, including their standard input.
                 assert (await sibling.run(["cat", "mine", "-"], stdin=b"more\n")).stdout == b"mine\nmore\n"
                 assert (await sibling.run(["seq", "9999"])).exit_code == 0
                 for attempt in (
-                    boxes.open(SPEC).__aenter__,
-                    lambda: sibling.put(archive(("testbed/a", b"1" * MIB))),
+                    provider.open(SPEC).__aenter__,
+                    lambda: sibling.put(make_archive(("testbed/a", b"1" * MIB))),
                 ):
                     with pytest.raises(SandboxError, match=r"disk is full.*; free some space"):
                         await attempt()
-                await box.stop()
-                assert (await fetched(box, "/testbed/first"))["first"][1] == b"first\n"
+                await sandbox.stop()
+                assert (await get_members(sandbox, "/testbed/first"))["first"][1] == b"first\n"
             assert (await sh(sibling, "echo again >>mine && cat mine")).stdout == b"mine\nagain\n"
-            assert sibling.end is box.end is None
-        async with boxes.open(SPEC) as box:
-            assert (await sh(box, "echo there is room >again && cat again")).stdout == b"there is room\n"
-    assert census(small.engine) == before
+            assert sibling.end is sandbox.end is None
+        async with provider.open(SPEC) as sandbox:
+            assert (await sh(sandbox, "echo space is free >again && cat again")).stdout == b"space is free\n"
+    assert count_objects(small.engine) == before
 
 
 @pytest.mark.parametrize("small", ["btrfs"], indirect=True)
@@ -81,18 +81,18 @@ async def test_docker_engine_quota_limits_container_disk(
 ) -> None:
     bounded = replace(SPEC, disk_bytes=400 * MIB)
     async with (
-        in_docker(small.engine.socket, lean_image, tmp_path / "boxes") as boxes,
-        boxes.open(bounded) as box,
-        boxes.open(SPEC) as sibling,
+        open_docker(small.engine.socket, lean_image, tmp_path / "sandboxes") as provider,
+        provider.open(bounded) as sandbox,
+        provider.open(SPEC) as sibling,
     ):
-        assert boxes.engine.quota
+        assert provider.engine.quota
         script = "echo first >first; for i in 1 2 3 4 5 6 7 8 9; do head -c 40000000 /dev/urandom >f$i; done"
-        done = await sh(box, script)
-        assert done.exit_code != 0
-        assert b"Disk quota exceeded" in done.stderr
+        result = await sh(sandbox, script)
+        assert result.exit_code != 0
+        assert b"Disk quota exceeded" in result.stderr
         assert (await sh(sibling, "head -c 90000000 /dev/urandom >f && echo well")).stdout == b"well\n"
-        await box.stop()
-        found = await fetched(box, "/testbed")
+        await sandbox.stop()
+        found = await get_members(sandbox, "/testbed")
         assert found["testbed/first"][1] == b"first\n"
         assert sum(len(content) for _, content in found.values()) < 400 * MIB
-        assert box.end is None
+        assert sandbox.end is None

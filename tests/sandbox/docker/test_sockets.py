@@ -1,4 +1,4 @@
-"""What is said of an engine's socket and of an image's name before an engine is asked."""
+"""Checks before an engine is used: its socket's permissions, image names and limits."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def test_docker_socket_permission_error_names_group(tmp_path: Path, require: Cal
 @pytest.mark.parametrize(
     "image", ["", "codetaste/lean:bookworm-1", "registry.test:5000/a/b@sha256:" + "0" * 64]
 )
-def test_an_image_is_named_as_engines_name_them(image: str) -> None:
+def test_valid_image_name_is_accepted(image: str) -> None:
     assert SandboxConfig(image=image).image == image
 
 
 @pytest.mark.parametrize("image", ["no name", "-x", "../up?x=1", "a@sha256:1", "new\nline", "ü"])
-def test_what_cannot_be_an_image_is_refused_as_bad_input(image: str) -> None:
+def test_invalid_image_name_is_refused(image: str) -> None:
     with pytest.raises(ValidationError, match="cannot be the name of an image"):
         SandboxConfig(image=image)
 
 
 @pytest.mark.parametrize(
-    ("info", "loose"),
+    ("info", "unenforced"),
     [
         ({"MemoryLimit": True, "PidsLimit": True, "CpuCfsQuota": True, "CgroupVersion": "1"}, ()),
         ({"MemoryLimit": False, "PidsLimit": True, "CpuCfsQuota": True}, ("memory",)),
@@ -53,7 +53,7 @@ def test_what_cannot_be_an_image_is_refused_as_bad_input(image: str) -> None:
         ({"MemoryLimit": True, "Rootless": True, "CgroupVersion": "1"}, ("memory", "processes", "cores")),
     ],
 )
-def test_limits_that_an_engine_takes_and_does_not_hold_are_known(
-    info: dict[str, object], loose: tuple[str, ...]
+def test_limits_that_an_engine_does_not_enforce_are_detected(
+    info: dict[str, object], unenforced: tuple[str, ...]
 ) -> None:
-    assert unsupported_limits(info) == loose
+    assert unsupported_limits(info) == unenforced

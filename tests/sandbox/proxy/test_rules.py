@@ -1,4 +1,4 @@
-"""Which hosts and addresses the filtering proxy lets through."""
+"""The hosts and addresses that the filtering proxy allows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ipaddress
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import strategies as st
 
 from codetaste.errors import ConfigError
 from codetaste.sandbox.proxy.rules import (
@@ -19,7 +19,7 @@ from codetaste.sandbox.proxy.rules import (
 )
 
 
-def reaches(text: str, host: str, port: int, *, tunnel: bool = True) -> bool:
+def is_allowed(text: str, host: str, port: int, *, tunnel: bool = True) -> bool:
     try:
         match_entry(parse_allow_list([text]), normalize_host(host), port, tunnel=tunnel)
     except HostNotAllowed:
@@ -27,9 +27,9 @@ def reaches(text: str, host: str, port: int, *, tunnel: bool = True) -> bool:
     return True
 
 
-def test_a_name_stands_for_the_web_of_that_host_alone() -> None:
-    assert reaches("example.org", "example.org", 443)
-    assert reaches("Example.org.", "EXAMPLE.ORG.", 80, tunnel=False)
+def test_name_allows_the_web_ports_of_that_host_only() -> None:
+    assert is_allowed("example.org", "example.org", 443)
+    assert is_allowed("Example.org.", "EXAMPLE.ORG.", 80, tunnel=False)
     for host, port, tunnel in (
         ("example.org", 80, True),
         ("example.org", 443, False),
@@ -38,23 +38,23 @@ def test_a_name_stands_for_the_web_of_that_host_alone() -> None:
         ("notexample.org", 443, True),
         ("example.org.evil.net", 443, True),
     ):
-        assert not reaches("example.org", host, port, tunnel=tunnel), host
+        assert not is_allowed("example.org", host, port, tunnel=tunnel), host
 
 
-def test_a_suffix_stands_for_all_below_it_and_not_for_itself() -> None:
-    assert reaches("*.example.org", "a.example.org", 443)
-    assert reaches("*.example.org", "a.b.example.org", 443)
+def test_wildcard_allows_subdomains_but_not_the_domain() -> None:
+    assert is_allowed("*.example.org", "a.example.org", 443)
+    assert is_allowed("*.example.org", "a.b.example.org", 443)
     for host in ("example.org", "aexample.org", "example.org.net"):
-        assert not reaches("*.example.org", host, 443)
+        assert not is_allowed("*.example.org", host, 443)
 
 
 def test_proxy_rule_port_matches_any_protocol_on_that_port() -> None:
     for tunnel in (True, False):
-        assert reaches("example.org:8443", "example.org", 8443, tunnel=tunnel)
-        assert not reaches("example.org:8443", "example.org", 443, tunnel=tunnel)
+        assert is_allowed("example.org:8443", "example.org", 8443, tunnel=tunnel)
+        assert not is_allowed("example.org:8443", "example.org", 443, tunnel=tunnel)
 
 
-def test_an_entry_may_say_where_the_name_is() -> None:
+def test_entry_may_have_an_address() -> None:
     assert parse_allow_list(["a.test=10.0.0.1", "a.test:81=[::1]:8081", "a.test=::1", "a.test=private"]) == (
         AllowEntry("a.test", None, "10.0.0.1", private=True),
         AllowEntry("a.test", 81, "::1", 8081, private=True),
@@ -63,7 +63,7 @@ def test_an_entry_may_say_where_the_name_is() -> None:
     )
 
 
-def test_all_entries_that_are_none_are_named_at_once() -> None:
+def test_all_invalid_entries_are_reported_at_once() -> None:
     bad = ["a b", "*", "127.1", "a.0x7f", "a:0", "a:65536", "a=b", "*.10.0.0.1", "-a", "a..b", "", "http://a"]
     with pytest.raises(ConfigError) as caught:
         parse_allow_list(["good.org", *bad])
@@ -76,12 +76,12 @@ def test_all_entries_that_are_none_are_named_at_once() -> None:
     "text",
     ["127.1", "0x7f.0.0.1", "2130706433", "0177.0.0.1", "127.0.0.1.", "[fe80::1%eth0]", "a\0b", "ä.de", ""],
 )
-def test_an_address_in_disguise_is_no_name(text: str) -> None:
+def test_disguised_address_is_not_a_host_name(text: str) -> None:
     try:
         name = normalize_host(text)
     except HostNotAllowed:
         return
-    assert ipaddress.ip_address(name)  # then it is compared as what it is
+    assert ipaddress.ip_address(name)  # it is matched as an address
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ def test_private_loopback_metadata_and_translated_addresses_are_not_public(addre
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "2001:4860:4860::8888", "::ffff:8.8.8.8", "64:ff9b::808:808"])
-def test_addresses_of_the_internet_are_public_in_every_spelling(address: str) -> None:
+def test_internet_addresses_are_public_in_every_notation(address: str) -> None:
     assert is_public_address(address)
 
 
-@given(some.ip_addresses(v=4))
-def test_wrapping_an_address_does_not_change_what_it_is(address: ipaddress.IPv4Address) -> None:
+@given(st.ip_addresses(v=4))
+def test_translated_address_is_public_if_the_original_is(address: ipaddress.IPv4Address) -> None:
     low = int(address)
     assert is_public_address(f"::ffff:{address}") == is_public_address(str(address))
     assert is_public_address(str(ipaddress.IPv6Address((0x64FF9B << 96) | low))) == is_public_address(
@@ -137,7 +137,7 @@ def test_wrapping_an_address_does_not_change_what_it_is(address: ipaddress.IPv4A
     )
 
 
-@given(some.text(max_size=40))
+@given(st.text(max_size=40))
 def test_proxy_rule_any_text_is_an_entry_or_a_problem(text: str) -> None:
     try:
         (entry,) = parse_allow_list([text])

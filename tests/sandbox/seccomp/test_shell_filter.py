@@ -1,4 +1,4 @@
-"""The system call filter, run by an interpreter of its instructions that was written for this test alone."""
+"""The system call filter of a shell, run by an interpreter written for this test."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ READ = {"x86_64": 0, "aarch64": 63}
 EVERY_GAP = FilterGaps(files=True, processes=True, signals=True, truncate=True)
 ALLOWED, KILLED = "allowed", "killed"
 
-both = pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+both_architectures = pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 
 
-def verdict(code: bytes, machine: int, number: int, *arguments: int) -> str:
-    """Interpret a filter for one call, as the kernel would."""
+def run_filter(code: bytes, machine: int, number: int, *arguments: int) -> str:
+    """Return the verdict of a filter for one call, as the kernel would."""
     data = struct.pack("<IIQ6Q", number, machine, 0, *(*arguments, *[0] * (6 - len(arguments))))
     at, value = 0, 0
     while True:
@@ -48,70 +48,73 @@ def verdict(code: bytes, machine: int, number: int, *arguments: int) -> str:
             raise AssertionError(operation)
 
 
-@both
-def test_ordinary_calls_pass_and_sockets_do_not(machine: str) -> None:
+@both_architectures
+def test_ordinary_calls_are_allowed_and_sockets_refused(machine: str) -> None:
     for gaps in (FilterGaps(), EVERY_GAP):
         code = assemble_shell_filter(gaps, machine)
-        assert verdict(code, AUDIT[machine], READ[machine], 0, 1, 2) == ALLOWED
+        assert run_filter(code, AUDIT[machine], READ[machine], 0, 1, 2) == ALLOWED
         for family in range(50):
-            assert verdict(code, AUDIT[machine], SOCKET[machine], family, 1) == "EACCES"
+            assert run_filter(code, AUDIT[machine], SOCKET[machine], family, 1) == "EACCES"
 
 
-@both
-def test_calls_of_another_machine_kill(machine: str) -> None:
+@both_architectures
+def test_calls_of_another_architecture_kill_the_process(machine: str) -> None:
     code = assemble_shell_filter(FilterGaps(), machine)
     for other in (0x40000003, 0x40000028, 0, *(audit for name, audit in AUDIT.items() if name != machine)):
-        assert verdict(code, other, READ[machine]) == KILLED
-    assert verdict(code, AUDIT[machine], 0x40000000 | SOCKET[machine]) == KILLED
-    assert verdict(code, AUDIT[machine], 0xFFFFFFFF) == KILLED
+        assert run_filter(code, other, READ[machine]) == KILLED
+    assert run_filter(code, AUDIT[machine], 0x40000000 | SOCKET[machine]) == KILLED
+    assert run_filter(code, AUDIT[machine], 0xFFFFFFFF) == KILLED
 
 
-@both
-def test_calls_that_are_not_known_yet_are_unknown(machine: str) -> None:
-    assert verdict(assemble_shell_filter(FilterGaps(), machine), AUDIT[machine], 470) == "ENOSYS"
+@both_architectures
+def test_unknown_calls_are_reported_as_unknown(machine: str) -> None:
+    assert run_filter(assemble_shell_filter(FilterGaps(), machine), AUDIT[machine], 470) == "ENOSYS"
 
 
-@both
-def test_only_namespaces_are_refused_to_new_processes(machine: str) -> None:
+@both_architectures
+def test_clone_is_allowed_without_new_namespaces(machine: str) -> None:
     code = assemble_shell_filter(FilterGaps(), machine)
-    assert verdict(code, AUDIT[machine], CLONE[machine], 0x1200011) == ALLOWED
+    assert run_filter(code, AUDIT[machine], CLONE[machine], 0x1200011) == ALLOWED
     for bit in (0x20000, 0x2000000, 0x10000000, 0x40000000):
-        assert verdict(code, AUDIT[machine], CLONE[machine], bit | 17) == "EPERM"
-        assert verdict(code, AUDIT[machine], CLONE[machine], 1 << 40 | bit) == "EPERM"
+        assert run_filter(code, AUDIT[machine], CLONE[machine], bit | 17) == "EPERM"
+        assert run_filter(code, AUDIT[machine], CLONE[machine], 1 << 40 | bit) == "EPERM"
 
 
-@both
-def test_a_pair_of_sockets_is_a_stream_between_the_two(machine: str) -> None:
+@both_architectures
+def test_only_stream_and_seqpacket_unix_socket_pairs_are_allowed(machine: str) -> None:
     code = assemble_shell_filter(FilterGaps(), machine)
     allowed = {
         (family, kind)
         for family in range(50)
         for kind in range(16)
-        if verdict(code, AUDIT[machine], SOCKETPAIR[machine], family, kind | 0x80000) == ALLOWED
+        if run_filter(code, AUDIT[machine], SOCKETPAIR[machine], family, kind | 0x80000) == ALLOWED
     }
     assert allowed == {(1, 1), (1, 5)}
 
 
-@both
-def test_typing_into_a_terminal_looks_unsupported(machine: str) -> None:
+@both_architectures
+def test_terminal_input_calls_are_refused_as_unsupported(machine: str) -> None:
     code = assemble_shell_filter(FilterGaps(), machine)
     for request in (0x5412, 0x541C, 0x40086602, 0x1_0000_5412):
-        assert verdict(code, AUDIT[machine], IOCTL[machine], 1, request) == "ENOTTY"
-    assert verdict(code, AUDIT[machine], IOCTL[machine], 1, 0x5401) == ALLOWED
+        assert run_filter(code, AUDIT[machine], IOCTL[machine], 1, request) == "ENOTTY"
+    assert run_filter(code, AUDIT[machine], IOCTL[machine], 1, 0x5401) == ALLOWED
 
 
-@both
-def test_what_other_means_hold_is_left_to_them(machine: str) -> None:
-    few, all_ = assemble_shell_filter(FilterGaps(), machine), assemble_shell_filter(EVERY_GAP, machine)
+@both_architectures
+def test_calls_contained_by_other_means_are_allowed(machine: str) -> None:
+    minimal, complete = (
+        assemble_shell_filter(FilterGaps(), machine),
+        assemble_shell_filter(EVERY_GAP, machine),
+    )
     audit = AUDIT[machine]
-    for number, arguments, refused in (
+    for number, arguments, error in (
         (FCHMOD, (3, 0o777), "EPERM"),
         (PRLIMIT, (1234, 0), "EPERM"),
         (KILL, (1234, 9), "EPERM"),
         (OPENAT, (0, 0, 0o1000), "EPERM"),
     ):
-        assert verdict(few, audit, number[machine], *arguments) == ALLOWED
-        assert verdict(all_, audit, number[machine], *arguments) == refused
+        assert run_filter(minimal, audit, number[machine], *arguments) == ALLOWED
+        assert run_filter(complete, audit, number[machine], *arguments) == error
     for number, arguments in (
         (PRLIMIT, (0, 7)),
         (KILL, (0, 9)),
@@ -119,9 +122,9 @@ def test_what_other_means_hold_is_left_to_them(machine: str) -> None:
         (OPENAT, (0, 0, 0o1101)),
         (OPENAT, (0, 0, 0o1002)),
     ):
-        assert verdict(all_, audit, number[machine], *arguments) == ALLOWED
+        assert run_filter(complete, audit, number[machine], *arguments) == ALLOWED
 
 
-@both
-def test_the_filter_is_no_longer_than_the_kernel_takes(machine: str) -> None:
+@both_architectures
+def test_filter_length_is_within_the_kernel_limit(machine: str) -> None:
     assert len(assemble_shell_filter(EVERY_GAP, machine)) // 8 < 4096

@@ -86,8 +86,9 @@ def comparable(edits: Edits, names: tuple[bytes, bytes], options: list[str]) -> 
     old, new = edits.old.get(names[0]), edits.new.get(names[1])
     contents = [each[1] for each in (old, new) if each]
     if "--text" in options and any(b"\0" in content for content in contents):
-        return False  # the counts ignore that option
-    return not (old and new and old[0] != new[0] and old[1] == new[1])  # and a link that becomes a file
+        return False  # git's counts ignore that option
+    # They also ignore a link that becomes a file of the same content.
+    return not (old and new and old[0] != new[0] and old[1] == new[1])
 
 
 def check_parsing(seed: int) -> None:
@@ -98,7 +99,7 @@ def check_parsing(seed: int) -> None:
     deciding = [*chosen["renames"], *chosen["algorithm"]]
     quoting = f"core.quotePath={rng.choice(['true', 'false'])}"
     with tempfile.TemporaryDirectory() as folder:
-        repository = EditedRepository.made(Path(folder) / "r.git", edits)
+        repository = EditedRepository.create(Path(folder) / "r.git", edits)
         content = repository.git("-c", quoting, "diff", *options, "old", "new")
         expected = parse_numstat(repository.git("diff", "--numstat", "-z", *deciding, "old", "new"))
     patch = parse_patch(content)
@@ -155,7 +156,7 @@ def damage(rng: random.Random, content: bytes) -> bytes:
 def check_damaged(seed: int) -> None:
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
-        repository = EditedRepository.made(Path(folder) / "r.git", random_edits(rng, 8))
+        repository = EditedRepository.create(Path(folder) / "r.git", random_edits(rng, 8))
         content = repository.git(
             "diff", *rng.choice(["-M", "--binary", "-U1", "--no-prefix"]).split(), "old", "new"
         )

@@ -1,4 +1,4 @@
-"""Runs ``codetaste`` with arguments in this process, which saves Python's start."""
+"""Run ``codetaste`` with arguments in this process, which saves Python's start."""
 
 from __future__ import annotations
 

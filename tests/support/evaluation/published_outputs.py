@@ -1,4 +1,4 @@
-"""Outputs as the published harness leaves them, written by hand: a patch, two scans, what is told of them."""
+"""Outputs in the layout of the published harness: a patch, two scans, metadata and results."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ index 0000000..3333333
 """|L⁺| is 3 and |L⁻| is 2 with the published exclusions."""
 
 
-def sarif(*spans: tuple[str, int, int]) -> bytes:
-    """Results of one rule at these places: path, first and last line."""
+def make_sarif(*spans: tuple[str, int, int]) -> bytes:
+    """SARIF results of one rule at these locations: path, first and last line."""
     results = [
         {
             "ruleId": "rules.r",
@@ -59,12 +59,14 @@ class Outputs:
 
     root: Path
 
-    def trial(self, agent: str = "a", *, at: str = "open/direct", path: str = PATH, **told: Any) -> Path:
-        """Write a whole trial: it followed 7 of 10 rules, passed its tests, and cost $1.25 in ten minutes."""
+    def add_trial(
+        self, agent: str = "a", *, at: str = "open/direct", path: str = PATH, **fields: Any
+    ) -> Path:
+        """Write a trial that follows 7 of 10 rules, passes its tests, and costs $1.25 in ten minutes."""
         folder = self.root / at / path / agent
         (folder / "evaluation").mkdir(parents=True)
-        (folder / "prediction.diff").write_bytes(told.get("patch", PATCH))
-        write(folder / "agent_config.json", agent_config(told.get("identity", agent)))
+        (folder / "prediction.diff").write_bytes(fields.get("patch", PATCH))
+        write_json(folder / "agent_config.json", agent_config(fields.get("identity", agent)))
         track, mode = at.split("/")
         metadata = {
             "cost_usd": 1.25,
@@ -77,31 +79,31 @@ class Outputs:
         }
         pseudo = track == "pseudo_agents"
         if not pseudo:
-            write(folder / "inference_metadata.json", metadata | told.get("metadata", {}))
+            write_json(folder / "inference_metadata.json", metadata | fields.get("metadata", {}))
         tests = {"passed": 20, "failed": 1, "skipped": 0, "total": 21, "error": None}
-        rules = dict(zip(RULES, told.get("rules", (3, 4, 2, 6)), strict=True))
+        rules = dict(zip(RULES, fields.get("rules", (3, 4, 2, 6)), strict=True))
         result = {
             "instance_metadata": instance_metadata(path),
-            "agent_config": agent_config(told.get("identity", agent)),
-            "agent_test_metrics": told.get("tests", tests),
+            "agent_config": agent_config(fields.get("identity", agent)),
+            "agent_test_metrics": fields.get("tests", tests),
             "agent_rule_metrics": rules,
-            "inference_metadata": None if pseudo else metadata | told.get("metadata", {}),
+            "inference_metadata": None if pseudo else metadata | fields.get("metadata", {}),
             "evaluation_timestamp": "2025-11-01T11:00:00Z",
         }
-        write(folder / "evaluation/evaluation_result.json", result)
-        (folder / "evaluation/rules_positive.sarif").write_bytes(sarif(("src/a.py", 2, 3)))
-        (folder / "evaluation/rules_negative.sarif").write_bytes(sarif(("src/a.py", 9, 9)))
+        write_json(folder / "evaluation/evaluation_result.json", result)
+        (folder / "evaluation/rules_positive.sarif").write_bytes(make_sarif(("src/a.py", 2, 3)))
+        (folder / "evaluation/rules_negative.sarif").write_bytes(make_sarif(("src/a.py", 9, 9)))
         return folder
 
-    def null(self, path: str = PATH) -> Path:
-        """Write the null agent's evaluation: the first line that the patch removes matched in R."""
-        folder = self.trial(
+    def add_null(self, path: str = PATH) -> Path:
+        """Write the null agent's evaluation; R has a match in the first line that the patch removes."""
+        folder = self.add_trial(
             "null_agent", at="pseudo_agents/direct", path=path, patch=b"\n", rules=(0, 4, 6, 6)
         )
-        (folder / "evaluation/rules_negative.sarif").write_bytes(sarif(("src/a.py", 1, 1)))
+        (folder / "evaluation/rules_negative.sarif").write_bytes(make_sarif(("src/a.py", 1, 1)))
         return folder
 
-    def baselines(self, *runs: tuple[int, int], path: str = PATH) -> None:
+    def add_baselines(self, *runs: tuple[int, int], path: str = PATH) -> None:
         """Write test runs of R∘X* beside the outputs: passed and failed of each."""
         folder = self.root.parent / "baseline_results" / path
         folder.mkdir(parents=True)
@@ -136,8 +138,8 @@ def instance_metadata(path: str = PATH) -> dict[str, Any]:
     }
 
 
-def scores(patch: bytes = PATCH, **told: Any) -> dict[str, Any]:
-    """What our own scores.json says, shortened to what is read."""
+def make_scores(patch: bytes = PATCH, **fields: Any) -> dict[str, Any]:
+    """A scores.json of codetaste with the fields that are read."""
     return {
         "status": "scored",
         "reason": "",
@@ -156,9 +158,9 @@ def scores(patch: bytes = PATCH, **told: Any) -> dict[str, Any]:
         "engine": "opengrep 1.30.0",
         "codetaste_version": "0.6.0",
         "notes": ["a note"],
-    } | told
+    } | fields
 
 
-def write(path: Path, data: Any) -> None:
+def write_json(path: Path, data: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(data))

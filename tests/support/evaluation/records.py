@@ -1,4 +1,4 @@
-"""Records for tests: a trial with only what matters said."""
+"""Trial records for tests, with defaults for all fields that a test does not set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from codetaste.evaluation.trials.records import (
     TrialStatus,
 )
 
-WORTHLESS = (TrialStatus.FAILED, TrialStatus.REFUSED, TrialStatus.DOES_NOT_APPLY)
+ZERO_STATUSES = (TrialStatus.FAILED, TrialStatus.REFUSED, TrialStatus.DOES_NOT_APPLY)
+"""The statuses that count as a score of 0."""
 
 
 def trial(
@@ -24,7 +25,7 @@ def trial(
     lane: str = "open/direct",
     **more: Any,
 ) -> TrialRecord:
-    """A scored trial with ``ifr``; without it a failed one; ``published`` follows unless it is given."""
+    """A scored trial with ``ifr``, or a failed one without; ``published`` is derived unless given."""
     track, mode = lane.split("/")
     passed = more.get("passed")
     published = None
@@ -56,5 +57,5 @@ def trial(
 
 
 def several(agent: str, values: list[float | None], **more: Any) -> list[TrialRecord]:
-    """A trial on each of as many instances, each of its own repository."""
+    """One trial per value, each on an instance of another repository."""
     return [trial(agent, f"o__r{place}-1", value, **more) for place, value in enumerate(values)]

@@ -1,4 +1,4 @@
-"""Small trees, the patch between them by real git, and one call that scores it."""
+"""Small trees, the patch between them by real git, and a function that scores it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def git(folder: Path, *words: str) -> bytes:
     return done.stdout
 
 
-def write(tree: Path, files: Files) -> Path:
+def write_tree(tree: Path, files: Files) -> Path:
     tree.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         path = tree / name
@@ -43,17 +43,17 @@ def write(tree: Path, files: Files) -> Path:
     return tree
 
 
-def difference(folder: Path, base: Files, golden: Files, *options: str, quoted: bool = True) -> bytes:
-    """What ``git diff`` of two commits says."""
+def git_diff(folder: Path, base: Files, golden: Files, *options: str, quoted: bool = True) -> bytes:
+    """The ``git diff`` of two commits."""
     work = folder / "work"
     shutil.rmtree(work, ignore_errors=True)
-    write(work, base)
+    write_tree(work, base)
     git(work, "init", "-q")
     for files in (base, golden):
         for path in [*work.iterdir()]:
             if path.name != ".git":
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
-        write(work, files)
+        write_tree(work, files)
         git(work, "add", "-A", "-f")
         git(work, "commit", "-q", "--allow-empty", "-m", "x")
     quoting = f"core.quotePath={'true' if quoted else 'false'}"
@@ -61,19 +61,19 @@ def difference(folder: Path, base: Files, golden: Files, *options: str, quoted: 
 
 
 def rule(name: str, pattern: str, **more: Any) -> dict[str, Any]:
-    """A Python rule, unless ``more`` says otherwise."""
+    """A Python rule, unless ``more`` overrides it."""
     body = {"id": name, "message": "m", "severity": "INFO", "languages": ["python"], "metadata": {}}
     return {**body, "pattern": pattern, **more}
 
 
-def regex(name: str, pattern: str) -> dict[str, Any]:
+def regex_rule(name: str, pattern: str) -> dict[str, Any]:
     found = rule(name, "", languages=["regex"])
     del found["pattern"]
     return {**found, "pattern-regex": pattern}
 
 
-def text(rules: Sequence[Mapping[str, Any]] | None) -> bytes:
-    """A rule file; JSON is YAML. None stands for one that is not there."""
+def render_rule_file(rules: Sequence[Mapping[str, Any]] | None) -> bytes:
+    """A rule file; JSON is YAML. None stands for a missing file."""
     return b"" if rules is None else json.dumps({"rules": list(rules)}).encode()
 
 
@@ -85,21 +85,21 @@ def score(
     negative: Sequence[Mapping[str, Any]] | None,
     *,
     exclusions: Exclusions = Exclusions.PUBLISHED,
-    correctness: PassResult | None = None,
+    pass_result: PassResult | None = None,
 ) -> Evaluation:
-    """Score ``patch`` from a test that is not async."""
+    """Score ``patch`` synchronously."""
     scratch = base.parent / "scratch"
     scratch.mkdir(exist_ok=True)
 
     async def main() -> Evaluation:
         return await evaluate(
-            parse_rule_set(text(positive), text(negative)),
+            parse_rule_set(render_rule_file(positive), render_rule_file(negative)),
             base,
             patch,
             scanner,
             scratch=scratch,
             exclusions=exclusions,
-            pass_result=correctness,
+            pass_result=pass_result,
             engine="opengrep 1.30.0",
         )
 

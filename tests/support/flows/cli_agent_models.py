@@ -1,6 +1,6 @@
-"""Scripts for the real programs in trials: each plans or codes with the program's own tools.
+"""Scripted models for real CLI agents in trials: each plans or codes with the agent's own tools.
 
-A script knows by the conversation alone how far it is. Requests without tools are side calls, whatever their
+A script derives its progress from the conversation alone. Requests without tools are side requests, in any
 number and order.
 """
 
@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-# Another room's scripts know the programs' tools.
+# The scripts of support.harness know the agents' tools.
 sys.path.append(str(Path(__file__).parents[2]))  # loaded by path, as a user's file is
 
 from codetaste.llm.messages import Request, Usage
@@ -36,18 +36,18 @@ LOOK = """\
 	ls -laR /run/codetaste
 } 2>&1 | tr -cd '\\11\\12\\40-\\176' >seen.txt
 """
-"""The second edit: whatever could tell an agent more than it may know goes into its patch."""
+"""The second edit: it writes all that could reveal hidden information to an agent into the patch."""
 STUCK = f"sleep {os.environ.get('STUCK_S', '4321.5')} & sleep 1234.5"
-DONE = "Store is a class of today, and look.sh is new."
+DONE = "Store is a new-style class, and look.sh is new."
 
 
 def task_of(request: Request) -> str:
-    """What the program was asked, whatever it says around it."""
+    """The user messages of a request."""
     return "\n".join(message.text for message in request.messages if message.role == "user")
 
 
 def requested_plans(request: Request) -> str:
-    """Which plans are asked for, "" when the code is to be changed."""
+    """The mode of the requested plans; "" if the code is to be changed."""
     task = task_of(request)
     if "/output/refactoring_plans/" in task:
         return "multiplan"
@@ -55,7 +55,7 @@ def requested_plans(request: Request) -> str:
 
 
 def plan_marker(request: Request) -> str:
-    """What the plan that is carried out asks for."""
+    """The marker of the plan that is executed."""
     task = task_of(request)
     return next((f"marker-{number}" for number in range(10) if f"marker-{number}" in task), "direct")
 
@@ -65,7 +65,7 @@ def plan_text(number: int) -> str:
 
 
 def write_step(tools: set[str], path: str, text: str) -> Step:
-    """A new file, by the program's own tool where it has one."""
+    """Create a file, with the agent's own tool if it has one."""
     if "Write" in tools:
         return "Write", {"file_path": path, "content": text}
     if "write_file" in tools:
@@ -77,7 +77,7 @@ def write_step(tools: set[str], path: str, text: str) -> Step:
 
 
 def edit_steps(tools: set[str], mark: str) -> list[Step]:
-    """A look at a file, an edit of it, and a new file."""
+    """Read a file, edit it, and create another."""
     new = f"class Store:  # {mark}"
     added = write_step(tools, SECOND, LOOK)
     if "Edit" in tools:
@@ -94,7 +94,7 @@ def edit_steps(tools: set[str], mark: str) -> list[Step]:
 
 
 def steps_of(request: Request, tools: set[str], *then: Step) -> list[Step]:
-    """What is done for the task of ``request``; ``then``, when it is the code that is changed."""
+    """The steps for the task of ``request``; ``then`` follows if the code is changed."""
     match requested_plans(request):
         case "plan":
             return [
@@ -120,7 +120,7 @@ def do_task(request: Request, *commands: str, usage: Usage = USUAL) -> ScriptedR
 
 
 def coder(request: Request) -> ScriptedReply:
-    """Plans, or changes the code and looks for all that it should not see."""
+    """Plans, or changes the code and searches for all that must be hidden."""
     return do_task(request, "sh look.sh", "git status --short")
 
 
@@ -130,20 +130,20 @@ def restless(request: Request) -> ScriptedReply:
 
 
 def stuck(request: Request) -> ScriptedReply:
-    """Does not come back from a command after its edits; a program that leaves it alone is given it again."""
+    """Runs a command that does not end after its edits, again if the agent abandons it."""
     return do_task(request, *[STUCK] * 1000)
 
 
 def stuck_while(request: Request) -> ScriptedReply:
-    """The same, as long as a file is there."""
+    """The same, as long as the file ``stuck`` exists."""
     return stuck(request) if Path("stuck").exists() else do_task(request)
 
 
 def expensive_reply(_request: Request) -> ScriptedReply:
-    """An answer that costs a tenth of a small budget, after a while."""
+    """A delayed reply that costs a tenth of a small budget."""
     return ScriptedReply("word", usage=Usage(input=1000, output=900), latency_s=0.2)
 
 
 def judge(_request: Request) -> ScriptedReply:
-    """Picks the fourth plan, and says why."""
+    """Selects the fourth plan, with a reason."""
     return ScriptedReply("secret-reasoning: it overlaps most.\n\nSELECTED: 3")

@@ -1,4 +1,4 @@
-"""Runs of the three real programs on a tiny benchmark, with scripted models."""
+"""Configs and outputs of the three real CLI agents on a tiny benchmark, with scripted models."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from support.flows.trial_runs import agent_table, track_table
 
 MODELS = Path(__file__).parent / "cli_agent_models.py"
 PROGRAMS = {"claude-code": "claude-sonnet-4-5", "codex": "gpt-5.1-codex", "qwen-code": "qwen3-coder-plus"}
-"""The programs at their pinned releases, each with a model that it knows tools of its own for."""
+"""The CLI agents at their pinned releases, each with a model for which it has its own tools."""
 TRACKS = ("instructed/direct", "open/direct", "open/plan", "open/multiplan")
 SECRET, AREA = "secret-description", "the-area-alone"
 KEYS = {"ANTHROPIC_API_KEY": "sk-secret-one", "OPENAI_API_KEY": "sk-secret-two"}
 EXPENSIVE_PRICE = "{ input = 1.0, output = 30.0 }"
-"""Of a model that costs a third of a small budget with each of its long answers."""
+"""The price of a model whose long replies cost a third of a small budget each."""
 
 
 def make_bench(folder: Path, repo: str) -> Bench:
-    """One instance, whose whole description says what the area does not."""
+    """Create a benchmark of one instance; only its instructed description has ``SECRET``."""
     bench = Bench(folder)
     row = bench.add(repo)
     descriptions = bench.root / "assets/descriptions" / row.path
@@ -33,7 +33,7 @@ def make_bench(folder: Path, repo: str) -> Bench:
 
 @dataclass
 class Config:
-    """What is written into config.toml, table by table; the models of ``PROGRAMS`` are scripted."""
+    """The tables of a config.toml; the models of ``PROGRAMS`` are scripted."""
 
     bench: Bench
     sandbox: str = 'engine = "bubblewrap"\nmax = 6'
@@ -52,14 +52,14 @@ class Config:
     def programs(
         self, script: str, more: str = "", suffix: str = "", price: str = tiny_benchmark.PRICE
     ) -> None:
-        """An agent for each program, and its model; ``suffix`` tells several of one program apart."""
+        """Add an agent for each CLI agent, and its model; ``suffix`` makes the ids unique."""
         for program in PROGRAMS:
             self.program(program, script, more, suffix, price)
 
     def program(
         self, program: str, script: str, more: str = "", suffix: str = "", price: str = tiny_benchmark.PRICE
     ) -> None:
-        """One of them."""
+        """Add one agent and its model."""
         model = PROGRAMS[program] + suffix
         self.model(model, script, price)
         self.tables.append(agent_table(program + suffix, model, more, program))
@@ -70,7 +70,7 @@ class Config:
         self.tables.append(track_table(name, chosen + more))
 
     def make_workspace(self, folder: Path, cache: Path) -> Workspace:
-        """Write it; ``cache`` has the installed programs."""
+        """Write the config; ``cache`` has the installed CLI agents."""
         head = [
             f'[run]\nname = "r"\n{self.run}',
             f'[benchmark]\npath = "{self.bench.root}"\nrepos = "{self.bench.repos}"',
@@ -87,7 +87,7 @@ def trial_folder(workspace: Workspace, row: Row, track: str, agent: str) -> Path
 
 
 def ledger_lines(workspace: Workspace, prefix: str) -> list[dict[str, Any]]:
-    """The lines of all models' ledgers for the jobs whose keys begin with ``prefix``."""
+    """The lines of all models' ledgers for the jobs with this key prefix."""
     names = [
         path.name.removesuffix(".ledger.jsonl") for path in (workspace.out / "models").glob("*.ledger.jsonl")
     ]

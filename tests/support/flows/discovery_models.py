@@ -1,4 +1,4 @@
-"""Scripts for models of tests: each decides its reply from the conversation alone."""
+"""Scripted models for discovery: each derives its reply from the conversation alone."""
 
 from __future__ import annotations
 
@@ -76,25 +76,25 @@ def reply(request: Request) -> Message:
 
 
 def slowly(request: Request) -> ScriptedReply:
-    """The same; the latency leaves time to be killed between the bill and the reply."""
+    """The same, with latency between the ledger line and the reply, so that a kill can fall between."""
     return ScriptedReply(reply(request).content, latency_s=0.08)
 
 
 def endless(request: Request) -> ScriptedReply:
-    """Registers what it knows, then looks around for ever."""
+    """Registers rules, then runs shell commands for ever."""
     steps = steps_of(request)[:2]
     look: Step = ("bash_explore", {"command": f"echo look {turn(request)}; cat pack/*.py"})
     return ScriptedReply(next_step(request, [*steps, look]).content, latency_s=0.02)
 
 
 def quick(request: Request) -> Message:
-    """One rule, and done."""
+    """One rule, then finish."""
     good = NEW if direction(request) == "additive" else OLD
     return next_step(request, [("register", {"rules": yaml(good[0])}), ("finish", {})])
 
 
 def both(request: Request) -> Message:
-    """Tries all rules in either direction."""
+    """Registers all rules in either direction."""
     return next_step(request, [("register", {"rules": yaml(*NEW, *OLD)}), ("finish", {})])
 
 
@@ -115,12 +115,12 @@ def _shell(command: str, timeout_s: float = 300) -> Step:
 
 
 def sleeper(request: Request) -> Message:
-    """Is busy with a long shell command, in the background too."""
+    """Runs a long shell command, and another in the background."""
     return next_step(request, [_shell("(sleep 4321.5 &) ; sleep 1234.5"), ("finish", {})])
 
 
 def hostile(request: Request) -> ScriptedReply:
-    """Says what a terminal must never see as it stands, and lets it stand long enough to be drawn."""
+    """Runs a command with terminal escapes, with latency so that the display draws it."""
     nasty = "echo '\x1b[31mRED\x1b]0;owned\x07 [bold]not markup[/bold] [/] [red'\necho second\r\x9b2J"
     step = next_step(request, [("bash_explore", {"command": nasty}), *quick_steps(request)])
     return ScriptedReply(step.content, latency_s=2.0 if turn(request) == 1 else 0.0)
@@ -159,31 +159,31 @@ def bad_yaml(request: Request) -> Message:
 
 HANG = rule("hangs", "\n...\n".join(f"$F{number}($X{number})" for number in range(6)))
 SLOW_FILE = "def run():\n" + "".join(f"    call{number}({number})\n" for number in range(2000))
-"""What HANG never comes to an end on."""
+"""A file on which the scan with HANG never ends."""
 
 
 def hanging(request: Request) -> Message:
-    """Registers a rule that the engine never ends with on SLOW_FILE, beside a good one."""
+    """Registers a rule whose scan of SLOW_FILE never ends, and a good rule."""
     good = NEW[0] if direction(request) == "additive" else OLD[0]
     return next_step(request, [("register", {"rules": yaml(HANG, good)}), ("finish", {})])
 
 
 def attacker(request: Request) -> Message:
-    """Runs the commands of the file that TINY_ATTACKS names, one a turn."""
+    """Runs the commands of the file that TINY_ATTACKS names, one per turn."""
     commands = json.loads(Path(os.environ["TINY_ATTACKS"]).read_text())
     return next_step(request, [*(_shell(command, 20) for command in commands), ("finish", {})])
 
 
 def lingering(request: Request) -> ScriptedReply:
-    """Looks around for ever, and takes its time: somebody can watch, and change the limits."""
+    """Runs shell commands for ever, with latency for a test to change limits meanwhile."""
     return ScriptedReply(endless(request).content, latency_s=0.3)
 
 
 def long(request: Request) -> ScriptedReply:
-    """One rule, and done; each reply takes seconds."""
+    """One rule, then finish; each reply takes seconds."""
     return ScriptedReply(quick(request).content, latency_s=3.0)
 
 
 def slow_to_begin(request: Request) -> ScriptedReply:
-    """One rule, and done; the first reply takes longer than any command of ours."""
+    """One rule, then finish; the first reply takes longer than any codetaste command."""
     return ScriptedReply(quick(request).content, latency_s=20.0 if len(request.messages) == 1 else 0.0)

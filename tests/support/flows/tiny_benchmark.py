@@ -1,4 +1,4 @@
-"""A tiny benchmark in the published layout, with a real git repository, and the real command run on it."""
+"""A tiny benchmark in the published layout, with a real git repository, and workspaces to run it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def git(repository: Path, *args: str) -> str:
 
 
 def commit(repository: Path, files: dict[str, str]) -> str:
-    """Commit exactly ``files`` and what is new in the work tree; the same files give the same hash."""
+    """Commit ``files`` and all changes of the work tree; the same files give the same hash."""
     repository.mkdir(parents=True, exist_ok=True)
     if not (repository / ".git").exists():
         git(repository, "init", "--quiet", "--initial-branch=main")
@@ -114,7 +114,7 @@ class Bench:
         between: Callable[[Path], None] | None = None,
         swap: bool = False,
     ) -> Row:
-        """Add an instance; ``between`` may put anything into the work tree before the base commit."""
+        """Add an instance; ``between`` may change the work tree before the base commit."""
         clone = self.repos / "tiny" / repo
         clone.mkdir(parents=True)
         git(clone, "init", "--quiet", "--initial-branch=main")
@@ -154,11 +154,11 @@ def render_config(
     discover: str = "budget_usd = 1.0",
     more: str = "",
 ) -> str:
-    """A config for scripted ``models`` (id → function in tiny_models.py, or a whole TOML table)."""
+    """A config for scripted ``models`` (id → function in discovery_models.py, or a whole TOML table)."""
     tables = [
         f'id = "{name}"\n'
-        + (said if "=" in said else f'provider = "scripted"\nmodel = "{MODELS}:{said}"\nprice = {PRICE}\n')
-        for name, said in models.items()
+        + (model if "=" in model else f'provider = "scripted"\nmodel = "{MODELS}:{model}"\nprice = {PRICE}\n')
+        for name, model in models.items()
     ]
     listed = json.dumps(list(models))
     return "\n".join(
@@ -174,7 +174,7 @@ def render_config(
 
 @dataclass
 class Workspace:
-    """Where a command is given: its working directory, and a cache that others may share."""
+    """A working directory for commands, with a config and a cache that workspaces may share."""
 
     folder: Path
     cache: Path
@@ -187,7 +187,7 @@ class Workspace:
         return self.folder / "runs" / self.name
 
     def start(self, *args: str, before: Sequence[str] = ()) -> subprocess.Popen[str]:
-        """Start ``python -m codetaste.run CONFIG args`` here, ``before`` (such as unshare) in front of it."""
+        """Start ``python -m codetaste.run CONFIG args`` here, prefixed by ``before`` (such as unshare)."""
         return self._popen(
             [*before, sys.executable, "-W", "error", "-m", "codetaste.run", str(self.config), *args]
         )
@@ -196,7 +196,7 @@ class Workspace:
         return wait_for_result(self.start(*args, before=before), timeout_s)
 
     def cli(self, *args: str, timeout_s: float = 250) -> CommandResult:
-        """Give a command of ``codetaste`` itself."""
+        """Run a command of ``codetaste``."""
         program = "from codetaste.cli.app import main; main()"
         return wait_for_result(self._popen([sys.executable, "-W", "error", "-c", program, *args]), timeout_s)
 
@@ -226,7 +226,7 @@ class Workspace:
 
 @dataclass(frozen=True)
 class TinyBenchmark:
-    """The shared benchmark of one instance, and places to run on it."""
+    """The shared benchmark of one instance, and a cache for its workspaces."""
 
     bench: Bench
     cache: Path
@@ -265,7 +265,7 @@ class CommandResult:
 
 
 def wait_for_result(process: subprocess.Popen[str], timeout_s: float) -> CommandResult:
-    """Wait for the end of a command."""
+    """Wait until a command ends; return its result."""
     try:
         out, err = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
@@ -276,7 +276,7 @@ def wait_for_result(process: subprocess.Popen[str], timeout_s: float) -> Command
 
 
 def check_output(code: int, out: str, err: str) -> CommandResult:
-    """What a command came to. No command may ever say any of this."""
+    """Return the result of a command, which must not print a traceback or an internal warning."""
     for text in (out, err):
         for never in ("Traceback", "Exception ignored", "ResourceWarning", "ExceptionGroup", "never awaited"):
             assert never not in text, text
@@ -284,7 +284,7 @@ def check_output(code: int, out: str, err: str) -> CommandResult:
 
 
 def read_journal(out: Path) -> list[dict[str, Any]]:
-    """The whole lines of a journal that may be written at this moment."""
+    """Read the complete lines of a journal that may be growing."""
     path = out / "journal.jsonl"
     raw = path.read_bytes() if path.exists() else b""
     return [json.loads(line) for line in raw.split(b"\n")[: raw.count(b"\n")]]
@@ -294,7 +294,7 @@ STEP_EVENTS = {"reserved", "settled", "effect", "ended"}
 
 
 def count_steps(lines: list[dict[str, Any]]) -> int:
-    """How many steps of the work a journal records; a resume adds none."""
+    """Count the steps of work in a journal; a resume adds none."""
     return sum(line["event"] in STEP_EVENTS for line in lines)
 
 
@@ -307,7 +307,7 @@ def wait_for_progress(process: subprocess.Popen[str], out: Path, steps: float) -
 
 
 def kill(process: subprocess.Popen[str]) -> str:
-    """``kill -9``; returns what was said until then."""
+    """Send SIGKILL; return what the process wrote to stderr."""
     process.send_signal(signal.SIGKILL)
     _, err = process.communicate()
     return err
@@ -315,10 +315,10 @@ def kill(process: subprocess.Popen[str]) -> str:
 
 @dataclass
 class Accounts:
-    """The money of a journal, folded without anything of codetaste's."""
+    """The costs in a journal, computed without code of codetaste."""
 
     limits: dict[tuple[str, ...], Decimal]
-    """US dollars by the beginning of a path; () is the whole run."""
+    """US dollars by path prefix; () is the whole run."""
     calls: dict[str, tuple[tuple[str, ...], Decimal, str]] = field(default_factory=dict)
     highest: dict[tuple[str, ...], Decimal] = field(default_factory=dict)
 
@@ -348,7 +348,7 @@ class Accounts:
 
 
 def fold_journal(lines: list[dict[str, Any]], limits: dict[tuple[str, ...], Decimal]) -> Accounts:
-    """Fold a journal; fails where more is charged than a limit allows, at any line."""
+    """Fold a journal; fail if the costs exceed a limit at any line."""
     accounts = Accounts(limits)
     for line in lines:
         accounts.take(line)
@@ -356,22 +356,22 @@ def fold_journal(lines: list[dict[str, Any]], limits: dict[tuple[str, ...], Deci
 
 
 def assert_no_finished_job_ran_twice(lines: list[dict[str, Any]]) -> None:
-    done: set[str] = set()
+    finished: set[str] = set()
     for line in lines:
         if line["event"] == "started":
-            assert line["key"] not in done, f"{line['key']} was run again"
+            assert line["key"] not in finished, f"{line['key']} was run again"
         elif line["event"] == "ended" and line["status"] == "done":
-            assert line["key"] not in done, f"{line['key']} ended twice"
-            done.add(line["key"])
+            assert line["key"] not in finished, f"{line['key']} ended twice"
+            finished.add(line["key"])
 
 
 def assert_no_call_billed_twice(ledger: list[dict[str, Any]]) -> None:
-    bought = [line["call"].rpartition("#")[0] for line in ledger]
-    assert len(bought) == len(set(bought)), sorted(call for call in bought if bought.count(call) > 1)
+    calls = [line["call"].rpartition("#")[0] for line in ledger]
+    assert len(calls) == len(set(calls)), sorted(call for call in calls if calls.count(call) > 1)
 
 
 def descendants(pid: int) -> set[int]:
-    """Every process below ``pid``, whatever its session."""
+    """All descendants of the process ``pid``, in any session."""
     parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -386,13 +386,13 @@ def descendants(pid: int) -> set[int]:
 
 
 def leftover_processes(marker: str) -> Iterator[str]:
-    """Command lines of processes that have ``marker`` (a path of the test's own) in them or in their cwd."""
+    """Command lines of processes with ``marker`` (such as the test's folder) in them or in their cwd."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
-                said = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                workspace = str((entry / "cwd").readlink())
+                command_line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                cwd = str((entry / "cwd").readlink())
             except OSError:
                 continue
-            if marker in said or marker in workspace:
-                yield said
+            if marker in command_line or marker in cwd:
+                yield command_line

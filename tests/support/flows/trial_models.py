@@ -1,4 +1,4 @@
-"""Scripts for coding agents and judges of tests: each decides its reply from the conversation alone."""
+"""Scripted models for coding agents and judges: each derives its reply from the conversation alone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def task_of(request: Request) -> str:
 
 
 def planning(request: Request) -> str:
-    """Which plans are asked for: "plan", "multiplan", or "" when the code is to be changed."""
+    """The requested plans: "plan", "multiplan", or "" if the code is to be changed."""
     task = task_of(request)
     return (
         "multiplan"
@@ -86,17 +86,17 @@ def steps_of(request: Request) -> list[Step]:
 
 
 def coder(request: Request) -> Message:
-    """Plans or changes the code, as it is asked."""
+    """Plans or changes the code, as requested."""
     return next_step(request, steps_of(request))
 
 
 def slowly(request: Request) -> ScriptedReply:
-    """The same; the latency leaves time to be killed between the bill and the reply."""
+    """The same, with latency between the ledger line and the reply, so that a kill can fall between."""
     return ScriptedReply(coder(request).content, latency_s=0.05)
 
 
 def in_words(request: Request) -> Message:
-    """The same, and says that it is done without a tool."""
+    """The same, but ends with a reply without tool calls."""
     reply = coder(request)
     return (
         Message("assistant", (TextBlock("All is done."),)) if reply.tool_calls[0].name == "finish" else reply
@@ -104,7 +104,7 @@ def in_words(request: Request) -> Message:
 
 
 def endless(request: Request) -> Message:
-    """Changes one file after the other for ever."""
+    """Creates one file after the other for ever."""
     number = turn(request)
     return next_step(
         request, [edit(f"pack/more{each}.py", "", f"more = {each}\n") for each in range(number + 1)]
@@ -112,19 +112,19 @@ def endless(request: Request) -> Message:
 
 
 def sleeper(request: Request) -> Message:
-    """Changes a file, and then is busy with a long command."""
+    """Creates a file, then runs a long command."""
     return next_step(
         request, [edit("pack/slept.py", "", "slept = True\n"), shell("sleep 4321.5 & sleep 1234.5")]
     )
 
 
 def sleepy_planner(request: Request) -> Message:
-    """Never comes to write a plan."""
+    """Runs a long command before it writes a plan."""
     return sleeper(request) if planning(request) else coder(request)
 
 
 def endless_planner(request: Request) -> Message:
-    """Spends all there is on looking around before it writes a plan."""
+    """Reads files for ever before it writes a plan."""
     return next_step(request, [shell("cat pack/*.py")]) if planning(request) else coder(request)
 
 
@@ -158,7 +158,7 @@ def from_one(request: Request) -> Message:
 
 
 def flooding(request: Request) -> Message:
-    """Fills /output before it writes a good plan."""
+    """Fills /output, then writes a good plan."""
     steps = [
         shell("head -c 100000000 /dev/zero >/output/a"),
         edit("/output/refactoring_plan.md", "", plan_text(7)),
@@ -168,7 +168,7 @@ def flooding(request: Request) -> Message:
 
 
 def snooping(request: Request) -> Message:
-    """Looks for all that must not be in its box, and puts what it finds into the patch."""
+    """Searches for all that must not be in its sandbox, and writes what it finds into the patch."""
     names = " -o ".join(
         f"-name '{glob}'"
         for glob in ("*.jsonl", "*description*", "*.yml", "*.diff", "scores.json", "*.sarif")
@@ -182,26 +182,26 @@ def snooping(request: Request) -> Message:
 
 
 def judge(_request: Request) -> ScriptedReply:
-    """Picks the plan that the environment names, and says why."""
+    """Selects the plan that the environment names, with a reason."""
     number = os.environ.get("TRIAL_SELECTS", "2")
     return ScriptedReply(f"secret-reasoning: it overlaps most.\n\n**SELECTED:** [{number}]", latency_s=0.02)
 
 
-def late_judge(request: Request) -> str:
-    """Hesitates once."""
+def hesitant_judge(request: Request) -> str:
+    """Selects a plan in its second reply."""
     return "SELECTED: 1 or 3" if turn(request) == 0 else "SELECTED: **Plan 3**"
 
 
-def mute_judge(_request: Request) -> str:
+def undecided_judge(_request: Request) -> str:
     return "All of them have their merits."
 
 
-def far_judge(_request: Request) -> str:
+def out_of_range_judge(_request: Request) -> str:
     return "SELECTED: 5"
 
 
 def fails_later(request: Request) -> Message:
-    """Changes a file, and is then refused for good."""
+    """Creates a file, then raises a permanent error."""
     if turn(request) < 2:
         return next_step(request, [edit("pack/before.py", "", "before = 1\n"), shell("ls")])
     raise ModelRefused("the scripted provider is gone")
@@ -212,7 +212,7 @@ def _more(number: int) -> Step:
 
 
 def by_shell(request: Request) -> Message:
-    """Plans or changes the code with a shell alone, and says in words that it is done."""
+    """Plans or changes the code with a shell alone, and ends with a reply without tool calls."""
     if planning(request):
         names = [f"/output/refactoring_plans/refactoring_plan{number}.md" for number in range(5)]
         texts = "; ".join(f"echo 'Use marker-{number}.' >{name}" for number, name in enumerate(names))
@@ -226,35 +226,35 @@ def by_shell(request: Request) -> Message:
     )
 
 
-def by_shell_for_ever(request: Request) -> Message:
+def by_shell_endless(request: Request) -> Message:
     return next_step(request, [_more(number) for number in range(turn(request) + 1)])
 
 
 def by_shell_slowly(request: Request) -> ScriptedReply:
-    """Four changes, with time between them."""
+    """Four changes, with latency between them."""
     done = turn(request) == 4
-    reply = Message("assistant", (TextBlock("Done."),)) if done else by_shell_for_ever(request)
+    reply = Message("assistant", (TextBlock("Done."),)) if done else by_shell_endless(request)
     return ScriptedReply(reply.content, latency_s=0.3)
 
 
 def fails_later_by_shell(request: Request) -> Message:
     if turn(request) < 2:
-        return by_shell_for_ever(request)
+        return by_shell_endless(request)
     raise ModelRefused("the scripted provider is gone")
 
 
-def nonsense_later_by_shell(request: Request) -> Message:
+def malformed_later_by_shell(request: Request) -> Message:
     if turn(request) < 2:
-        return by_shell_for_ever(request)
+        return by_shell_endless(request)
     raise MalformedReply("this is no reply")
 
 
 def by_shell_then_slowly(request: Request) -> ScriptedReply:
-    """A third answer that comes long after the time of everybody is up."""
-    return ScriptedReply(by_shell_for_ever(request).content, latency_s=300.0 if turn(request) == 2 else 0.0)
+    """The third reply comes long after all time limits."""
+    return ScriptedReply(by_shell_endless(request).content, latency_s=300.0 if turn(request) == 2 else 0.0)
 
 
-def side_by_side(_request: Request) -> ScriptedReply:
+def slow_reply(_request: Request) -> ScriptedReply:
     return ScriptedReply((TextBlock("Done."),), latency_s=0.5)
 
 

@@ -1,4 +1,4 @@
-"""Places with configs of trials on the tiny benchmark, in bubblewrap boxes, and what is looked at there."""
+"""Workspaces for trials on the tiny benchmark, in bubblewrap sandboxes, and readers of their outputs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def make_trial_workspace(
     run: str = "budget_usd = 20.0",
     more: str = "",
 ) -> Workspace:
-    """A place whose one agent "a" works on ``tracks`` as the scripts ``coder`` and ``judge`` say."""
+    """Create a workspace with the agent "a" on ``tracks``, with the scripts ``coder`` and ``judge``."""
     text = "\n".join(
         [
             f'[run]\nname = "r"\n{run}',
@@ -73,7 +73,7 @@ def read_metadata(folder: Path) -> dict[str, Any]:
 
 
 def apply_prediction(alpha: TinyBenchmark, folder: Path, into: Path) -> dict[str, str]:
-    """R with the prediction in ``folder`` applied by git: every file and its text."""
+    """Apply the prediction in ``folder`` to R with git; return the text of every file."""
     clone = alpha.bench.repos / "tiny" / alpha.row.repo
     tiny_benchmark.git(clone, "worktree", "prune")
     subprocess.run(["git", "clone", "--quiet", str(clone), str(into)], check=True, capture_output=True)
@@ -86,7 +86,7 @@ def apply_prediction(alpha: TinyBenchmark, folder: Path, into: Path) -> dict[str
 
 
 def read_products(workspace: Workspace) -> dict[str, bytes]:
-    """Every file below outputs/, without what differs from run to run: times."""
+    """The content of every file below outputs/, without the times, which differ from run to run."""
     root = workspace.out / "outputs"
     found = {}
     for path in sorted(root.rglob("*")):

@@ -1,7 +1,7 @@
-"""Programs that talk to a real provider through the gateway, and a provider's bill against the books.
+"""Agents that send requests to a provider through the gateway, for audits of the bill against the journal.
 
-Each program goes on as a coding agent does: it answers the tool calls of a reply, and asks again. What it
-asks carries the name of the call in the books, so that the audit can tell which billed call is which.
+Like a coding agent, each one adds a reply to its conversation and sends the next request. A request contains
+the journal's name of the call, by which the audit identifies the billed call.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from codetaste.orchestration.budget.cost import BudgetLimits, BudgetSnapshot
 from codetaste.orchestration.job import JobContext, Outcome
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
-from support.gateway.jobs import PATHS, admitted
+from support.gateway.jobs import PATHS, admit_client
 from support.llm.bill_run import KEY_ENV, QUICK, RATES, key_in_environment
 from support.orchestration.closure_jobs import closure_job
 
 
-def provided(
-    protocol: str, url: str, folder: Path, name: str = "expensive", *, slots: int = 16, **more: Any
+def make_gateway_model(
+    protocol: str, url: str, folder: Path, name: str = "expensive", *, permits: int = 16, **more: Any
 ) -> GatewayModel:
-    """A model behind a provider on the loopback, with quick retries."""
+    """Make a model of a provider on the loopback, with quick retries."""
     rng, retries = Random(0), more.pop("retries", QUICK)
     base = url if protocol == "anthropic" else f"{url}/v1"
-    fields: dict[str, Any] = {"price": RATES[name], "max_concurrency": slots, **more}
+    fields: dict[str, Any] = {"price": RATES[name], "max_concurrency": permits, **more}
     config = ModelConfig(id=name, provider=protocol, model=name, base_url=base, api_key_env=KEY_ENV, **fields)
     with key_in_environment():
         model = build_model(config, base_dir=folder, record_dir=folder)
         upstream = Upstream(PROTOCOLS[protocol], config)
-    limiter = RateLimiter(name, maximum=slots, patience_s=60.0, step_s=0.02, rng=rng)
+    limiter = RateLimiter(name, maximum=permits, patience_s=60.0, step_s=0.02, rng=rng)
     metered = MeteredModel(
         model,
         price_of(config),
@@ -57,8 +57,8 @@ def provided(
 
 
 @dataclass(frozen=True)
-class Talk:
-    """``jobs`` programs of ``turns`` requests each, all under ``usd``, and each under ``each``."""
+class Workload:
+    """``jobs`` agents with ``turns`` requests each; budgets are ``usd`` for all and ``each`` for one."""
 
     protocol: str
     url: str
@@ -66,7 +66,7 @@ class Talk:
     each: str = "50"
     jobs: int = 4
     turns: int = 6
-    slots: int = 3
+    permits: int = 3
     cap: int = 2000
     seed: int = 0
     timeout_s: float = 30.0
@@ -78,17 +78,21 @@ class Talk:
         return {(): Decimal(self.usd), **own}
 
 
-async def hold(talk: Talk, folder: Path) -> tuple[dict[str, Outcome], BudgetSnapshot]:
-    """Hold all conversations; what each job returns is its tally."""
-    model = provided(talk.protocol, talk.url, folder, slots=talk.slots, timeout=talk.timeout_s)
+async def run_workload(workload: Workload, folder: Path) -> tuple[dict[str, Outcome], BudgetSnapshot]:
+    """Run all agents; each job returns its usage."""
+    model = make_gateway_model(
+        workload.protocol, workload.url, folder, permits=workload.permits, timeout=workload.timeout_s
+    )
     async with (
-        open_session(folder / "run", BudgetLimits(usd=Decimal(talk.usd)), retries={}, grace_s=5.0) as session,
+        open_session(
+            folder / "run", BudgetLimits(usd=Decimal(workload.usd)), retries={}, grace_s=5.0
+        ) as session,
         open_gateway({model.id: model}, folder / "run") as gateway,
     ):
 
         def body(number: int) -> Any:
             async def work(ctx: JobContext) -> Json:
-                return await converse(talk, ctx, gateway, Random(f"{talk.seed}/{number}"))
+                return await run_client_job(workload, ctx, gateway, Random(f"{workload.seed}/{number}"))
 
             return work
 
@@ -97,91 +101,95 @@ async def hold(talk: Talk, folder: Path) -> tuple[dict[str, Outcome], BudgetSnap
                 session,
                 f"job-{n}",
                 body(n),
-                session.budget.child(f"talk-{n}", BudgetLimits(usd=Decimal(talk.each))),
+                session.budget.child(f"talk-{n}", BudgetLimits(usd=Decimal(workload.each))),
                 "f",
             )
-            for n in range(talk.jobs)
+            for n in range(workload.jobs)
         ]
         outcomes = await session.run(jobs)
         return outcomes, session.budget.snapshot()
 
 
-async def converse(talk: Talk, ctx: JobContext, gateway: Gateway, rng: Random) -> Json:
+async def run_client_job(workload: Workload, ctx: JobContext, gateway: Gateway, rng: Random) -> Json:
     statuses: list[int] = []
-    async with admitted(ctx, gateway, talk.protocol, ["expensive"], name=f"{ctx.key}.jsonl") as (
+    async with admit_client(ctx, gateway, workload.protocol, ["expensive"], name=f"{ctx.key}.jsonl") as (
         access,
         client,
     ):
-        program = Program(talk.protocol, client)
-        for _ in range(talk.turns):
+        agent = AgentClient(workload.protocol, client)
+        for _ in range(workload.turns):
             name = f"{ctx.key}/gateway/attempt-{ctx.attempt}/call-{access.usage.requests + 1}"
-            program.say(f"What is there? [asked {name}] Please go on.")
-            leaves = rng.random() < talk.hang_ups
+            agent.add_user_message(f"What is there? [asked {name}] Please go on.")
+            hangs_up = rng.random() < workload.hang_ups
             statuses.append(
-                await program.ask(talk.cap, stream=rng.random() < 0.7, leave_after=0.0 if leaves else None)
+                await agent.send(
+                    workload.cap, stream=rng.random() < 0.7, hang_up_after=0.0 if hangs_up else None
+                )
             )
             if access.usage.budget_refusal:
                 break
-        tally = access.usage
+        usage = access.usage
     return {
         "statuses": statuses,
-        "refused": tally.budget_refusal,
-        "settled": str(tally.settled_usd),
-        "unknown": str(tally.unknown_usd),
-        "requests": tally.requests,
-        "turns": tally.turns,
+        "refused": usage.budget_refusal,
+        "settled": str(usage.settled_usd),
+        "unknown": str(usage.unknown_usd),
+        "requests": usage.requests,
+        "turns": usage.turns,
     }
 
 
-class Program:
-    """A coding agent without a mind: it does nothing and asks again."""
+class AgentClient:
+    """A minimal coding agent: it calls no tool and sends the next request."""
 
     def __init__(self, protocol: str, client: httpx.AsyncClient) -> None:
         self.protocol, self.client = protocol, client
-        self.said: list[Any] = []
-        self.pieces: list[bytes] = []
+        self.messages: list[Any] = []
+        self.chunks: list[bytes] = []
 
-    def say(self, words: str) -> None:
-        self.said.append({"role": "user", "content": words})
+    def add_user_message(self, text: str) -> None:
+        self.messages.append({"role": "user", "content": text})
 
     def body(self, cap: int, *, stream: bool) -> dict[str, Any]:
         schema = {"type": "object", "properties": {"at": {"type": "string"}}}
         tool: dict[str, Any] = {"name": "look", "description": "Look.", "input_schema": schema}
         if self.protocol == "anthropic":
-            body: dict[str, Any] = {"system": "Be brief. " * 30, "messages": self.said, "max_tokens": cap}
+            body: dict[str, Any] = {"system": "Be brief. " * 30, "messages": self.messages, "max_tokens": cap}
         elif self.protocol == "openai":
             tool = {"type": "function", "name": "look", "parameters": schema}
-            body = {"input": self.said, "max_output_tokens": cap}
+            body = {"input": self.messages, "max_output_tokens": cap}
         else:
             tool = {"type": "function", "function": {"name": "look", "parameters": schema}}
-            body = {"messages": self.said, "max_tokens": cap}
+            body = {"messages": self.messages, "max_tokens": cap}
         return {"model": "expensive", **body, "tools": [tool], "stream": stream}
 
-    async def ask(self, cap: int, *, stream: bool, leave_after: float | None = None) -> int:
-        """Ask and take what comes into the conversation; a program that leaves takes nothing."""
-        self.pieces = []
+    async def send(self, cap: int, *, stream: bool, hang_up_after: float | None = None) -> int:
+        """Send a request and add the reply to the conversation, unless the client hangs up."""
+        self.chunks = []
         try:
             async with self.client.stream(
                 "POST", PATHS[self.protocol], json=self.body(cap, stream=stream)
-            ) as answer:
-                async for piece in answer.aiter_raw():
-                    self.pieces.append(piece)
-                    if leave_after is not None:
-                        await anyio.sleep(leave_after)
+            ) as response:
+                async for chunk in response.aiter_raw():
+                    self.chunks.append(chunk)
+                    if hang_up_after is not None:
+                        await anyio.sleep(hang_up_after)
                         return -1
-                status = answer.status_code
+                status = response.status_code
         except httpx.RemoteProtocolError:
             return -2
-        self.said.pop()
+        self.messages.pop()
         if status == 200:
-            self.said.append({"role": "user", "content": "Go on."})
-            self.said.append({"role": "assistant", "content": f"I saw {len(b''.join(self.pieces))} bytes."})
+            self.messages.append({"role": "user", "content": "Go on."})
+            self.messages.append(
+                {"role": "assistant", "content": f"I saw {len(b''.join(self.chunks))} bytes."}
+            )
         return status
 
     @property
-    def heard(self) -> bytes:
-        return b"".join(self.pieces)
+    def received(self) -> bytes:
+        return b"".join(self.chunks)
 
 
-def said_lines(path: Path) -> list[dict[str, Any]]:
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]

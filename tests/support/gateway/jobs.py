@@ -1,4 +1,4 @@
-"""Jobs at a gateway, for tests: a session with one job or more, whose bodies talk to it as programs do."""
+"""Run jobs with a gateway in tests: a session whose jobs send requests to the gateway as CLI agents do."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from support.orchestration.closure_jobs import closure_job
 PRICE = Price(input=Decimal(3), output=Decimal(15))
 PATHS = {"anthropic": "/v1/messages", "openai": "/v1/responses", "openai-chat": "/v1/chat/completions"}
 PROTOCOLS = tuple(PATHS)
-Body = Callable[[JobContext, Gateway], Awaitable[Json]]
+JobBody = Callable[[JobContext, Gateway], Awaitable[Json]]
 
 
-def scripted(folder: Path, script: Any, model_id: str = "m", *, slots: int = 8) -> GatewayModel:
-    """A scripted model as the gateway serves it."""
+def make_scripted_model(folder: Path, script: Any, model_id: str = "m", *, permits: int = 8) -> GatewayModel:
+    """Make a scripted model for a gateway."""
     model = ScriptedModel(model_id, script, price=PRICE, ledger=folder / f"{model_id}.ledger.jsonl")
     return GatewayModel(
-        MeteredModel(model, PRICE, RateLimiter(model_id, maximum=slots)), f"{model_id}-of-provider"
+        MeteredModel(model, PRICE, RateLimiter(model_id, maximum=permits)), f"{model_id}-of-provider"
     )
 
 
-async def run(
-    folder: Path, models: list[GatewayModel], body: Body, *, usd: str | None = None, **more: Any
+async def run_job(
+    folder: Path, models: list[GatewayModel], body: JobBody, *, usd: str | None = None, **more: Any
 ) -> tuple[Outcome, BudgetSnapshot]:
-    """One session with a gateway and one job."""
+    """Run a session with a gateway and one job."""
     limits = BudgetLimits() if usd is None else BudgetLimits(usd=Decimal(usd))
     async with (
         open_session(folder / "run", limits, retries={}, grace_s=more.pop("grace_s", 5.0)) as session,
@@ -59,7 +59,7 @@ async def run(
 
 
 @asynccontextmanager
-async def admitted(
+async def admit_client(
     ctx: JobContext,
     gateway: Gateway,
     protocol: Any = "anthropic",
@@ -67,18 +67,18 @@ async def admitted(
     *,
     name: str = "transcript.jsonl",
 ) -> AsyncIterator[tuple[GatewaySession, httpx.AsyncClient]]:
-    """A job that is let in, with a client that has its token."""
+    """Open a gateway session for a job, and a client with its token."""
     transcript = gateway.socket.parent.parent / name
     async with (
         gateway.admit(ctx, models=models or ["m"], protocol=protocol, transcript=transcript) as access,
-        client_of(gateway, access.token) as client,
+        open_client(gateway, access.token) as client,
     ):
         yield access, client
 
 
 @contextmanager
-def door(gateway: Gateway) -> Iterator[str]:
-    """The gateway's socket by a short name: a whole path may be longer than a socket's name can be."""
+def open_short_path(gateway: Gateway) -> Iterator[str]:
+    """Yield a short path of the gateway's socket, as the full path may exceed the limit of socket names."""
     folder = os.open(gateway.socket.parent, os.O_PATH | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{folder}/{gateway.socket.name}"
@@ -86,46 +86,50 @@ def door(gateway: Gateway) -> Iterator[str]:
         os.close(folder)
 
 
-async def connected(gateway: Gateway) -> SocketStream:
-    """A bare connection to the gateway."""
-    with door(gateway) as path:
+async def connect(gateway: Gateway) -> SocketStream:
+    """Connect to the gateway's socket."""
+    with open_short_path(gateway) as path:
         return await anyio.connect_unix(path)
 
 
 @asynccontextmanager
-async def client_of(gateway: Gateway, token: str) -> AsyncIterator[httpx.AsyncClient]:
-    """A client on the gateway's socket."""
+async def open_client(gateway: Gateway, token: str) -> AsyncIterator[httpx.AsyncClient]:
+    """Open an HTTP client on the gateway's socket."""
     headers = {"x-api-key": token}
-    with door(gateway) as path:
+    with open_short_path(gateway) as path:
         transport = httpx.AsyncHTTPTransport(uds=path)
         async with httpx.AsyncClient(
-            transport=transport, base_url="http://gateway", headers=headers, timeout=30.0
+            transport=transport, base_url="http://gateway", headers=headers, timeout=120.0
         ) as client:
             yield client
 
 
-def asked(protocol: str, words: str = "hello", **more: Any) -> dict[str, Any]:
-    """A request's body with one tool."""
-    said = [{"role": "user", "content": words}]
+def make_request(protocol: str, text: str = "hello", **more: Any) -> dict[str, Any]:
+    """Make a request body with one tool."""
+    messages = [{"role": "user", "content": text}]
     schema = {"type": "object", "properties": {"command": {"type": "string"}}}
     match protocol:
         case "anthropic":
             tool = {"name": "bash", "description": "Run it.", "input_schema": schema}
-            body: dict[str, Any] = {"messages": said, "max_tokens": 2000, "system": "Be short."}
+            body: dict[str, Any] = {"messages": messages, "max_tokens": 2000, "system": "Be short."}
         case "openai":
             tool = {"type": "function", "name": "bash", "description": "Run it.", "parameters": schema}
-            body = {"input": [{"type": "message", **said[0]}], "instructions": "Be short.", "store": False}
+            body = {
+                "input": [{"type": "message", **messages[0]}],
+                "instructions": "Be short.",
+                "store": False,
+            }
         case _:
             tool = {"type": "function", "function": {"name": "bash", "parameters": schema}}
-            body = {"messages": [{"role": "system", "content": "Be short."}, *said], "max_tokens": 2000}
+            body = {"messages": [{"role": "system", "content": "Be short."}, *messages], "max_tokens": 2000}
     return {"model": "m", **body, "tools": [tool], **more}
 
 
-def journal(folder: Path) -> list[dict[str, Any]]:
+def read_journal(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "run" / "journal.jsonl").read_text().splitlines()]
 
 
-def transcript(folder: Path) -> list[dict[str, Any]]:
-    """The lines so far; none before the first request."""
+def read_transcript_lines(folder: Path) -> list[dict[str, Any]]:
+    """Return the transcript's lines so far; there are none before the first request."""
     path = folder / "run" / "transcript.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []

@@ -1,6 +1,6 @@
-"""A run of programs behind a gateway that its test kills: ``python killed_run.py FOLDER [URL]``.
+"""A run of agents behind a gateway that a test kills: ``python killed_run.py FOLDER [URL]``.
 
-With an address, the model is a real provider there; without, it is scripted.
+With URL, the model is a provider at that address; without, it is scripted.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from codetaste.orchestration.budget.cost import BudgetLimits
 from codetaste.orchestration.job import JobContext
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
-from support.gateway.billed_clients import Program, provided
-from support.gateway.jobs import admitted, scripted
+from support.gateway.billed_clients import AgentClient, make_gateway_model
+from support.gateway.jobs import admit_client, make_scripted_model
 from support.orchestration.closure_jobs import closure_job
 
 JOBS, TURNS = 3, 4
@@ -30,25 +30,29 @@ BUDGET = Decimal(2)
 
 
 def script(request: Request) -> ScriptedReply:
-    """The latency leaves time to be killed between the bill and the reply."""
+    """Reply with a latency, so that the process can be killed between the bill and the reply."""
     return ScriptedReply(f"turn {len(request.messages)}", latency_s=0.02)
 
 
 async def main(folder: Path, url: str) -> None:
-    model = provided("anthropic", url, folder) if url else scripted(folder, script, "expensive")
+    model = (
+        make_gateway_model("anthropic", url, folder)
+        if url
+        else make_scripted_model(folder, script, "expensive")
+    )
 
-    async def talk(ctx: JobContext, gateway: Gateway) -> Json:
+    async def run_turns(ctx: JobContext, gateway: Gateway) -> Json:
         rng = Random(ctx.key)
-        async with admitted(ctx, gateway, "anthropic", ["expensive"], name=f"{ctx.key}.jsonl") as (
+        async with admit_client(ctx, gateway, "anthropic", ["expensive"], name=f"{ctx.key}.jsonl") as (
             access,
             client,
         ):
-            program = Program("anthropic", client)
+            agent = AgentClient("anthropic", client)
             for turn in range(TURNS):
                 name = f"{ctx.key}/gateway/attempt-{ctx.attempt}/call-{access.usage.requests + 1}"
-                program.say(f"Turn {turn} [asked {name}]")
-                status = await program.ask(2000, stream=rng.random() < 0.5)
-                assert status == 200, (status, program.heard)
+                agent.add_user_message(f"Turn {turn} [asked {name}]")
+                status = await agent.send(2000, stream=rng.random() < 0.5)
+                assert status == 200, (status, agent.received)
         return ctx.attempt
 
     async with (
@@ -56,7 +60,7 @@ async def main(folder: Path, url: str) -> None:
         open_gateway({model.id: model}, folder / "run") as gateway,
     ):
         jobs = [
-            closure_job(session, f"job-{n}", lambda ctx: talk(ctx, gateway), session.budget, "f")
+            closure_job(session, f"job-{n}", lambda ctx: run_turns(ctx, gateway), session.budget, "f")
             for n in range(JOBS)
         ]
         outcomes = await session.run(jobs)

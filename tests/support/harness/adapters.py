@@ -1,4 +1,4 @@
-"""Adapters made by tests: folders with an agent.toml and scripts of a few lines."""
+"""Adapters for tests: folders with an agent.toml and scripts of a few lines."""
 
 from __future__ import annotations
 
@@ -7,39 +7,45 @@ from pathlib import Path
 
 from codetaste.harness.adapter import Adapter, read_adapter
 
-ENDS = """
+END_EVENTS = """
 [[end_events]]
 when = { type = "end", ok = true }
 outcome = "success"
-message = "said"
+message = "text"
 failure_prefixes = ["error:"]
 
 [[end_events]]
 when = { type = "end" }
 outcome = "error"
-message = "said"
+message = "text"
 """
-PLAIN = 'protocol = "none"\nversions = ["1"]\ndefault = "1"\n'
-SAYS_VERSION = 'if [ "${1-}" = --version ]; then echo version 1; exit; fi\n'
+PLAIN_MANIFEST = 'protocol = "none"\nversions = ["1"]\ndefault = "1"\n'
+PRINT_VERSION = 'if [ "${1-}" = --version ]; then echo version 1; exit; fi\n'
 
 
-def made_agent(
-    folder: Path, run: str = "", install: str = "", *, ends: bool = True, toml: str = PLAIN, more: str = ""
+def make_adapter(
+    folder: Path,
+    run: str = "",
+    install: str = "",
+    *,
+    end_events: bool = True,
+    toml: str = PLAIN_MANIFEST,
+    extra_toml: str = "",
 ) -> Adapter:
-    """An adapter whose program is the shell script ``run``; it says how it ended if ``ends``."""
+    """Make an adapter that runs the shell script ``run``; ``end_events`` adds them to its manifest."""
     folder.mkdir(parents=True)
-    script = f"{more}\ninstall = {json.dumps('install.sh' if install else '')}\n"
-    (folder / "agent.toml").write_text(toml + script + (ENDS if ends else ""))
-    (folder / "run.sh").write_text(f"#!/bin/sh\n{SAYS_VERSION}{run}")
+    manifest_end = f"{extra_toml}\ninstall = {json.dumps('install.sh' if install else '')}\n"
+    (folder / "agent.toml").write_text(toml + manifest_end + (END_EVENTS if end_events else ""))
+    (folder / "run.sh").write_text(f"#!/bin/sh\n{PRINT_VERSION}{run}")
     if install:
         (folder / "install.sh").write_text(f"#!/bin/sh\n{install}")
     return read_adapter(folder)
 
 
-def published_agent(
+def make_published_adapter(
     folder: Path, run_agent: str, setup: str | None = None, provider: str = "local"
 ) -> Adapter:
-    """An agent of the published harness."""
+    """Make an agent folder in the layout of the published harness."""
     folder.mkdir(parents=True)
     config = {
         "id": "theirs-1",

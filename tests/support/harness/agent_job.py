@@ -1,4 +1,4 @@
-"""Agents at work, for tests: a job with a gateway, a box with a small repository, and a program in it."""
+"""Run an agent in a test: a job with a gateway, a sandbox with a small repository, and the agent in it."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ PROMPT = "Make the greeting new, and add a file.\n"
 PORT = 8787
 PINNED = ("claude-code", "codex", "qwen-code")
 MODELS = {"claude-code": "claude-sonnet-4-5", "codex": "gpt-5.1-codex", "codex@0.169.0": "gpt-5.5"}
-"""What a program is told its model is called: some have tools of their own for models that they know."""
+"""The model name that an agent gets: some agents have special tools for models that they know."""
 
 
 @dataclass
-class Trial:
-    """What became of one program."""
+class AgentRun:
+    """The outcome of one agent run."""
 
-    end: AgentResult | None = None
-    tally: SessionUsage | None = None
+    agent_result: AgentResult | None = None
+    session_usage: SessionUsage | None = None
     patch: str = ""
     budget_usd: Decimal = Decimal(0)
     spent_usd: Decimal = Decimal(0)
@@ -54,34 +54,34 @@ class Trial:
     left_running: str = ""
 
     @property
-    def done(self) -> AgentResult:
-        assert self.end is not None
-        return self.end
+    def result(self) -> AgentResult:
+        assert self.agent_result is not None
+        return self.agent_result
 
     @property
-    def counted(self) -> SessionUsage:
-        assert self.tally is not None
-        return self.tally
+    def usage(self) -> SessionUsage:
+        assert self.session_usage is not None
+        return self.session_usage
 
 
-async def agent(name: str, cache: Path) -> InstalledAgent:
-    """The program ``NAME`` or ``NAME@VERSION``, installed where no test did it before."""
+async def install_by_name(name: str, cache: Path) -> InstalledAgent:
+    """Install the agent ``NAME`` or ``NAME@VERSION``, unless the cache has it."""
     adapter, _, version = name.partition("@")
     return await install_agent(load_adapter(adapter, Path()), version or None, cache, print)
 
 
-async def repository(folder: Path) -> Any:
-    """A testbed with one file."""
+async def prepare_small_testbed(folder: Path) -> Any:
+    """Prepare a testbed with one file."""
     base = folder / "base"
     base.mkdir(parents=True)
     (base / "hello.py").write_text("print('old')\n")
     return await prepare_testbed(Tree(base, "hello"), folder / "cache")
 
 
-async def at_work(
+async def run_with_model(
     folder: Path,
-    boxes: SandboxProvider,
-    program: InstalledAgent,
+    provider: SandboxProvider,
+    agent: InstalledAgent,
     script: Callable[[Any], Any],
     *,
     usd: str = "10",
@@ -90,71 +90,73 @@ async def at_work(
     prompt: str = PROMPT,
     options: dict[str, Any] | None = None,
     drive: Callable[[Callable[[], Awaitable[AgentResult]]], Awaitable[AgentResult | None]] | None = None,
-) -> Trial:
-    """Run ``program`` with a scripted model under a budget; what it leaves is harvested in any case."""
-    trial = Trial(budget_usd=Decimal(usd), events=folder / "events.jsonl")
+) -> AgentRun:
+    """Run ``agent`` with a scripted model under a budget, and extract its patch in any case."""
+    run = AgentRun(budget_usd=Decimal(usd), events=folder / "events.jsonl")
 
-    def answered(request: Any) -> Any:
-        trial.requests.append(request)
+    def answer(request: Any) -> Any:
+        run.requests.append(request)
         return script(request)
 
-    scripted = ScriptedModel("m", answered, price=PRICE, ledger=folder / "ledger.jsonl")
-    served = GatewayModel(MeteredModel(scripted, PRICE, RateLimiter("m", maximum=8)), model)
-    testbed = await repository(folder)
+    scripted = ScriptedModel("m", answer, price=PRICE, ledger=folder / "ledger.jsonl")
+    gateway_model = GatewayModel(MeteredModel(scripted, PRICE, RateLimiter("m", maximum=8)), model)
+    testbed = await prepare_small_testbed(folder)
 
     async def work(ctx: JobContext) -> Json:
         async with gateway.admit(
-            ctx, models=["m"], protocol=program.adapter.protocol, transcript=folder / "said.jsonl"
+            ctx, models=["m"], protocol=agent.adapter.protocol, transcript=folder / "transcript.jsonl"
         ) as access:
             spec = SandboxSpec(
-                "trial",
-                mounts=program.mounts,
+                "agent-run",
+                mounts=agent.mounts,
                 egress=Egress(forwards=(PortForward(PORT, gateway.socket),)),
                 lifetime_s=900.0,
             )
-            async with boxes.open(spec) as box:
-                await box.put(testbed_archive(testbed, {"/task_description/description.md": prompt.encode()}))
+            async with provider.open(spec) as sandbox:
+                await sandbox.put(
+                    testbed_archive(testbed, {"/task_description/description.md": prompt.encode()})
+                )
                 task = AgentTask(prompt, model, f"http://127.0.0.1:{PORT}", access.token, options or {})
 
-                async def run() -> AgentResult:
+                async def start() -> AgentResult:
                     limits = CommandLimits(wall_s=wall_s)
-                    return await run_agent(program, box, task, limits, trial.events, access.usage.stopped)
+                    return await run_agent(agent, sandbox, task, limits, run.events, access.usage.stopped)
 
-                trial.end = await (drive(run) if drive else run())
-                trial.tally = access.usage
-                trial.left_running = await commands_in(box)
-                await box.stop()
-                trial.patch = (await extract_patch(box, testbed)).patch.decode()
+                run.agent_result = await (drive(start) if drive else start())
+                run.session_usage = access.usage
+                run.left_running = await running_commands(sandbox)
+                await sandbox.stop()
+                run.patch = (await extract_patch(sandbox, testbed)).patch.decode()
         return None
 
     async with (
         open_session(folder / "run", Money(usd=Decimal(usd)), retries={}, grace_s=3.0) as session,
-        open_gateway({"m": served}, folder / "run") as gateway,
+        open_gateway({"m": gateway_model}, folder / "run") as gateway,
     ):
         outcomes = await session.run([closure_job(session, "job", work, session.budget, "f")])
         assert outcomes["job"].usable, outcomes["job"]
-        trial.spent_usd = session.budget.snapshot().spent.usd
-    return trial
+        run.spent_usd = session.budget.snapshot().spent.usd
+    return run
 
 
-async def commands_in(box: Sandbox) -> str:
-    """The programs that run in a box, but for the one that looks and the box's own two."""
-    # By the shell alone: what it would start would be seen too.
+async def running_commands(sandbox: Sandbox) -> str:
+    """Return the commands that run in a sandbox, without this one's shell and the sandbox's own two."""
+    # With shell builtins only: any program that the shell starts would be listed too.
     script = 'for p in /proc/[0-9]*; do read -r line <$p/stat && echo "$line"; done 2>/dev/null'
-    done = await box.run(["/bin/sh", "-c", script], limits=CommandLimits(wall_s=30))
+    done = await sandbox.run(["/bin/sh", "-c", script], limits=CommandLimits(wall_s=30))
     lines = done.stdout.decode(errors="replace").splitlines()
     found = [re.match(r"(\d+) \((.*)\) (\w) (\d+) ", line) for line in lines]
-    programs = sorted((int(each[1]), each[2], each[3], each[4]) for each in found if each)
-    own = next((each for each in programs if each[3] == "1"), None)
+    processes = sorted((int(each[1]), each[2], each[3], each[4]) for each in found if each)
+    own = next((each for each in processes if each[3] == "1"), None)
     return " ".join(
         name
-        for pid, name, state, above in programs
-        if pid != 1 and (pid, name, state, above) != own and (name, state) != ("sh", "R")
+        for pid, name, state, parent in processes
+        if pid != 1 and (pid, name, state, parent) != own and (name, state) != ("sh", "R")
     )
 
 
-def applied(patch: str, folder: Path) -> dict[str, str]:
-    """The files of the small repository with ``patch`` in it."""
+def apply_patch(patch: str, folder: Path) -> dict[str, str]:
+    """Apply ``patch`` to the small repository; return its files."""
     folder.mkdir()
     (folder / "hello.py").write_text("print('old')\n")
     if patch:

@@ -1,7 +1,7 @@
-"""Scripted models that code with each program's own tools, in the place of a language model.
+"""Scripted models that edit code with each agent's own tools, in place of a language model.
 
-A model knows by the conversation alone how far it is: how many tools it has called. Requests without tools
-are side calls (titles, paths in a command's output, compaction), whatever their number and order.
+A model's next step depends only on the number of tool calls in the conversation. Requests without tools are
+side requests (titles, paths in a command's output, compaction), in any number and order.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ import anyio
 from codetaste.llm.messages import Request, ToolCall, Usage
 from codetaste.llm.providers.scripted import ScriptedReply
 
-FIRST, SECOND = "/testbed/hello.py", "/testbed/added.txt"
+EDITED_FILE, ADDED_FILE = "/testbed/hello.py", "/testbed/added.txt"
 OLD, NEW = "print('old')", "print('new')"
 ADDED = "a file that was not there\n"
 DONE = "The greeting is new, and a file was added."
 USAGE = Usage(input=1000, output=100)
-"""Of each answer of the main conversation: small, for a prompt that seems to fill the window is compacted."""
+"""Of each reply in the main conversation; small, because a prompt that fills the window is compacted."""
 EXPENSIVE_USAGE = Usage(input=1000, output=3000)
-"""Of each answer of a model that costs a third of a small budget."""
-SIDE = Usage(input=10, output=1)
-PATCH = f"*** Begin Patch\n*** Update File: hello.py\n@@\n-{OLD}\n+{NEW}\n*** End Patch\n"
-PATCH_ADDING = f"*** Begin Patch\n*** Add File: added.txt\n+{ADDED}*** End Patch\n"
+"""Of each reply of a model that costs a third of a small budget."""
+SIDE_USAGE = Usage(input=10, output=1)
+UPDATE_PATCH = f"*** Begin Patch\n*** Update File: hello.py\n@@\n-{OLD}\n+{NEW}\n*** End Patch\n"
+ADD_PATCH = f"*** Begin Patch\n*** Add File: added.txt\n+{ADDED}*** End Patch\n"
 
 Step = tuple[str, dict[str, Any]]
 
 
 def shell_step(tools: set[str], command: str) -> Step:
-    """A command line in whatever shell tool the program has."""
+    """A command line for the agent's shell tool."""
     for name, arguments in {
         "Bash": {"command": command},
         "run_shell_command": {"command": command, "is_background": False},
@@ -41,77 +41,80 @@ def shell_step(tools: set[str], command: str) -> Step:
     }.items():
         if name in tools:
             return name, arguments
-    raise LookupError(f"no shell among {sorted(tools)}")
+    raise LookupError(f"no shell tool among {sorted(tools)}")
 
 
-def editing(tools: set[str]) -> list[Step]:
-    """Two edits, in the program's own tools where it has them: one of a file, and a new one."""
+def edit_steps(tools: set[str]) -> list[Step]:
+    """An edit of a file and a new file, with the agent's own tools if it has such tools."""
     if "Edit" in tools:
-        read: Step = ("Read", {"file_path": FIRST})
-        edit: Step = ("Edit", {"file_path": FIRST, "old_string": OLD, "new_string": NEW})
-        return [read, edit, ("Write", {"file_path": SECOND, "content": ADDED})]
+        read: Step = ("Read", {"file_path": EDITED_FILE})
+        edit: Step = ("Edit", {"file_path": EDITED_FILE, "old_string": OLD, "new_string": NEW})
+        return [read, edit, ("Write", {"file_path": ADDED_FILE, "content": ADDED})]
     if "write_file" in tools:
-        read = ("read_file", {"file_path": FIRST, "absolute_path": FIRST})
-        edit = ("edit", {"file_path": FIRST, "old_string": OLD, "new_string": NEW})
-        return [read, edit, ("write_file", {"file_path": SECOND, "content": ADDED})]
+        read = ("read_file", {"file_path": EDITED_FILE, "absolute_path": EDITED_FILE})
+        edit = ("edit", {"file_path": EDITED_FILE, "old_string": OLD, "new_string": NEW})
+        return [read, edit, ("write_file", {"file_path": ADDED_FILE, "content": ADDED})]
     look = shell_step(tools, "cat hello.py")
     if "apply_patch" in tools:
-        return [look, ("apply_patch", {"input": PATCH}), ("apply_patch", {"input": PATCH_ADDING})]
+        return [look, ("apply_patch", {"input": UPDATE_PATCH}), ("apply_patch", {"input": ADD_PATCH})]
     replace = f'sed -i "s/.*/{OLD}/; s/old/new/" hello.py'
     return [look, shell_step(tools, replace), shell_step(tools, f"printf '{ADDED.strip()}\\n' > added.txt")]
 
 
-def called(request: Request) -> int:
-    """How many tools the conversation has called."""
+def count_tool_calls(request: Request) -> int:
+    """Return the number of tool calls in the conversation."""
     return sum(len(message.tool_calls) for message in request.messages)
 
 
 def reply_to_side_request(request: Request) -> ScriptedReply:
-    """What any request without tools is answered."""
-    return ScriptedReply("none", usage=SIDE)
+    """Return the reply to a request without tools."""
+    return ScriptedReply("none", usage=SIDE_USAGE)
 
 
 def follow_plan(
     plan: Callable[[set[str]], list[Step]], end: str = DONE, usage: Usage = USAGE
 ) -> Callable[[Request], ScriptedReply]:
-    """A model that calls the tools of ``plan`` one after the other, and then says ``end``."""
+    """Return a model that makes the tool calls of ``plan`` one by one, and then replies ``end``."""
 
     def reply(request: Request) -> ScriptedReply:
         if not request.tools:
             return reply_to_side_request(request)
-        steps, at = plan({tool.name for tool in request.tools}), called(request)
-        if at >= len(steps):
+        steps, index = plan({tool.name for tool in request.tools}), count_tool_calls(request)
+        if index >= len(steps):
             return ScriptedReply(end, usage=usage)
-        name, arguments = steps[at]
-        return ScriptedReply(ToolCall(f"call_{at}", name, arguments), usage=usage)
+        name, arguments = steps[index]
+        return ScriptedReply(ToolCall(f"call_{index}", name, arguments), usage=usage)
 
     return reply
 
 
-coder = follow_plan(lambda tools: [*editing(tools), shell_step(tools, "git status --short")])
-"""Reads, edits, adds, looks, and is done: five answers."""
+coder = follow_plan(lambda tools: [*edit_steps(tools), shell_step(tools, "git status --short")])
+"""Reads, edits, adds a file, runs a command, and ends: five replies."""
 
-restless = follow_plan(
-    lambda tools: [*editing(tools), *([shell_step(tools, "git log --oneline")] * 1000)], usage=EXPENSIVE_USAGE
+endless_coder = follow_plan(
+    lambda tools: [*edit_steps(tools), *([shell_step(tools, "git log --oneline")] * 1000)],
+    usage=EXPENSIVE_USAGE,
 )
-"""Continues for ever after its edits, and is expensive."""
+"""Makes expensive requests without end after its edits."""
 
-stuck = follow_plan(lambda tools: [*editing(tools), *([shell_step(tools, "tail -f /dev/null")] * 1000)])
-"""Does not come back from its last command; where a program leaves it alone after a while, from the next."""
+stuck_coder = follow_plan(
+    lambda tools: [*edit_steps(tools), *([shell_step(tools, "tail -f /dev/null")] * 1000)]
+)
+"""Starts commands that do not end after its edits; an agent that stops waiting for one gets another."""
 
 
-def stuck_from(reached: anyio.Event) -> Callable[[Request], ScriptedReply]:
-    """As ``stuck``, and says when it has asked for the command that does not come back."""
+def make_stuck_coder(reached: anyio.Event) -> Callable[[Request], ScriptedReply]:
+    """Return ``stuck_coder`` that also sets ``reached`` at the first command that does not end."""
 
     def reply(request: Request) -> ScriptedReply:
-        said = stuck(request)
-        if "tail -f" in str(said.content):
+        answer = stuck_coder(request)
+        if "tail -f" in str(answer.content):
             reached.set()
-        return said
+        return answer
 
     return reply
 
 
-def tools_of(request: Request) -> str:
-    """For people who write such a script: the tools that a program offers."""
+def list_tools(request: Request) -> str:
+    """Return the tools that an agent offers, for authors of such models."""
     return json.dumps([tool.name for tool in request.tools])

@@ -1,4 +1,4 @@
-"""A box that is a folder of this machine, or an archive: what the harvest reads, without containment."""
+"""Sandboxes backed by a folder or an archive, from which patches are extracted without containment."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from codetaste.harness.testbed.testbed import Testbed, prepare_testbed
 from codetaste.sandbox.base import Sandbox
 from codetaste.source.tree.store import Tree, tree_digest
 
-PIECE = 10_007
-"""No multiple of a tar block: members begin anywhere in a piece."""
+CHUNK_BYTES = 10_007
+"""No multiple of a tar block: members begin anywhere in a chunk."""
 
 
-class MadeBox:
-    """Only ``get`` of /testbed and of what is below."""
+class ArchiveSandbox:
+    """A sandbox that only has ``get`` of /testbed and of paths below it."""
 
     def __init__(self, archive: bytes) -> None:
         self.archive = archive
-        self.readings = 0
+        self.reads = 0
 
     @asynccontextmanager
     async def get(self, path: str) -> AsyncIterator[AsyncIterator[bytes]]:
-        self.readings += 1
+        self.reads += 1
         try:
-            archive = self.archive if path == "/testbed" else part_of(self.archive, path[1:])
+            archive = self.archive if path == "/testbed" else subtree_archive(self.archive, path[1:])
         except tarfile.TarError as error:
             raise SandboxError(str(error)) from error
-        yield self._pieces(archive)
+        yield self._chunks(archive)
 
-    async def _pieces(self, archive: bytes) -> AsyncIterator[bytes]:
-        for start in range(0, len(archive), PIECE):
-            yield archive[start : start + PIECE]
+    async def _chunks(self, archive: bytes) -> AsyncIterator[bytes]:
+        for start in range(0, len(archive), CHUNK_BYTES):
+            yield archive[start : start + CHUNK_BYTES]
 
 
-def part_of(archive: bytes, path: str) -> bytes:
-    """The archive of ``path`` alone, named as its last part."""
+def subtree_archive(archive: bytes, path: str) -> bytes:
+    """Return the archive of ``path`` alone, under its last part as the name."""
     packed = io.BytesIO()
-    above = len(path) - len(path.rpartition("/")[2])
+    prefix_length = len(path) - len(path.rpartition("/")[2])
     with (
         tarfile.open(fileobj=io.BytesIO(archive)) as whole,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as part,
@@ -52,31 +52,31 @@ def part_of(archive: bytes, path: str) -> bytes:
             raise SandboxError(f"{path} is not there")
         for member in found:
             content = whole.extractfile(member) if member.isreg() else None
-            member.name = member.name[above:]
+            member.name = member.name[prefix_length:]
             part.addfile(member, content)
     return packed.getvalue()
 
 
-def box_of(archive: bytes) -> Sandbox:
-    return cast("Sandbox", MadeBox(archive))
+def archive_sandbox(archive: bytes) -> Sandbox:
+    return cast("Sandbox", ArchiveSandbox(archive))
 
 
-def box_with(folder: Path, format_: int = tarfile.PAX_FORMAT) -> Sandbox:
-    """A box whose /testbed is ``folder``, archived as a container engine does."""
+def folder_sandbox(folder: Path, format_: int = tarfile.PAX_FORMAT) -> Sandbox:
+    """Return a sandbox whose /testbed is ``folder``, archived as by a container engine."""
     packed = io.BytesIO()
     with tarfile.open(
         fileobj=packed, mode="w", format=format_, encoding="utf-8", errors="surrogateescape"
     ) as archive:
         archive.add(folder, "testbed")
-    return box_of(packed.getvalue())
+    return archive_sandbox(packed.getvalue())
 
 
-async def testbed_of(base: Path, cache: Path) -> Testbed:
+async def make_testbed(base: Path, cache: Path) -> Testbed:
     return await prepare_testbed(Tree(base, tree_digest(base)), cache)
 
 
-def write(root: Path, files: dict[str, bytes | str]) -> Path:
-    """Make files (bytes) and links (text) below ``root``."""
+def write_files(root: Path, files: dict[str, bytes | str]) -> Path:
+    """Create files (bytes) and links (text) below ``root``."""
     root.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         path = root / name
@@ -88,21 +88,21 @@ def write(root: Path, files: dict[str, bytes | str]) -> Path:
     return root
 
 
-def archive_of(*members: tuple[str, Any], end: bool = True) -> bytes:
-    """A tar archive of (name, content) or (name, fields of a TarInfo)."""
+def make_archive(*members: tuple[str, Any], end: bool = True) -> bytes:
+    """Make a tar archive of (name, content) or (name, fields of a TarInfo)."""
     packed = io.BytesIO()
     with tarfile.open(
         fileobj=packed, mode="w", format=tarfile.GNU_FORMAT, encoding="utf-8", errors="surrogateescape"
     ) as archive:
-        for name, what in members:
+        for name, value in members:
             info = tarfile.TarInfo(name)
             info.mode = 0o644
-            if isinstance(what, bytes):
-                info.size = len(what)
-                archive.addfile(info, io.BytesIO(what))
+            if isinstance(value, bytes):
+                info.size = len(value)
+                archive.addfile(info, io.BytesIO(value))
             else:
-                for field, value in what.items():
-                    setattr(info, field, value)
+                for field, field_value in value.items():
+                    setattr(info, field, field_value)
                 archive.addfile(info)
         length = archive.offset
     return packed.getvalue() if end else packed.getvalue()[:length]

@@ -1,4 +1,4 @@
-"""Agents that mean no good, for tests: shell scripts that run as any agent does, beside one that works on."""
+"""Hostile agents for tests: shell scripts that run as agents, next to one in another sandbox."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from codetaste.sandbox.docker.engine import connect_engine
 from codetaste.sandbox.docker.lean_image import LEAN_IMAGE
 from codetaste.sandbox.docker.provider import open_docker_sandboxes
 from codetaste.sandbox.local.sandbox import bubblewrap_provider
-from support.harness.folder_sandbox import testbed_of, write
+from support.harness.folder_sandbox import make_testbed, write_files
 from support.system import dockerd
 from support.system.leak_check import Leaks
 
@@ -33,72 +33,73 @@ ADAPTER = {
     "agent.toml": b'protocol = "none"\nversions = ["1"]\ndefault = "1"\ninstall = ""\n',
     "run.sh": b'#!/bin/sh\n[ "$1" = --version ] && echo 1 && exit\nexec bash -s\n',
 }
-"""An agent that takes its task for a program."""
+"""An agent that runs its task as a shell script."""
 
 
 @dataclass(frozen=True)
-class Misdeed:
-    """What became of an agent, of the box that it was in, and of one beside it."""
+class HostileRun:
+    """The outcome of a hostile agent: its result, its sandbox's end, its patch and its neighbour's patch."""
 
-    end: AgentResult
-    ended: SandboxEnd | None
-    harvest: ExtractedPatch
-    beside: ExtractedPatch
+    result: AgentResult
+    sandbox_end: SandboxEnd | None
+    extracted: ExtractedPatch
+    neighbour: ExtractedPatch
 
 
 @dataclass
-class Stage:
-    """Where agents misbehave."""
+class HostileAgentRunner:
+    """Runs hostile agents with one provider and testbed."""
 
-    boxes: SandboxProvider
+    provider: SandboxProvider
     testbed: Testbed
     base: Path
-    program: InstalledAgent
+    agent: InstalledAgent
     leaks: Leaks
 
-    async def plays(
+    async def run(
         self,
         script: str,
         *,
         wall_s: float = 60.0,
         limits: ExtractionLimits | None = None,
         **spec: Any,
-    ) -> Misdeed:
-        """Run an agent to its end, and another all the while that waits for it; harvest both."""
-        async with self.box() as calm, self.box(**spec) as box:
-            found: list[Misdeed] = []
+    ) -> HostileRun:
+        """Run a hostile agent to its end, with a neighbour that waits meanwhile; extract both patches."""
+        async with self.open_sandbox() as neighbour, self.open_sandbox(**spec) as sandbox:
             async with anyio.create_task_group() as tasks:
-                waiting = ["sh", "-c", "until [ -e /tmp/over ]; do sleep 0.05; done; echo calm >>a.py"]
-                tasks.start_soon(partial(calm.run, waiting, limits=CommandLimits(wall_s=3600)))
-                end = await self.agent(box, script, wall_s)
-                ended = box.end
-                await box.stop()
-                taken = await extract_patch(box, self.testbed, limits)
-                await calm.run(["touch", "/tmp/over"])
-            found.append(Misdeed(end, ended, taken, await extract_patch(calm, self.testbed)))
-        assert b"+calm" in found[0].beside.patch
-        assert found[0].beside.files == 1
-        return found[0]
+                waiting = ["sh", "-c", "until [ -e /tmp/over ]; do sleep 0.05; done; echo neighbour >>a.py"]
+                tasks.start_soon(partial(neighbour.run, waiting, limits=CommandLimits(wall_s=3600)))
+                result = await self.run_script(sandbox, script, wall_s)
+                sandbox_end = sandbox.end
+                await sandbox.stop()
+                extracted = await extract_patch(sandbox, self.testbed, limits)
+                await neighbour.run(["touch", "/tmp/over"])
+            neighbour_patch = await extract_patch(neighbour, self.testbed)
+        assert b"+neighbour" in neighbour_patch.patch
+        assert neighbour_patch.files == 1
+        return HostileRun(result, sandbox_end, extracted, neighbour_patch)
 
-    async def agent(self, box: Sandbox, script: str, wall_s: float) -> AgentResult:
+    async def run_script(self, sandbox: Sandbox, script: str, wall_s: float) -> AgentResult:
         events = self.leaks.folder / "events"
         try:
-            return await run_agent(self.program, box, AgentTask(script), CommandLimits(wall_s=wall_s), events)
+            return await run_agent(
+                self.agent, sandbox, AgentTask(script), CommandLimits(wall_s=wall_s), events
+            )
         finally:
             events.unlink(missing_ok=True)
 
     @asynccontextmanager
-    async def box(self, **fields: Any) -> AsyncIterator[Sandbox]:
-        spec = replace(SandboxSpec("hostile", mounts=self.program.mounts, env=self.leaks.env), **fields)
-        async with self.boxes.open(spec) as box:
-            await box.put(testbed_archive(self.testbed, {"/task_description/description.md": b"be good"}))
-            yield box
+    async def open_sandbox(self, **fields: Any) -> AsyncIterator[Sandbox]:
+        spec = replace(SandboxSpec("hostile", mounts=self.agent.mounts, env=self.leaks.env), **fields)
+        async with self.provider.open(spec) as sandbox:
+            await sandbox.put(testbed_archive(self.testbed, {"/task_description/description.md": b"be good"}))
+            yield sandbox
 
 
-in_both = pytest.mark.parametrize(
+both_engines = pytest.mark.parametrize(
     "engine", ["bubblewrap", pytest.param("docker", marks=pytest.mark.system)], indirect=True
 )
-in_both_but_seldom_docker = pytest.mark.parametrize(
+both_engines_docker_slow = pytest.mark.parametrize(
     "engine",
     ["bubblewrap", pytest.param("docker", marks=[pytest.mark.system, pytest.mark.slow])],
     indirect=True,
@@ -107,42 +108,42 @@ in_both_but_seldom_docker = pytest.mark.parametrize(
 
 @pytest.fixture
 def engine(request: pytest.FixtureRequest) -> dockerd.DockerEngine | None:
-    """What contains: an engine that has the lean image, or bubblewrap."""
+    """A Docker engine with the lean image, or None for bubblewrap."""
     if request.param == "docker":
         request.getfixturevalue("lean_image")
-        found: dockerd.DockerEngine = request.getfixturevalue("docker_engine")
-        return found
+        docker_engine: dockerd.DockerEngine = request.getfixturevalue("docker_engine")
+        return docker_engine
     request.getfixturevalue("bubblewrap")
     return None
 
 
 @pytest.fixture
-async def stage(
+async def runner(
     engine: dockerd.DockerEngine | None, tmp_path: Path, nothing_left: Leaks, anyio_backend: str
-) -> AsyncIterator[Stage]:
-    """A stage in every kind of box; what is left of it fails the test."""
-    base = write(tmp_path / "R", FILES)
-    testbed = await testbed_of(base, tmp_path / "cache")
-    adapter = load_adapter(str(write(tmp_path / "shell-agent", dict(ADAPTER))), tmp_path)
+) -> AsyncIterator[HostileAgentRunner]:
+    """A runner with sandboxes of ``engine``; anything left on the host fails the test."""
+    base = write_files(tmp_path / "R", FILES)
+    testbed = await make_testbed(base, tmp_path / "cache")
+    adapter = load_adapter(str(write_files(tmp_path / "shell-agent", dict(ADAPTER))), tmp_path)
     (tmp_path / "shell-agent/run.sh").chmod(0o755)
-    async with _boxes(engine, nothing_left) as boxes:
-        program = await install_agent(adapter, None, tmp_path / "agents", print)
-        yield Stage(boxes, testbed, base, program, nothing_left)
+    async with _open_provider(engine, nothing_left) as provider:
+        agent = await install_agent(adapter, None, tmp_path / "agents", print)
+        yield HostileAgentRunner(provider, testbed, base, agent, nothing_left)
 
 
 @asynccontextmanager
-async def _boxes(engine: dockerd.DockerEngine | None, leaks: Leaks) -> AsyncIterator[SandboxProvider]:
-    folder = leaks.folder / "boxes"
+async def _open_provider(engine: dockerd.DockerEngine | None, leaks: Leaks) -> AsyncIterator[SandboxProvider]:
+    folder = leaks.folder / "sandboxes"
     if engine is None:
         yield bubblewrap_provider(folder)
         await anyio.Path(folder).rmdir()
         return
     leaks.watch(engine)
     async with (
-        connect_engine("docker", engine.socket) as reached,
+        connect_engine("docker", engine.socket) as connection,
         open_docker_sandboxes(
-            reached, run="hostile", image=LEAN_IMAGE, folder=folder, bundle=None, warn=print
-        ) as boxes,
+            connection, run="hostile", image=LEAN_IMAGE, folder=folder, bundle=None, warn=print
+        ) as provider,
     ):
-        yield boxes
+        yield provider
     await anyio.Path(folder).rmdir()

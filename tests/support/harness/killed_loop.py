@@ -1,6 +1,7 @@
-"""A conversation of our own agent in a box, in a process that kills itself: ``FOLDER TURN`` (0: it lives).
+"""A conversation of the coding agent in a sandbox, in a process that kills itself: ``FOLDER TURN NUMBER``.
 
-Prints, as one line of JSON, how the conversation ended, what the model was asked, and what the box held then.
+It kills itself at TURN (0: never); NUMBER is a variable of the sandbox. It prints a line of JSON: how the
+conversation ended, the turns in which the model was called, the tool results, and the files.
 """
 
 from __future__ import annotations
@@ -44,41 +45,48 @@ TURNS: list[list[tuple[str, dict[str, Any]]]] = [
     [("bash", {"command": "cat a.txt"}), ("bash", {"command": "exit $NUMBER"})],
     [("finish", {"summary": "done"})],
 ]
-"""The last command ends differently in a process with another number."""
+"""The result of the last ``bash`` depends on the process's number."""
 
 
-async def main(folder: Path, dies_at: int, number: int) -> None:
-    asked: list[int] = []
-    told: list[str] = []
+async def main(folder: Path, kill_at_turn: int, number: int) -> None:
+    requested_turns: list[int] = []
+    tool_results: list[str] = []
 
     def answer(request: Request) -> Any:
         turn = sum(message.role == "user" for message in request.messages)
-        asked.append(turn)
-        told[:] = [b.content for m in request.messages for b in m.content if isinstance(b, ToolResult)]
-        if turn == dies_at:
+        requested_turns.append(turn)
+        tool_results[:] = [
+            b.content for m in request.messages for b in m.content if isinstance(b, ToolResult)
+        ]
+        if turn == kill_at_turn:
             os.kill(os.getpid(), signal.SIGKILL)
         return [ToolCall(f"{turn}-{n}", name, args) for n, (name, args) in enumerate(TURNS[turn - 1])]
 
     scripted = ScriptedModel("m", answer, price=PRICE, ledger=folder / "ledger.jsonl")
     model = MeteredModel(scripted, PRICE, RateLimiter("m", maximum=2), retries={})
-    seen: dict[str, Any] = {"asked": asked, "told": told, "notes": [], "calls": 0}
+    report: dict[str, Any] = {
+        "requested_turns": requested_turns,
+        "tool_results": tool_results,
+        "notes": [],
+        "calls": 0,
+    }
 
     def observe(event: object) -> None:
         if isinstance(event, Note):
-            seen["notes"].append(event.text)
-        seen["calls"] += isinstance(event, ToolCalled)
+            report["notes"].append(event.text)
+        report["calls"] += isinstance(event, ToolCalled)
 
     async def run(_job: Job, job: JobContext) -> Json:
-        async with bubblewrap_provider(folder / "boxes").open(
-            SandboxSpec("talk", env={"NUMBER": str(number)})
-        ) as box:
-            brief = LoopSettings("system", "begin", CODE_TOOLS)
-            conversation = AgentState(brief.first_messages())
-            end = await run_loop(brief, model, CodeContext(box, Facts()), job, conversation)
-            left = await box.run(["sh", "-c", "grep -r . --exclude=when; wc -l <when"])
-            seen["left"], seen["end"] = left.stdout.decode(), str(end)
-            clock = job.budget.snapshot()
-            seen["worked_s"], seen["wall_s"] = clock.wall_s - clock.waited_s, clock.wall_s
+        async with bubblewrap_provider(folder / "sandboxes").open(
+            SandboxSpec("conversation", env={"NUMBER": str(number)})
+        ) as sandbox:
+            settings = LoopSettings("system", "begin", CODE_TOOLS)
+            state = AgentState(settings.first_messages())
+            end = await run_loop(settings, model, CodeContext(sandbox, Facts()), job, state)
+            listing = await sandbox.run(["sh", "-c", "grep -r . --exclude=when; wc -l <when"])
+            report["files"], report["end"] = listing.stdout.decode(), str(end)
+            usage = job.budget.snapshot()
+            report["worked_s"], report["wall_s"] = usage.wall_s - usage.waited_s, usage.wall_s
             return None
 
     (folder / "run").mkdir(exist_ok=True)
@@ -87,8 +95,8 @@ async def main(folder: Path, dies_at: int, number: int) -> None:
     ) as session:
         session.add_handlers({"talk": run})
         outcomes = await session.run([Job("talk", "talk", ("flow",), "f")])
-    seen["status"], seen["error"] = outcomes["talk"].status, outcomes["talk"].error
-    sys.stdout.write(json.dumps(seen))
+    report["status"], report["error"] = outcomes["talk"].status, outcomes["talk"].error
+    sys.stdout.write(json.dumps(report))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A testbed unpacked on disk, in which a test does what an agent would; and git as the judge of a patch."""
+"""A testbed unpacked on disk, which a test edits like an agent, and the trees that git makes of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GIT_ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class WorkTree:
-    """A folder with a repository in it."""
+    """A folder with a git repository."""
 
     path: Path
 
@@ -36,47 +36,55 @@ class WorkTree:
         assert not check or done.returncode == 0, (args, done.stderr)
         return done.stdout
 
-    def tree(self) -> bytes:
-        """The id of the tree that is staged."""
+    def staged_tree(self) -> bytes:
+        """Return the id of the staged tree."""
         return self.git("write-tree").strip()
 
-    def judged(self, scratch: Path, base: Path) -> bytes:
-        """The tree that ``git add --all`` makes of this folder in a repository of R alone."""
-        judge = repository_of(base, scratch)
+    def compute_expected_tree(self, scratch: Path, base: Path) -> bytes:
+        """Return the id of the tree that ``git add --all`` makes of this folder in a repository of R only."""
+        reference = make_repository(base, scratch)
         for path in scratch.iterdir():
             if path.name != ".git":
-                remove(path)
-        shutil.copytree(self.path, scratch, symlinks=True, dirs_exist_ok=True, ignore=_git_folders)
-        judge.git("add", "--all")
-        return judge.tree()
+                remove_path(path)
+        # Copies need a new mtime: git sees no change in a file whose size and mtime in seconds are equal.
+        shutil.copytree(
+            self.path,
+            scratch,
+            symlinks=True,
+            ignore=_git_folders,
+            copy_function=shutil.copy,
+            dirs_exist_ok=True,
+        )
+        reference.git("add", "--all")
+        return reference.staged_tree()
 
 
-def repository_of(base: Path, folder: Path) -> WorkTree:
-    """Make a repository with the files of ``base``, committed, at the new place ``folder``."""
+def make_repository(base: Path, folder: Path) -> WorkTree:
+    """Create a repository in the new ``folder`` with the files of ``base`` committed."""
     shutil.copytree(base, folder, symlinks=True)
-    made = WorkTree(folder)
-    made.git("init", "--quiet")
+    repository = WorkTree(folder)
+    repository.git("init", "--quiet")
     (folder / ".git/info").mkdir(exist_ok=True)
     (folder / ".git/info/attributes").write_text("* -text -ident -filter !working-tree-encoding\n")
-    made.git("add", "--all", "--force")
-    made.git(
+    repository.git("add", "--all", "--force")
+    repository.git(
         "-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-q", "--allow-empty", "-m", "R"
     )
-    return made
+    return repository
 
 
-def applied(base: Path, folder: Path, patch: bytes) -> bytes:
-    """Apply ``patch`` to R with a plain ``git apply --index``; return the tree, as which the files are."""
-    repository = repository_of(base, folder)
+def apply_patch(base: Path, folder: Path, patch: bytes) -> bytes:
+    """Apply ``patch`` to R with a plain ``git apply --index``; return the id of the tree."""
+    repository = make_repository(base, folder)
     if patch:
         repository.git("apply", "--index", "--whitespace=nowarn", "-", stdin=patch)
     assert repository.git("diff", "--name-only") == b""
-    return repository.tree()
+    return repository.staged_tree()
 
 
-async def unpacked(testbed: Testbed, folder: Path, files: dict[str, bytes] | None = None) -> WorkTree:
-    """Unpack what goes into a box below ``folder``; return its /testbed."""
-    archive = b"".join([piece async for piece in testbed_archive(testbed, files or {})])
+async def unpack_testbed(testbed: Testbed, folder: Path, files: dict[str, bytes] | None = None) -> WorkTree:
+    """Unpack a sandbox's initial files below ``folder``; return its /testbed."""
+    archive = b"".join([chunk async for chunk in testbed_archive(testbed, files or {})])
     await to_thread.run_sync(_unpack, archive, folder)
     return WorkTree(folder / "testbed")
 
@@ -90,7 +98,7 @@ def _git_folders(folder: str, names: list[str]) -> list[str]:
     return [name for name in names if name == ".git"]
 
 
-def remove(path: Path) -> None:
+def remove_path(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

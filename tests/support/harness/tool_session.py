@@ -1,4 +1,4 @@
-"""A coding agent's tools at work in a real box, called from tests that are not coroutines."""
+"""A coding agent's tools in a real sandbox, called from tests that are not coroutines."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from codetaste.sandbox.local.sandbox import bubblewrap_provider
 
 
 @dataclass(frozen=True)
-class Coder:
-    box: Sandbox
+class ToolSession:
+    sandbox: Sandbox
     portal: BlockingPortal
     context: CodeContext
 
@@ -35,27 +35,27 @@ class Coder:
     def bash(self, command: str, **more: Any) -> str:
         return self.call(bash, command=command, **more)
 
-    def put(self, path: str, content: bytes) -> None:
-        """Make a file, whatever the tools think of it."""
-        assert self.raw('mkdir -p "$(dirname "$0")" && cat >"$0"', path, stdin=content).exit_code == 0
+    def write_file(self, path: str, content: bytes) -> None:
+        """Create a file without the tools, which might refuse it."""
+        assert self.run_shell('mkdir -p "$(dirname "$0")" && cat >"$0"', path, stdin=content).exit_code == 0
 
-    def get(self, path: str) -> bytes:
-        done = self.raw('cat "$0"', path)
-        assert done.exit_code == 0, done.stderr
-        return done.stdout
+    def read_file(self, path: str) -> bytes:
+        result = self.run_shell('cat "$0"', path)
+        assert result.exit_code == 0, result.stderr
+        return result.stdout
 
-    def raw(self, script: str, *arguments: str, stdin: bytes = b"") -> CommandResult:
+    def run_shell(self, script: str, *arguments: str, stdin: bytes = b"") -> CommandResult:
         async def run() -> CommandResult:
             limits = CommandLimits(output_bytes=16 * 1024**2)
-            return await self.box.run(["/bin/sh", "-c", script, *arguments], limits=limits, stdin=stdin)
+            return await self.sandbox.run(["/bin/sh", "-c", script, *arguments], limits=limits, stdin=stdin)
 
         return self.portal.call(run)
 
 
 @contextlib.contextmanager
-def coder_in(folder: Path) -> Iterator[Coder]:
+def open_tool_session(folder: Path) -> Iterator[ToolSession]:
     with (
         start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(bubblewrap_provider(folder).open(SandboxSpec("coder"))) as box,
+        portal.wrap_async_context_manager(bubblewrap_provider(folder).open(SandboxSpec("tools"))) as sandbox,
     ):
-        yield Coder(box, portal, CodeContext(box, Facts(), output_bytes=4096))
+        yield ToolSession(sandbox, portal, CodeContext(sandbox, Facts(), output_bytes=4096))

@@ -1,7 +1,7 @@
-"""A provider's bill against the books of a run, call by call; imports nothing of codetaste.
+"""An audit of a run's journal against its providers' bills, call by call; imports nothing of codetaste.
 
-The books are the lines of ``journal.jsonl``. A reply's name, which the provider gave and the journal keeps,
-says which billed call a settled one is; what was billed and not settled must be covered by an unknown one.
+The provider's name of a reply, which the journal stores, links a settled call to a billed one. Each billed
+call that is not settled must be covered by one with unknown cost.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ _NAME = re.compile(r"req_\w+$")
 
 @dataclass(frozen=True)
 class Audit:
-    """US dollars, and how many calls there were in each state."""
+    """US dollars, and the number of calls in each state."""
 
     bill: Decimal
     settled: Decimal
     unknown: Decimal
     states: Counter[str]
     highest: Decimal
-    """The most that was charged at any time: settled, unknown and reserved together."""
+    """The maximum charged at any time: settled, unknown and reserved together."""
 
     def __str__(self) -> str:
         states = ", ".join(f"{count} {state}" for state, count in sorted(self.states.items()))
         return f"{states}; bill ${self.bill}, settled ${self.settled}, unknown ${self.unknown}"
 
 
-def journal_of(run: Path) -> list[dict[str, Any]]:
-    """The whole lines of a journal."""
+def read_journal(run: Path) -> list[dict[str, Any]]:
+    """Return the complete lines of a journal."""
     raw = (run / "journal.jsonl").read_bytes()
     return [json.loads(line) for line in raw.split(b"\n")[: raw.count(b"\n")]]
 
 
-def audited(run: Path, bill: Iterable[Billed], limits: Mapping[tuple[str, ...], Decimal]) -> Audit:
-    """Compare; fails where a line charges more than a limit allows, or a call is not where it should be.
+def audit_run(run: Path, bill: Iterable[Billed], limits: Mapping[tuple[str, ...], Decimal]) -> Audit:
+    """Compare journal and bill; assert that no line exceeds a limit and that every call is accounted for.
 
     Args:
         run: the run directory.
-        bill: of all providers that the run had.
-        limits: US dollars by the beginning of a budget's path; () is the whole run.
+        bill: the billed calls of all providers of the run.
+        limits: US dollars by the prefix of a budget's path; () is the whole run.
     """
     billed = {each.request_id: each for each in bill}
     total = sum((each.usd for each in billed.values()), Decimal(0))
@@ -64,7 +64,7 @@ def audited(run: Path, bill: Iterable[Billed], limits: Mapping[tuple[str, ...], 
                 assert spent[top] <= limits[top], f"{spent[top]} of {limits[top]} at {top}, with {call}"
         charged[call] = (path, usd)
 
-    for line in journal_of(run):
+    for line in read_journal(run):
         if line["event"] not in {"reserved", "settled", "released", "unknown"}:
             continue
         call, event = line["call"], line["event"]
@@ -73,12 +73,16 @@ def audited(run: Path, bill: Iterable[Billed], limits: Mapping[tuple[str, ...], 
             charge(call, tuple(line["path"]), Decimal(line["usd"]))
         elif event == "settled":
             assert states[call] in {"reserved", "unknown"}, f"{call} was {states[call]} and is settled"
-            name = name_of(line["value"], run) if "value" in line else _said(call, line["usd"], unsettled)
+            name = (
+                reply_name(line["value"], run)
+                if "value" in line
+                else _settled_by_hand(call, line["usd"], unsettled)
+            )
             assert not name or name in billed, f"{call} is settled as {name}, which was never billed"
             assert not name or name in unsettled, f"{name} is settled twice"
-            price, asked = _price(name, unsettled)
+            price, question = _price(name, unsettled)
             assert price == Decimal(line["usd"]), f"{call} is settled at a wrong price"
-            assert asked in {"", call.rpartition("#")[0]}, f"{call} has the reply of another"
+            assert question in {"", call.rpartition("#")[0]}, f"{call} has the reply of another call"
             charge(call, charged[call][0], Decimal(line["usd"]))
         elif event == "released":
             assert states[call] == "reserved", f"{call} was {states[call]} and is released"
@@ -93,26 +97,28 @@ def audited(run: Path, bill: Iterable[Billed], limits: Mapping[tuple[str, ...], 
     return Audit(total, settled, unknown, Counter(states.values()), highest)
 
 
-def _said(call: str, usd: str, unsettled: Mapping[str, Billed]) -> str:
-    """Return which billed call somebody settled by hand as ``call``; "" where it was said to cost nothing."""
+def _settled_by_hand(call: str, usd: str, unsettled: Mapping[str, Billed]) -> str:
+    """Return the billed call that was settled by hand as ``call``; "" if it was settled at zero."""
     if not Decimal(usd):
         return ""
-    asked = call.rpartition("#")[0]
-    fitting = [name for name, each in unsettled.items() if (each.asked, each.usd) == (asked, Decimal(usd))]
+    question = call.rpartition("#")[0]
+    fitting = [
+        name for name, each in unsettled.items() if (each.question, each.usd) == (question, Decimal(usd))
+    ]
     assert fitting, f"{call} is settled by hand at ${usd}, which was not billed for it"
     return fitting[0]
 
 
 def _price(name: str, unsettled: dict[str, Billed]) -> tuple[Decimal, str]:
-    """Take a billed call from those that are not settled; returns its price, and what was asked."""
+    """Remove a billed call from the unsettled ones; return its price and its question."""
     if not name:
         return Decimal(0), ""
     each = unsettled.pop(name)
-    return each.usd, each.asked
+    return each.usd, each.question
 
 
-def name_of(value: Mapping[str, Any], run: Path) -> str:
-    """Return what the provider called the reply that a journal line holds."""
+def reply_name(value: Mapping[str, Any], run: Path) -> str:
+    """Return the provider's name of the reply in a journal line."""
     if "stored" in value:
         digest = value["stored"]
         found = run / "blobs" / digest[:2] / digest
@@ -123,14 +129,14 @@ def name_of(value: Mapping[str, Any], run: Path) -> str:
 
 
 def _cover(billed: Iterable[Billed], unknown: Mapping[str, Decimal]) -> None:
-    """Find for each billed call an unknown one of the same question that is charged at least its price."""
+    """Check that each billed call has an unknown call of its question that is charged at least its price."""
     by_question: dict[str, list[Decimal]] = defaultdict(list)
     for call, usd in unknown.items():
         by_question[call.rpartition("#")[0]].append(usd)
-    for held in by_question.values():
-        held.sort()
+    for amounts in by_question.values():
+        amounts.sort()
     for each in sorted(billed, key=lambda one: one.usd, reverse=True):
-        held = by_question[each.asked]
-        assert held, f"{each} is in nobody's books"
-        assert held[-1] >= each.usd, f"{each} cost more than was kept for it"
-        held.pop()
+        amounts = by_question[each.question]
+        assert amounts, f"{each} is not in the journal"
+        assert amounts[-1] >= each.usd, f"{each} cost more than is charged for it"
+        amounts.pop()

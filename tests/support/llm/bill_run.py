@@ -1,6 +1,6 @@
-"""Conversations with several models at once, as the bill tests hold them; also a program that they kill.
+"""Concurrent conversations with several models for the bill tests, in process or as a program to kill.
 
-``python bill_run.py FOLDER`` runs what ``FOLDER/plan.json`` says and prints what was settled and is unknown.
+``python bill_run.py FOLDER`` runs the workload in ``FOLDER/plan.json`` and prints settled and unknown US$.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ RATES = {
 
 
 @dataclass(frozen=True)
-class Talk:
-    """What is run: ``jobs`` conversations of ``turns`` turns with each model, all under one budget.
+class Workload:
+    """``jobs`` conversations of ``turns`` turns with each of two models, all under one budget.
 
-    ``shares`` are the budgets of the models, and ``each`` of every conversation, inside of ``usd``.
+    ``model_usd`` are the budgets of the models, ``job_usd`` that of each conversation, within ``usd``.
     """
 
     protocol: str
     urls: Sequence[str]
     usd: str = "50"
-    shares: tuple[str, str] = ("50", "50")
-    each: str = "50"
+    model_usd: tuple[str, str] = ("50", "50")
+    job_usd: str = "50"
     jobs: int = 4
     turns: int = 4
-    slots: int = 3
+    permits: int = 3
     timeout_s: float = 30.0
     seed: int = 0
     cap: int = 2000
@@ -68,16 +68,16 @@ class Talk:
 
     @property
     def limits(self) -> dict[tuple[str, ...], Decimal]:
-        """US dollars by path, for ``audited``."""
+        """US dollars by path, as ``audit_run`` takes them."""
         limits = {(): Decimal(self.usd)}
-        for name, share in zip(RATES, self.shares, strict=True):
+        for name, share in zip(RATES, self.model_usd, strict=True):
             limits[name,] = Decimal(share)
-            limits |= {(name, f"talk-{number}"): Decimal(self.each) for number in range(self.jobs)}
+            limits |= {(name, f"talk-{number}"): Decimal(self.job_usd) for number in range(self.jobs)}
         return limits
 
 
 @dataclass(frozen=True)
-class Ended:
+class RunResult:
     outcomes: dict[str, Outcome]
     spent: BudgetSnapshot
 
@@ -91,29 +91,34 @@ def key_in_environment() -> Iterator[None]:
         os.environ.pop(KEY_ENV, None)
 
 
-def model_of(name: str, protocol: str, url: str, folder: Path, **more: Any) -> MeteredModel:
-    """A model behind the official client, as a config makes it, but with quick retries."""
-    slots, rng = more.pop("slots", 16), more.pop("rng", None) or Random()
+def make_model(name: str, protocol: str, url: str, folder: Path, **more: Any) -> MeteredModel:
+    """Build a model with its official client from a config, but with quick retries."""
+    permits, rng = more.pop("permits", 16), more.pop("rng", None) or Random()
     retries, patience_s = more.pop("retries", QUICK), more.pop("patience_s", 60.0)
+    step_s = more.pop("step_s", 0.02)
     base = url if protocol == "anthropic" else f"{url}/v1"
-    fields: dict[str, Any] = {"price": RATES.get(name, RATES["expensive"]), "max_concurrency": slots, **more}
+    fields: dict[str, Any] = {
+        "price": RATES.get(name, RATES["expensive"]),
+        "max_concurrency": permits,
+        **more,
+    }
     config = ModelConfig(id=name, provider=protocol, model=name, base_url=base, api_key_env=KEY_ENV, **fields)
     with key_in_environment():
         model = build_model(config, base_dir=folder, record_dir=folder)
-    # Scaled down as the provider's times are: it refuses within milliseconds.
-    limiter = RateLimiter(name, maximum=slots, patience_s=patience_s, step_s=0.02, rng=rng)
+    # Scaled down like the provider's times: it refuses within milliseconds.
+    limiter = RateLimiter(name, maximum=permits, patience_s=patience_s, step_s=step_s, rng=rng)
     return MeteredModel(model, price_of(config), limiter, retries=retries, rng=rng)
 
 
-def question(asked: str) -> TextBlock:
-    """Words whose answer the provider can tell from all others."""
-    return TextBlock(f"What is there? [asked {asked}] " + "Please. " * 20)
+def question(name: str) -> TextBlock:
+    """Return a question that the provider can tell from all others."""
+    return TextBlock(f"What is there? [asked {name}] " + "Please. " * 20)
 
 
-async def converse(
+async def run_conversation(
     model: MeteredModel, ctx: JobContext, turns: int, cap: int = 2000, *, pause_s: float = 0.0
 ) -> Json:
-    """Talk for some turns, answering every tool call; a turn that fails ends it."""
+    """Run some turns, answering every tool call; a failed turn ends the conversation."""
     messages: list[Message] = [Message("user", (question(f"{ctx.key}/turn-0"),))]
     for turn in range(turns):
         request = Request(SYSTEM, tuple(messages), (TOOL,), max_output_tokens=cap)
@@ -124,20 +129,20 @@ async def converse(
     return "done"
 
 
-async def run(talk: Talk, folder: Path, *, stopped: Callable[[], bool] = lambda: False) -> Ended:
-    """Hold all conversations; one that meets its budget or a provider's failure says so as its result.
+async def run(workload: Workload, folder: Path, *, stopped: Callable[[], bool] = lambda: False) -> RunResult:
+    """Run all conversations; the result of one that fails, or exceeds its budget, is the error message.
 
     The run is stopped, as by a user, once ``stopped()``.
     """
-    rng = Random(talk.seed)
+    rng = Random(workload.seed)
     models = {
-        name: model_of(
+        name: make_model(
             name,
-            talk.protocol,
-            talk.urls[number % len(talk.urls)],
+            workload.protocol,
+            workload.urls[number % len(workload.urls)],
             folder,
-            slots=talk.slots,
-            timeout=talk.timeout_s,
+            permits=workload.permits,
+            timeout=workload.timeout_s,
             rng=rng,
         )
         for number, name in enumerate(RATES)
@@ -146,21 +151,21 @@ async def run(talk: Talk, folder: Path, *, stopped: Callable[[], bool] = lambda:
     def body(model: MeteredModel) -> Any:
         async def work(ctx: JobContext) -> Json:
             try:
-                return await converse(model, ctx, talk.turns, talk.cap)
+                return await run_conversation(model, ctx, workload.turns, workload.cap)
             except (BudgetExceeded, ModelError) as error:
                 return str(error)
 
         return work
 
-    rerun: Any = "all" if talk.rerun else frozenset()
+    rerun: Any = "all" if workload.rerun else frozenset()
     async with open_session(
-        folder / "run", BudgetLimits(usd=Decimal(talk.usd)), retries={}, grace_s=5.0, rerun=rerun
+        folder / "run", BudgetLimits(usd=Decimal(workload.usd)), retries={}, grace_s=5.0, rerun=rerun
     ) as session:
         jobs = []
-        for (name, model), share in zip(models.items(), talk.shares, strict=True):
+        for (name, model), share in zip(models.items(), workload.model_usd, strict=True):
             node = session.budget.child(name, BudgetLimits(usd=Decimal(share)))
-            for number in range(talk.jobs):
-                own = node.child(f"talk-{number}", BudgetLimits(usd=Decimal(talk.each)))
+            for number in range(workload.jobs):
+                own = node.child(f"talk-{number}", BudgetLimits(usd=Decimal(workload.job_usd)))
                 jobs.append(closure_job(session, f"{name}-{number}", body(model), own, "f"))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_stop, session, stopped)
@@ -169,23 +174,23 @@ async def run(talk: Talk, folder: Path, *, stopped: Callable[[], bool] = lambda:
         spent = session.budget.snapshot()
     for model in models.values():
         await model.aclose()
-    return Ended(outcomes, spent)
+    return RunResult(outcomes, spent)
 
 
 async def _stop(session: Session, stopped: Callable[[], bool]) -> None:
-    while not stopped():  # noqa: ASYNC110 - what a server in another thread has done
+    while not stopped():  # noqa: ASYNC110 - a server in another thread sets the condition
         await anyio.sleep(0.005)
     session.drain()
 
 
-def written(talk: Talk, folder: Path) -> Path:
-    """Write the plan for a process of its own."""
+def write_workload(workload: Workload, folder: Path) -> Path:
+    """Write the workload for a separate process."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "plan.json").write_text(json.dumps(asdict(talk)))
+    (folder / "plan.json").write_text(json.dumps(asdict(workload)))
     return folder
 
 
 if __name__ == "__main__":
-    where = Path(sys.argv[1])
-    ended = anyio.run(run, Talk(**json.loads((where / "plan.json").read_text())), where)
-    sys.stdout.write(f"{ended.spent.settled.usd} {ended.spent.unknown.usd}\n")
+    folder = Path(sys.argv[1])
+    result = anyio.run(run, Workload(**json.loads((folder / "plan.json").read_text())), folder)
+    sys.stdout.write(f"{result.spent.settled.usd} {result.spent.unknown.usd}\n")

@@ -1,4 +1,4 @@
-"""Requests in the shapes that Claude Code, Codex and Qwen Code send, in words of our own."""
+"""Requests of the same structure as those of Claude Code, Codex and Qwen Code."""
 
 from __future__ import annotations
 

@@ -23,13 +23,13 @@ BUDGET = Decimal("1.00")
 
 
 def script(request: Request) -> ScriptedReply:
-    """Says where the conversation is; the latency leaves time to be killed between the bill and the reply."""
+    """Reply with the turn's number; the latency leaves time to be killed between bill and reply."""
     turn = len(request.messages) // 2 + 1
     last = request.messages[-1].text
     return ScriptedReply(f"turn {turn} after {last} " + "é" * (2000 if turn == 3 else 10), latency_s=0.01)
 
 
-def configured(folder: Path, provider: str) -> ModelConfig:
+def model_config(folder: Path, provider: str) -> ModelConfig:
     fields: dict[str, Any] = {
         "id": "m",
         "model": f"{Path(__file__).name}:script",
@@ -42,7 +42,7 @@ def configured(folder: Path, provider: str) -> ModelConfig:
 
 async def main(folder: Path, provider: str) -> None:
     model = build_metered_model(
-        configured(folder, provider), base_dir=Path(__file__).parent, record_dir=folder / "record"
+        model_config(folder, provider), base_dir=Path(__file__).parent, record_dir=folder / "record"
     )
 
     async def body(_job: Job, ctx: JobContext) -> Json:

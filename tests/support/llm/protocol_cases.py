@@ -1,4 +1,4 @@
-"""Conversations and replies as every protocol can say them, for tests that send them there and back."""
+"""Strategies of conversations and replies that every protocol can express, and of corrupted JSON."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ BODIES = {
 }
 LOOK = ToolSpec("look", "Look.", {"type": "object", "properties": {"at": {"type": "string"}}})
 OWN_MARKERS: dict[str, dict[str, Any]] = {"anthropic": {"cache_control": False}}
-"""Options by which a writer leaves the cache to whoever asks."""
+"""Options with which a client sets no cache markers of its own."""
 
 words = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
-said = words.filter(str.strip)
-results = said.filter(lambda text: not text.startswith("Error: ")) | st.just("")
+nonblank = words.filter(str.strip)
+results = nonblank.filter(lambda text: not text.startswith("Error: ")) | st.just("")
 names = st.sampled_from(["look", "find-it", "a_b"])
 data = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, width=32) | words,
@@ -46,21 +46,21 @@ arguments = st.dictionaries(words, data, max_size=3).filter(lambda value: "inf" 
 
 @st.composite
 def requests(draw: st.DrawFn) -> Request:
-    """A request as our own clients write it: words before calls, results before words."""
-    messages = [Message("user", tuple(TextBlock(draw(said)) for _ in range(draw(st.integers(1, 2)))))]
+    """Draw a request as our own clients write it: text before calls, results before text."""
+    messages = [Message("user", tuple(TextBlock(draw(nonblank)) for _ in range(draw(st.integers(1, 2)))))]
     number = 0
     for _ in range(draw(st.integers(0, 3))):
-        texts = draw(st.lists(said, max_size=2))
+        texts = draw(st.lists(nonblank, max_size=2))
         calls = []
         for name in draw(st.lists(names, min_size=0 if texts else 1, max_size=2)):
             number += 1
             calls.append(ToolCall(f"call_{number}", name, draw(arguments)))
         messages.append(Message("assistant", (*map(TextBlock, texts), *calls)))
         answers = [ToolResult(call.id, draw(results), is_error=draw(st.booleans())) for call in calls]
-        texts = draw(st.lists(said, min_size=0 if answers else 1, max_size=2))
+        texts = draw(st.lists(nonblank, min_size=0 if answers else 1, max_size=2))
         messages.append(Message("user", (*answers, *map(TextBlock, texts))))
     tools = draw(st.sampled_from([(), (LOOK,), (LOOK, ToolSpec("find-it", "", {"type": "object"}))]))
-    return Request(draw(st.just("") | said), tuple(messages), tools, draw(st.integers(1, 100_000)))
+    return Request(draw(st.just("") | nonblank), tuple(messages), tools, draw(st.integers(1, 100_000)))
 
 
 @st.composite
@@ -72,8 +72,8 @@ def usages(draw: st.DrawFn) -> Usage:
 
 @st.composite
 def replies(draw: st.DrawFn) -> Reply:
-    """A reply that all three protocols can say: at most one text, then calls."""
-    texts = draw(st.lists(said | st.builds(str.__mul__, said, st.integers(1, 60)), max_size=1))
+    """Draw a reply that all three protocols can express: at most one text, then calls."""
+    texts = draw(st.lists(nonblank | st.builds(str.__mul__, nonblank, st.integers(1, 60)), max_size=1))
     called = draw(st.lists(names, max_size=3))
     calls = [ToolCall(f"call_{place}", name, draw(arguments)) for place, name in enumerate(called)]
     ends = (
@@ -86,13 +86,13 @@ def replies(draw: st.DrawFn) -> Reply:
 
 
 def cut(draw: st.DrawFn, whole: bytes) -> list[bytes]:
-    """Cut a body into pieces anywhere."""
+    """Cut a body into pieces at any places."""
     places = sorted(draw(st.lists(st.integers(0, len(whole)), max_size=8)))
     return [whole[start:end] for start, end in pairwise([0, *places, len(whole)])]
 
 
-# What no provider should say, some of it of the right type.
-odd = st.recursive(
+# Values that no provider should send, some of the right type.
+odd_values = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-2, 3)
@@ -107,29 +107,29 @@ odd = st.recursive(
 )
 
 
-def places(value: Any) -> list[tuple[Any, Any]]:
-    """Everything in JSON data that can be replaced: the container and the key."""
+def replaceable_places(value: Any) -> list[tuple[Any, Any]]:
+    """Return everything in JSON data that can be replaced: the container and the key."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     found: list[tuple[Any, Any]] = []
     for key, item in list(inner):
-        found += [(value, key), *places(item)]
+        found += [(value, key), *replaceable_places(item)]
     return found
 
 
 @st.composite
-def spoilt(draw: st.DrawFn, said: list[Any]) -> list[Any]:
-    """What a provider says, with some of it replaced, left out, or said twice."""
-    said = copy.deepcopy(said)
+def corrupted(draw: st.DrawFn, messages: list[Any]) -> list[Any]:
+    """Draw a provider's messages with parts replaced, dropped, or repeated."""
+    messages = copy.deepcopy(messages)
     for _ in range(draw(st.integers(0, 3))):
-        everywhere = places(said)
-        if not everywhere:
+        found = replaceable_places(messages)
+        if not found:
             break
-        container, key = draw(st.sampled_from(everywhere))
+        container, key = draw(st.sampled_from(found))
         match draw(st.sampled_from(["replace", "replace", "drop", "again"])):
             case "replace":
-                container[key] = draw(odd)
+                container[key] = draw(odd_values)
             case "drop":
                 del container[key]
             case "again" if isinstance(container, list):
                 container.insert(key, copy.deepcopy(container[key]))
-    return said
+    return messages

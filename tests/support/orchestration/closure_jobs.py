@@ -1,4 +1,4 @@
-"""Jobs of tests whose work is a closure."""
+"""Jobs for tests that run a closure."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def closure_job(
     fingerprint: str,
     **options: Any,
 ) -> Job:
-    """Return a job that runs ``run``, the handler of a kind of its own in ``session``."""
+    """Return a job that runs ``run``; its key is also its kind in ``session``."""
     session.add_handlers({key: lambda _job, context: run(context)})
     return Job(key, key, budget.path, fingerprint, **options)

@@ -1,4 +1,4 @@
-"""A program on a disk that fills up: ``full_disk_run.py RUN_DIRECTORY``; exits 3 when it is full."""
+"""A run that fills its disk: ``full_disk_run.py RUN_DIRECTORY`` exits with 3 if the disk is full."""
 
 from __future__ import annotations
 

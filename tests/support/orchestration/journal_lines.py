@@ -1,4 +1,4 @@
-"""The lines of a journal that no process need own."""
+"""Read a journal without its lock."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ if TYPE_CHECKING:
 
 
 def read_journal(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield all whole lines."""
+    """Yield all complete lines."""
     return (line for _end, line in read_lines(path))

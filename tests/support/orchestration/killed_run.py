@@ -1,7 +1,7 @@
-"""A program that is killed again and again: ``killed_run.py RUN_DIRECTORY BILL``.
+"""A run that tests kill repeatedly: ``killed_run.py RUN_DIRECTORY BILL``.
 
-BILL is the provider's own book, one line a call: what it billed, and for what. It is written by the
-provider's side of the call and read only to look up what became of a lost one.
+BILL is the provider's record, with one line for each billed call. The run reads it only to look up unsettled
+calls.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def billed(bill: Path) -> dict[str, Decimal]:
 
 
 async def provider(bill: Path, call: str) -> None:
-    """Bill first, answer later: the worst that a provider can do."""
+    """Bill first and answer later, which is the worst case for the client."""
     descriptor = os.open(bill, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.write(descriptor, (json.dumps({"call": call, "usd": str(PRICE)}) + "\n").encode())
     os.close(descriptor)
@@ -40,9 +40,9 @@ async def provider(bill: Path, call: str) -> None:
 
 
 async def turn(context: JobContext, name: str, bill: Path) -> Json:
-    for lost in context.unsettled_calls(name):
-        cost = billed(bill).get(lost.call)
-        await lost.settle(Cost(cost or Decimal(0)), None if cost is None else f"reply to {name}")
+    for unsettled in context.unsettled_calls(name):
+        cost = billed(bill).get(unsettled.call)
+        await unsettled.settle(Cost(cost or Decimal(0)), None if cost is None else f"reply to {name}")
     if context.is_recorded(name):
         return await context.effect(name, never)
     async with await context.start_call(name, await context.hold(Cost(CAP), Cost(PRICE))) as paid:
@@ -52,7 +52,7 @@ async def turn(context: JobContext, name: str, bill: Path) -> Json:
 
 
 async def never() -> Json:
-    raise AssertionError("an effect was done twice")
+    raise AssertionError("an effect was repeated")
 
 
 async def main(directory: Path, bill: Path) -> None:

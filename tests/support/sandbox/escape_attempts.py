@@ -1,8 +1,9 @@
-"""Tries every way out of the place where it runs: inside of boxes, and outside to show that it can succeed.
+"""Tries to escape from a sandbox; outside a sandbox it succeeds, which shows that the attempts are real.
 
-``python3 - TARGETS``: JSON in, one line of JSON out: what was tried, and "" where it was refused or else what
-came of it. Its targets are listeners of the test's own. Nothing is asked of any other address, and nothing is
-changed: what would be is opened, and closed again. Standard library only: it runs wherever there is Python.
+usage: python3 - TARGETS      TARGETS is JSON. Prints a line of JSON: each attempt's result, "" if it failed.
+
+Its targets are listeners of the test; it contacts no other address. It changes nothing: a file is opened and
+closed again. It needs only the standard library, so it runs wherever there is Python.
 """
 
 from __future__ import annotations
@@ -19,78 +20,78 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any
 
-WITHIN_S = 1.0
-Tried = dict[str, Callable[[], object]]
+TIMEOUT_S = 1.0
+Attempts = dict[str, Callable[[], object]]
 
 
-def tcp(host: str, port: int, said: bytes = b"GET / HTTP/1.0\r\n\r\n") -> str:
-    with socket.create_connection((host, port), WITHIN_S) as stream:
-        return talk(stream, said)
+def try_tcp(host: str, port: int, request: bytes = b"GET / HTTP/1.0\r\n\r\n") -> str:
+    with socket.create_connection((host, port), TIMEOUT_S) as stream:
+        return exchange(stream, request)
 
 
-def unix(path: str, kind: int = socket.SOCK_STREAM) -> str:
+def try_unix(path: str, kind: int = socket.SOCK_STREAM) -> str:
     with socket.socket(socket.AF_UNIX, kind) as stream:
-        stream.settimeout(WITHIN_S)
+        stream.settimeout(TIMEOUT_S)
         stream.connect(path)
         if kind == socket.SOCK_DGRAM:
             stream.send(b"x")
             return "sent"
-        return talk(stream, b"GET / HTTP/1.0\r\n\r\n")
+        return exchange(stream, b"GET / HTTP/1.0\r\n\r\n")
 
 
-def talk(stream: socket.socket, said: bytes) -> str:
-    stream.sendall(said)
+def exchange(stream: socket.socket, request: bytes) -> str:
+    stream.sendall(request)
     return stream.recv(4000).decode("latin-1")
 
 
-def udp(host: str, port: int, said: bytes = b"x") -> str:
+def try_udp(host: str, port: int, request: bytes = b"x") -> str:
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
-        datagrams.settimeout(WITHIN_S)
-        datagrams.sendto(said, (host, port))
+        datagrams.settimeout(TIMEOUT_S)
+        datagrams.sendto(request, (host, port))
         return datagrams.recv(4000).decode("latin-1")
 
 
-def broadcast(port: int) -> str:
+def try_broadcast(port: int) -> str:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
         datagrams.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
-        datagrams.settimeout(WITHIN_S)
+        datagrams.settimeout(TIMEOUT_S)
         datagrams.sendto(b"x", ("255.255.255.255", port))
         return "sent"
 
 
-def query(name: str) -> bytes:
+def dns_query(name: str) -> bytes:
     labels = b"".join(bytes([len(part)]) + part.encode() for part in name.split("."))
     return struct.pack(">6H", 1, 0x100, 1, 0, 0, 0) + labels + b"\0" + struct.pack(">2H", 1, 1)
 
 
 def resolve(name: str) -> str:
-    """Ask whoever this place asks; for places only that have nobody to ask."""
+    """Resolve ``name`` with the system's resolver; only where no name server can be reached."""
     return str(socket.getaddrinfo(name, 80))
 
 
-def made(family: int, kind: int, protocol: int = 0) -> str:
+def make_socket(family: int, kind: int, protocol: int = 0) -> str:
     socket.socket(family, kind, protocol).close()
     return "made"
 
 
-def ping(host: str, kind: int) -> str:
+def try_ping(host: str, kind: int) -> str:
     with socket.socket(socket.AF_INET, kind, socket.IPPROTO_ICMP) as pings:
-        pings.settimeout(WITHIN_S)
+        pings.settimeout(TIMEOUT_S)
         pings.sendto(b"\x08\0\xf7\xff\0\0\0\0", (host, 0))
         return str(len(pings.recv(100)))
 
 
-def new_interface() -> str:
+def make_interface() -> str:
     """Ask the kernel for another network interface (RTM_NEWLINK, of kind dummy)."""
     kind = struct.pack("HH", 10, 1) + b"dummy\0\0\0"
     body = struct.pack("BxHiII", 0, 0, 0, 0, 0) + struct.pack("HH", 4 + len(kind), 18 | 0x8000) + kind
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as link:
-        link.settimeout(WITHIN_S)
+        link.settimeout(TIMEOUT_S)
         link.bind((0, 0))
         link.send(struct.pack("IHHII", 16 + len(body), 16, 0x605, 1, 0) + body)
-        refused = -struct.unpack_from("i", link.recv(4000), 16)[0]
-    if refused:
-        raise OSError(refused, os.strerror(refused))
+        error = -struct.unpack_from("i", link.recv(4000), 16)[0]
+    if error:
+        raise OSError(error, os.strerror(error))
     return "made"
 
 
@@ -118,7 +119,7 @@ def call(name: str, *arguments: Any) -> str:
 
 
 def in_child(name: str, *arguments: Any) -> str:
-    """Make a call that would change this very process."""
+    """Make a system call in a child process, because it would change this process."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -128,26 +129,26 @@ def in_child(name: str, *arguments: Any) -> str:
             os._exit(0)
     os.close(writing)
     os.waitpid(child, 0)
-    with os.fdopen(reading, "rb") as said:
-        done = said.read().decode()
-    if not done:
+    with os.fdopen(reading, "rb") as reader:
+        result = reader.read().decode()
+    if not result:
         raise OSError(name)
-    return done
+    return result
 
 
-def opened(path: str) -> str:
+def open_for_writing(path: str) -> str:
     os.close(os.open(path, os.O_WRONLY))
     return "opened"
 
 
-def device() -> str:
+def make_device() -> str:
     path = os.path.join(tempfile.mkdtemp(), "memory")  # noqa: PTH118
     os.mknod(path, 0o600 | 0o020000, os.makedev(1, 1))
     os.close(os.open(path, os.O_RDONLY))
     return "made"
 
 
-def enter(path: str) -> str:
+def enter_namespace(path: str) -> str:
     namespace = os.open(path, os.O_RDONLY)
     try:
         return in_child("setns", namespace, 0)
@@ -155,48 +156,48 @@ def enter(path: str) -> str:
         os.close(namespace)
 
 
-def by_proxy(url: str) -> str:
-    """As a program does that follows the variables."""
-    return urllib.request.urlopen(url, timeout=5 * WITHIN_S).read().decode("latin-1")  # type: ignore[no-any-return]
+def open_url(url: str) -> str:
+    """Fetch ``url`` through the proxy that the variables name."""
+    return urllib.request.urlopen(url, timeout=5 * TIMEOUT_S).read().decode("latin-1")  # type: ignore[no-any-return]
 
 
-def network(targets: dict[str, Any]) -> Tried:
-    """What leads to listeners of a network; in an open one it reaches them."""
-    tries: Tried = {}
+def network_attempts(targets: dict[str, Any]) -> Attempts:
+    """Return attempts to reach listeners over the network; with an open network they succeed."""
+    attempts: Attempts = {}
     for host in targets["hosts"]:
-        tries[f"tcp {host}"] = lambda host=host: tcp(host, targets["tcp"])
-        tries[f"udp {host}"] = lambda host=host: udp(host, targets["udp"])
-        tries[f"dns {host}"] = lambda host=host: udp(host, targets["dns"], query("secret.test"))
+        attempts[f"tcp {host}"] = lambda host=host: try_tcp(host, targets["tcp"])
+        attempts[f"udp {host}"] = lambda host=host: try_udp(host, targets["udp"])
+        attempts[f"dns {host}"] = lambda host=host: try_udp(host, targets["dns"], dns_query("secret.test"))
     for host in targets["neighbours"]:
-        tries[f"neighbour {host}"] = lambda host=host: tcp(host, targets["neighbour"])
-    return tries
+        attempts[f"neighbour {host}"] = lambda host=host: try_tcp(host, targets["neighbour"])
+    return attempts
 
 
-def sockets(targets: dict[str, Any]) -> Tried:
-    """What leads to listeners of this machine in other ways."""
-    tries: Tried = {
-        "abstract": lambda: unix("\0" + targets["abstract"]),
-        "abstract datagram": lambda: unix("\0" + targets["abstract"] + "-datagram", socket.SOCK_DGRAM),
+def socket_attempts(targets: dict[str, Any]) -> Attempts:
+    """Return attempts to reach listeners of the host by Unix sockets."""
+    attempts: Attempts = {
+        "abstract": lambda: try_unix("\0" + targets["abstract"]),
+        "abstract datagram": lambda: try_unix("\0" + targets["abstract"] + "-datagram", socket.SOCK_DGRAM),
     }
     for path in targets["paths"]:
-        tries[f"socket {path}"] = lambda path=path: unix(path)
-    return tries
+        attempts[f"socket {path}"] = lambda path=path: try_unix(path)
+    return attempts
 
 
-def privileged(targets: dict[str, Any]) -> Tried:
-    """What nobody in a box may do, whatever network it has."""
+def privileged_attempts(targets: dict[str, Any]) -> Attempts:
+    """Return attempts that must fail in every sandbox, whatever its network."""
     host = targets["hosts"][0]
     buffer = ctypes.create_string_buffer(256)
     return {
-        "ping": lambda: ping(host, socket.SOCK_RAW),
-        "raw": lambda: made(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP),
-        "raw 6": lambda: made(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_TCP),
-        "packet": lambda: made(17, socket.SOCK_RAW, 3),
-        "packet datagram": lambda: made(17, socket.SOCK_DGRAM, 3),
-        "vsock": lambda: made(40, socket.SOCK_STREAM),
-        "vsock datagram": lambda: made(40, socket.SOCK_DGRAM),
-        "other families": other_families,
-        "new interface": new_interface,
+        "ping": lambda: try_ping(host, socket.SOCK_RAW),
+        "raw": lambda: make_socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP),
+        "raw 6": lambda: make_socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_TCP),
+        "packet": lambda: make_socket(17, socket.SOCK_RAW, 3),
+        "packet datagram": lambda: make_socket(17, socket.SOCK_DGRAM, 3),
+        "vsock": lambda: make_socket(40, socket.SOCK_STREAM),
+        "vsock datagram": lambda: make_socket(40, socket.SOCK_DGRAM),
+        "other families": make_other_sockets,
+        "new interface": make_interface,
         "io_uring": lambda: call("io_uring_setup", 8, buffer),
         "process keyring": lambda: call("add_key", b"user", b"codetaste", b"x", 1, -2),
         "session keyring": lambda: call("keyctl", 0, -3, 0),
@@ -205,15 +206,15 @@ def privileged(targets: dict[str, Any]) -> Tried:
         "user and network namespace": lambda: in_child("unshare", 0x50000000),
         "network namespace": lambda: in_child("unshare", 0x40000000),
         "mount namespace": lambda: in_child("unshare", 0x00020000),
-        "network of the first process": lambda: enter("/proc/1/ns/net"),
-        "mounts of the first process": lambda: enter("/proc/1/ns/mnt"),
+        "network of the first process": lambda: enter_namespace("/proc/1/ns/net"),
+        "mounts of the first process": lambda: enter_namespace("/proc/1/ns/mnt"),
         "mount": lambda: in_child("mount", b"none", b"/tmp", b"tmpfs", 0, None),
-        "handle": handle,
+        "handle": open_by_handle,
         "bpf": lambda: call("bpf", 0, ctypes.create_string_buffer(struct.pack("4I", 2, 4, 4, 1), 120), 120),
         "perf": lambda: call("perf_event_open", perf_attributes(), 0, -1, -1, 0),
-        "device": device,
+        "device": make_device,
         **{
-            f"write {path}": (lambda path=path: opened(path))
+            f"write {path}": (lambda path=path: open_for_writing(path))
             for path in (
                 "/proc/sys/kernel/core_pattern",
                 "/proc/sys/kernel/modprobe",
@@ -231,13 +232,13 @@ def privileged(targets: dict[str, Any]) -> Tried:
     }
 
 
-def other_families() -> str:
-    """Sockets of families that no network namespace contains, or nobody needs."""
+def make_other_sockets() -> str:
+    """Make sockets of families that no network namespace contains or no program needs."""
     found = []
     for family in {*range(64)} - {1, 2, 10, 16, 17, 40}:
         for kind in (1, 2, 3, 4, 5, 10):
             try:
-                made(family, kind)
+                make_socket(family, kind)
             except OSError:
                 continue
             found.append((family, kind))
@@ -246,63 +247,72 @@ def other_families() -> str:
     return str(found)
 
 
-def handle() -> str:
-    """Open a folder by its number, past all names (as "shocker" did)."""
-    what = struct.pack("Ii", 8, 1) + struct.pack("II", 2, 0)
+def open_by_handle() -> str:
+    """Open a folder by its inode number instead of a path, like the "shocker" exploit."""
+    handle = struct.pack("Ii", 8, 1) + struct.pack("II", 2, 0)
     root = os.open("/", os.O_RDONLY)
     try:
-        return call("open_by_handle_at", root, what, os.O_RDONLY)
+        return call("open_by_handle_at", root, handle, os.O_RDONLY)
     finally:
         os.close(root)
 
 
 def perf_attributes() -> ctypes.Array[ctypes.c_char]:
-    return ctypes.create_string_buffer(struct.pack("IIQ", 1, 112, 0), 112)  # a clock of software
+    return ctypes.create_string_buffer(struct.pack("IIQ", 1, 112, 0), 112)  # PERF_COUNT_SW_CPU_CLOCK
 
 
-def ways(targets: dict[str, Any]) -> Tried:
-    """What goes by the ways that this place has: each a request, whole."""
-    tries: Tried = {
-        f"way {name}": lambda way=way: tcp("127.0.0.1", way["port"], way["said"].encode("latin-1"))
-        for name, way in targets.get("ways", {}).items()
+def forward_attempts(targets: dict[str, Any]) -> Attempts:
+    """Return attempts that use the sandbox's port forwards or its proxy."""
+    attempts: Attempts = {
+        f"forward {name}": lambda forward=forward: try_tcp(
+            "127.0.0.1", forward["port"], forward["request"].encode("latin-1")
+        )
+        for name, forward in targets.get("forwards", {}).items()
     }
     for url in targets.get("urls", []):
-        tries[f"url {url}"] = lambda url=url: by_proxy(url)
-    if targets.get("asks_nobody"):
-        tries["resolve"] = lambda: resolve("secret.test")
-        tries["resolve numbers"] = lambda: str(socket.gethostbyaddr(targets["hosts"][-1]))
-        tries["broadcast"] = lambda: broadcast(targets["udp"])
-        tries["other port of loopback"] = lambda: tcp("127.0.0.1", targets["loopback"])
-        tries["other port of loopback 6"] = lambda: tcp("::1", targets["tcp"])
-    return tries
+        attempts[f"url {url}"] = lambda url=url: open_url(url)
+    if targets.get("isolated"):
+        attempts["resolve"] = lambda: resolve("secret.test")
+        attempts["resolve numbers"] = lambda: str(socket.gethostbyaddr(targets["hosts"][-1]))
+        attempts["broadcast"] = lambda: try_broadcast(targets["udp"])
+        attempts["other port of loopback"] = lambda: try_tcp("127.0.0.1", targets["loopback"])
+        attempts["other port of loopback 6"] = lambda: try_tcp("::1", targets["tcp"])
+    return attempts
 
 
 def main() -> None:
     targets = json.loads(sys.argv[1])
-    tries: Tried = {}
+    attempts: Attempts = {}
     for group in targets["groups"]:
-        tries.update(
-            {"network": network, "sockets": sockets, "privileged": privileged, "ways": ways}[group](targets)
+        attempts.update(
+            {
+                "network": network_attempts,
+                "sockets": socket_attempts,
+                "privileged": privileged_attempts,
+                "forwards": forward_attempts,
+            }[group](targets)
         )
-    came: dict[str, str] = {}
+    outcomes: dict[str, str] = {}
 
-    def attempt(name: str, what: Callable[[], object]) -> None:
+    def attempt(name: str, action: Callable[[], object]) -> None:
         try:
-            came[name] = str(what()) or "an empty answer"
-        except Exception:  # noqa: BLE001 - refused is refused
-            came[name] = ""
+            outcomes[name] = str(action()) or "an empty answer"
+        except Exception:  # noqa: BLE001 - any failure is the result
+            outcomes[name] = ""
 
-    # Those that wait for an answer wait together; the others have the process to themselves.
-    waiting = [name for name in tries if name.split()[0] in {"tcp", "udp", "dns", "neighbour", "way", "url"}]
-    threads = [threading.Thread(target=attempt, args=(name, tries[name])) for name in waiting]
+    # Attempts that wait for a response run concurrently; the others run alone.
+    concurrent = [
+        name for name in attempts if name.split()[0] in {"tcp", "udp", "dns", "neighbour", "forward", "url"}
+    ]
+    threads = [threading.Thread(target=attempt, args=(name, attempts[name])) for name in concurrent]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    for name, what in tries.items():
-        if name not in waiting:
-            attempt(name, what)
-    sys.stdout.write(json.dumps(came) + "\n")
+    for name, action in attempts.items():
+        if name not in concurrent:
+            attempt(name, action)
+    sys.stdout.write(json.dumps(outcomes) + "\n")
 
 
 main()

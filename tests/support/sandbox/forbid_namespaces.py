@@ -1,6 +1,8 @@
-"""Start a program where user namespaces are forbidden: ``forbid.py namespaces|everything PROGRAM …``.
+"""Start a program where user namespaces are forbidden.
 
-"everything" hides Landlock as well. A filter of its own making, that shares nothing with the one under test.
+usage: forbid_namespaces.py namespaces|everything PROGRAM …
+
+"everything" hides Landlock as well. The seccomp filter shares no code with the one under test.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ def refuse(number: int, error: int) -> list[bytes]:
     return [struct.pack("<HBBI", 0x15, 0, 1, number), struct.pack("<HBBI", 0x06, 0, 0, 0x50000 | error)]
 
 
-def program(*, hide_landlock: bool) -> bytes:
+def assemble_filter(*, hide_landlock: bool) -> bytes:
     unshare, setns, mount, clone = NUMBERS[platform.machine()]
     code = [struct.pack("<HBBI", 0x20, 0, 0, 0)]
     for number in (unshare, setns, mount):
@@ -48,7 +50,7 @@ class Filter(ctypes.Structure):
 
 
 def main() -> None:
-    code = program(hide_landlock=sys.argv[1] == "everything")
+    code = assemble_filter(hide_landlock=sys.argv[1] == "everything")
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         sys.exit("cannot forbid new privileges")

@@ -1,4 +1,4 @@
-"""Every kind of box that this machine has, for tests of what all of them promise."""
+"""Sandboxes of every provider, for tests of the guarantees that all providers give."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from codetaste.sandbox.local.sandbox import bubblewrap_provider
 
 
 @asynccontextmanager
-async def in_bubblewrap(folder: Path) -> AsyncIterator[SandboxProvider]:
+async def open_bubblewrap(folder: Path) -> AsyncIterator[SandboxProvider]:
     yield bubblewrap_provider(folder)
 
 
 @asynccontextmanager
-async def in_docker(
+async def open_docker(
     socket: Path, image: str, folder: Path, run: str = "test", kind: str = DOCKER
 ) -> AsyncIterator[DockerSandboxProvider]:
-    """Boxes in the tests' engine; nothing of them may be left behind unremoved."""
-    left: list[str] = []
+    """Open sandboxes in the tests' engine, and check that all of them are removed."""
+    warnings: list[str] = []
     async with (
         connect_engine(kind, socket) as engine,
         open_docker_sandboxes(
-            engine, run=run, image=image, folder=folder, bundle=None, warn=left.append
+            engine, run=run, image=image, folder=folder, bundle=None, warn=warnings.append
         ) as opened,
     ):
         yield opened
-    assert left == [], left
+    assert warnings == [], warnings
 
 
 @pytest.fixture(
@@ -48,61 +48,63 @@ async def in_docker(
         pytest.param(PODMAN, marks=[pytest.mark.system, pytest.mark.slow]),
     ]
 )
-def opening(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncContextManager[SandboxProvider]:
-    """What opens boxes of every kind, before it is opened itself."""
+def provider_context(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> AbstractAsyncContextManager[SandboxProvider]:
+    """Each sandbox provider, not yet entered."""
     if request.param == "bubblewrap":
-        return in_bubblewrap(tmp_path / "boxes")
+        return open_bubblewrap(tmp_path / "sandboxes")
     engine = request.getfixturevalue(f"{request.param}_engine")
     image = request.getfixturevalue({DOCKER: "lean_image", PODMAN: "podman_image"}[request.param])
-    return in_docker(engine.socket, image, tmp_path / "boxes", kind=request.param)
+    return open_docker(engine.socket, image, tmp_path / "sandboxes", kind=request.param)
 
 
 @pytest.fixture
-async def boxes(
-    opening: AbstractAsyncContextManager[SandboxProvider], anyio_backend: str
+async def provider(
+    provider_context: AbstractAsyncContextManager[SandboxProvider], anyio_backend: str
 ) -> AsyncIterator[SandboxProvider]:
-    """What opens boxes, once for every kind."""
-    async with opening as opened:
+    """Each sandbox provider."""
+    async with provider_context as opened:
         yield opened
 
 
 @pytest.fixture
-async def box(boxes: SandboxProvider) -> AsyncIterator[Sandbox]:
-    """An open box of every kind, empty."""
-    async with boxes.open(SandboxSpec("test")) as opened:
+async def sandbox(provider: SandboxProvider) -> AsyncIterator[Sandbox]:
+    """An open, empty sandbox of each provider."""
+    async with provider.open(SandboxSpec("test")) as opened:
         yield opened
 
 
 @pytest.fixture
 def token() -> str:
-    """A number to sleep for, that no other process sleeps for."""
+    """A number of seconds to sleep that is unique to the test, to find its processes by."""
     return f"9{uuid.uuid4().int % 10**9:09d}"
 
 
-async def sh(box: Sandbox, script: str, *, wall_s: float = 60.0, stdin: bytes = b"") -> CommandResult:
-    """Run a shell script inside."""
-    return await box.run(["sh", "-c", script], limits=CommandLimits(wall_s=wall_s), stdin=stdin)
+async def sh(sandbox: Sandbox, script: str, *, wall_s: float = 60.0, stdin: bytes = b"") -> CommandResult:
+    """Run a shell script in the sandbox."""
+    return await sandbox.run(["sh", "-c", script], limits=CommandLimits(wall_s=wall_s), stdin=stdin)
 
 
-async def inside(box: Sandbox) -> list[str]:
-    """The processes inside but for the box's own two, the first and its child, and the one that looks."""
-    # By the shell alone: what it would start would be seen too.
+async def running_processes(sandbox: Sandbox) -> list[str]:
+    """Return the processes in a sandbox, except its first process, the supervisor, and this script."""
+    # Shell built-ins only: a program would be in the list.
     script = 'for one in /proc/[0-9]*; do read -r line <$one/stat && echo "$line"; done 2>/dev/null'
     own = re.compile(r"1 |\d+ \((?:node|codetaste)\) . 1 |\d+ \(sh\) R")
     found = [""]
     with anyio.move_on_after(60):
-        while found:  # the dead are collected a moment later
-            lines = (await sh(box, script)).stdout.decode(errors="replace").splitlines()
+        while found:  # zombies are reaped a moment later
+            lines = (await sh(sandbox, script)).stdout.decode(errors="replace").splitlines()
             found = [line for line in lines if not own.match(line)]
             if not all(re.match(r"\d+ \(.*\) Z", line) for line in found):
                 break
     return found
 
 
-def archive(*members: tuple[str, bytes | str | None], mode: int = 0o644) -> bytes:
-    """A tar archive as ours are: of files (bytes), links (text: to where) and folders (None)."""
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w", format=tarfile.GNU_FORMAT, errors="surrogateescape") as tar:
+def make_archive(*members: tuple[str, bytes | str | None], mode: int = 0o644) -> bytes:
+    """Return a tar archive of files (bytes), symbolic links (text: the target) and folders (None)."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT, errors="surrogateescape") as tar:
         for name, content in members:
             member = tarfile.TarInfo(name)
             member.uid = member.gid = 1000
@@ -114,12 +116,12 @@ def archive(*members: tuple[str, bytes | str | None], mode: int = 0o644) -> byte
             else:
                 member.size = len(content)
             tar.addfile(member, io.BytesIO(content) if isinstance(content, bytes) else None)
-    return made.getvalue()
+    return buffer.getvalue()
 
 
-async def fetched(box: Sandbox, path: str) -> dict[str, tuple[tarfile.TarInfo, bytes]]:
-    """What ``path`` inside has: each member with its content."""
-    async with box.get(path) as chunks:
+async def get_members(sandbox: Sandbox, path: str) -> dict[str, tuple[tarfile.TarInfo, bytes]]:
+    """Return the members of ``path`` in the sandbox by name, each with its content."""
+    async with sandbox.get(path) as chunks:
         data = b"".join([chunk async for chunk in chunks])
     with tarfile.open(fileobj=io.BytesIO(data), errors="surrogateescape") as tar:
         members = tar.getmembers()
@@ -129,8 +131,8 @@ async def fetched(box: Sandbox, path: str) -> dict[str, tuple[tarfile.TarInfo, b
         }
 
 
-def descendants(pid: int | None = None) -> set[int]:
-    """All living processes that descend from ``pid``, by default from this one."""
+def find_descendants(pid: int | None = None) -> set[int]:
+    """Return the live processes that descend from ``pid``, by default from this process."""
     parents = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -140,9 +142,9 @@ def descendants(pid: int | None = None) -> set[int]:
                 continue
             if fields[0] not in "ZX":
                 parents[int(folder.name)] = int(fields[1])
-    found, grown = {pid or os.getpid()}, True
-    while grown:
+    found, growing = {pid or os.getpid()}, True
+    while growing:
         more = {one for one, parent in parents.items() if parent in found} - found
         found |= more
-        grown = bool(more)
+        growing = bool(more)
     return found - {pid or os.getpid()}

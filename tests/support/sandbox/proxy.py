@@ -1,4 +1,4 @@
-"""A filtering proxy of the test's own, and what stands on both sides of it."""
+"""A filtering proxy for tests, with a client and a server."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from codetaste.sandbox.egress import open_allowlist_egress
 from codetaste.sandbox.proxy.server import HostRequest
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
-ENOUGH_S = 30.0
+TIMEOUT_S = 200.0
 
 
 @dataclass
-class Server:
-    """A server of the host: keeps what it is sent, and answers with ``answer`` once there is a head."""
+class HostServer:
+    """A server of the host: records the bytes it receives, and sends ``response`` after a head."""
 
-    answer: bytes | Callable[[SocketStream, bytes], Awaitable[None]] = OK
-    heard: list[bytes] = field(default_factory=list)
+    response: bytes | Callable[[SocketStream, bytes], Awaitable[None]] = OK
+    received: list[bytes] = field(default_factory=list)
     port: int = 0
 
     async def _talk(self, stream: SocketStream) -> None:
         async with stream:
-            self.heard.append(b"")
-            at = len(self.heard) - 1
+            self.received.append(b"")
+            index = len(self.received) - 1
             with contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
-                while b"\r\n\r\n" not in self.heard[at] and b"\n" not in self.heard[at][-1:]:
-                    self.heard[at] += await stream.receive()
-                if callable(self.answer):
-                    await self.answer(stream, self.heard[at])
+                while b"\r\n\r\n" not in self.received[index] and b"\n" not in self.received[index][-1:]:
+                    self.received[index] += await stream.receive()
+                if callable(self.response):
+                    await self.response(stream, self.received[index])
                 else:
-                    await stream.send(self.answer)
+                    await stream.send(self.response)
                 while True:
-                    self.heard[at] += await stream.receive()
+                    self.received[index] += await stream.receive()
 
     @contextlib.asynccontextmanager
-    async def listening(self) -> AsyncIterator[Server]:
+    async def listening(self) -> AsyncIterator[HostServer]:
         listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
         self.port = listener.extra(anyio.abc.SocketAttribute.local_port)
         async with listener, anyio.create_task_group() as tasks:
@@ -53,16 +53,16 @@ class Server:
 
 
 @dataclass
-class Stand:
-    """A running proxy: ``ask`` sends it bytes and returns all that comes back."""
+class ProxyClient:
+    """A client of a running proxy."""
 
     socket: Path
     env: Mapping[str, str]
-    visits: list[HostRequest]
+    requests: list[HostRequest]
 
-    async def ask(self, *pieces: bytes, half_close: bool = False) -> bytes:
-        said = b""
-        with anyio.fail_after(ENOUGH_S):
+    async def exchange(self, *pieces: bytes, half_close: bool = False) -> bytes:
+        response = b""
+        with anyio.fail_after(TIMEOUT_S):
             async with await anyio.connect_unix(self.socket) as stream:
                 with contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):
                     for piece in pieces:
@@ -70,27 +70,27 @@ class Stand:
                     if half_close:
                         await stream.send_eof()
                     while True:
-                        said += await stream.receive()
-        return said
+                        response += await stream.receive()
+        return response
 
     async def tunnel(self, authority: str) -> SocketStream:
-        """Open a tunnel; close it yourself."""
+        """Open a tunnel; the caller closes it."""
         stream = await anyio.connect_unix(self.socket)
         await stream.send(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode())
-        said = b""
-        with anyio.fail_after(ENOUGH_S):
-            while b"\r\n\r\n" not in said:
-                said += await stream.receive(1)
-        assert said.startswith(b"HTTP/1.1 200"), said
+        response = b""
+        with anyio.fail_after(TIMEOUT_S):
+            while b"\r\n\r\n" not in response:
+                response += await stream.receive(1)
+        assert response.startswith(b"HTTP/1.1 200"), response
         return stream
 
 
 @contextlib.asynccontextmanager
-async def stand(*hosts: str, environ: Mapping[str, str] | None = None) -> AsyncIterator[Stand]:
-    visits: list[HostRequest] = []
-    async with open_allowlist_egress(hosts, note=visits.append, environ=environ or {}) as egress:
-        (way,) = egress.forwards
-        yield Stand(way.socket, egress.env, visits)
+async def open_proxy(*hosts: str, environ: Mapping[str, str] | None = None) -> AsyncIterator[ProxyClient]:
+    requests: list[HostRequest] = []
+    async with open_allowlist_egress(hosts, note=requests.append, environ=environ or {}) as egress:
+        (forward,) = egress.forwards
+        yield ProxyClient(forward.socket, egress.env, requests)
 
 
 def get(url: str, *headers: str, method: str = "GET", body: bytes = b"") -> bytes:
@@ -100,8 +100,8 @@ def get(url: str, *headers: str, method: str = "GET", body: bytes = b"") -> byte
 
 
 @functools.lru_cache
-def hello(name: str) -> bytes:
-    """The first bytes of a TLS client that asks for ``name``, "" for one that names nobody."""
+def client_hello(name: str) -> bytes:
+    """Return the ClientHello of a TLS client for the server ``name``, or without a name if it is ""."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.create_default_context()
     context.check_hostname = False

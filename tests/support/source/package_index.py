@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 
 def sdist(name: str, version: str, files: dict[str, str]) -> bytes:
-    """A source distribution as a build tool makes it."""
+    """Return a source distribution as a build tool makes it."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         for path, text in files.items():

@@ -33,7 +33,7 @@ class Edits:
 
 
 def random_edits(rng: random.Random, files: int, *, submodules: bool = True) -> Edits:
-    """Edits of ``files`` files: contents, modes, kinds, names; some are new and some are deleted."""
+    """Make edits of ``files`` files: contents, modes, kinds, names; some are new and some are deleted."""
     old: Tree = {}
     new: Tree = {}
     for number in range(files):

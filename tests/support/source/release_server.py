@@ -22,7 +22,7 @@ INSTANCES = (
 
 
 def release_files(instances: tuple[Instance, ...] = INSTANCES) -> dict[str, bytes]:
-    """All files of a whole benchmark."""
+    """Return all files of a complete benchmark."""
     files = {"instances.csv": format_table(instances).encode(), "assets/default.semgrepignore": b"*.svg\n"}
     for each in instances:
         task, image = f"assets/descriptions/{each.path}", f"instance_images/{each.path}"

@@ -1,6 +1,6 @@
-"""A Docker engine of the tests' own: ``dockerd`` with its data and its socket in a temporary folder.
+"""A Docker engine for tests: ``dockerd`` with its data and its socket in a temporary folder.
 
-One at a time on a machine, because all engines share the bridge: whoever comes second waits for the lock.
+A lock lets only one run on a host at a time, because all engines share the bridge.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ import httpx
 START_S = 60.0
 STOP_S = 30.0
 _STREAM_HEADER = 8
-_WITH_ITS_PARENT = ("setpriv", "--pdeathsig", "TERM")
-"""A test session that is killed takes its engine with it."""
+_END_WITH_PARENT = ("setpriv", "--pdeathsig", "TERM")
+"""The engine ends with a test session that is killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class DockerEngine:
-    """A reachable engine; ``socket`` is where its API listens, ``daemon`` what serves it."""
+    """A running engine; ``socket`` is that of its API, ``daemon`` its process."""
 
     socket: Path
     daemon: Daemon
@@ -43,7 +43,7 @@ class DockerEngine:
         """Make one API call.
 
         Raises:
-            httpx.HTTPStatusError: the engine refused; its reason is in the response.
+            httpx.HTTPStatusError: the engine refused it; the message has the response.
         """
         transport = httpx.HTTPTransport(uds=str(self.socket))
         with httpx.Client(transport=transport, base_url="http://docker", timeout=timeout_s) as client:
@@ -56,7 +56,7 @@ class DockerEngine:
     def import_image(self, archive: Path, name: str) -> None:
         """Make a one-layer image from the tar archive of a root file system."""
         with archive.open("rb") as content:
-            answer = self.call(
+            response = self.call(
                 "POST",
                 "/images/create",
                 params={"fromSrc": "-", "repo": name, "tag": "latest"},
@@ -64,18 +64,18 @@ class DockerEngine:
                 headers={"Content-Type": "application/x-tar"},
                 timeout_s=300,
             )
-        assert '"error"' not in answer.text, answer.text
+        assert '"error"' not in response.text, response.text
 
     @contextlib.contextmanager
     def container(self, image: str, **settings: Any) -> Iterator[DockerContainer]:
-        """Start a container that idles until the end of the block; ``settings`` are those of the API."""
+        """Run an idle container for the time of the block; ``settings`` are those of the API."""
         settings = {"Image": image, "Cmd": ["sleep", "3600"], **settings}
-        ident = self.call("POST", "/containers/create", json=settings).json()["Id"]
+        container_id = self.call("POST", "/containers/create", json=settings).json()["Id"]
         try:
-            self.call("POST", f"/containers/{ident}/start")
-            yield DockerContainer(self, ident)
+            self.call("POST", f"/containers/{container_id}/start")
+            yield DockerContainer(self, container_id)
         finally:
-            self.call("DELETE", f"/containers/{ident}", params={"force": "1", "v": "1"})
+            self.call("DELETE", f"/containers/{container_id}", params={"force": "1", "v": "1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +83,13 @@ class DockerContainer:
     """A running container."""
 
     engine: DockerEngine
-    ident: str
+    container_id: str
 
     def put(self, archive: bytes, folder: str) -> None:
-        """Unpack a tar archive in an existing folder of the container, owners as recorded in it."""
-        self.engine.call("PUT", f"/containers/{self.ident}/archive", params={"path": folder}, content=archive)
+        """Unpack a tar archive in a folder of the container, with the owners in the archive."""
+        self.engine.call(
+            "PUT", f"/containers/{self.container_id}/archive", params={"path": folder}, content=archive
+        )
 
     def run(
         self,
@@ -98,32 +100,32 @@ class DockerContainer:
         env: Mapping[str, str] | None = None,
         timeout_s: float = 600,
     ) -> tuple[int, str]:
-        """Run a command to its end; return its exit code and both its streams in one text."""
+        """Run a command; return its exit code and both its streams as one text."""
         variables = [f"{name}={value}" for name, value in (env or {}).items()]
         created = self.engine.call(
             "POST",
-            f"/containers/{self.ident}/exec",
+            f"/containers/{self.container_id}/exec",
             json={"AttachStdout": True, "AttachStderr": True, "Cmd": list(command)}
             | {"User": user, "WorkingDir": workdir, "Env": variables},
         ).json()
         path = f"/exec/{created['Id']}"
-        answer = self.engine.call("POST", f"{path}/start", json={"Detach": False}, timeout_s=timeout_s)
+        response = self.engine.call("POST", f"{path}/start", json={"Detach": False}, timeout_s=timeout_s)
         code = self.engine.call("GET", f"{path}/json").json()["ExitCode"]
-        return cast("int", code), _both_streams(answer.content).decode(errors="replace")
+        return cast("int", code), _join_streams(response.content).decode(errors="replace")
 
 
-def _both_streams(content: bytes) -> bytes:
-    """Take the frames of an attached terminal-less stream apart: type, three zeros, length, payload."""
-    out = bytearray()
+def _join_streams(content: bytes) -> bytes:
+    """Join the payloads of an attached stream's frames: type, three zeros, length, payload."""
+    output = bytearray()
     while len(content) >= _STREAM_HEADER:
         size = int.from_bytes(content[4:_STREAM_HEADER], "big")
-        out += content[_STREAM_HEADER : _STREAM_HEADER + size]
+        output += content[_STREAM_HEADER : _STREAM_HEADER + size]
         content = content[_STREAM_HEADER + size :]
-    return bytes(out)
+    return bytes(output)
 
 
 def missing_programs() -> tuple[str, ...]:
-    """Return which programs an engine of our own lacks here."""
+    """Return the programs that the engine needs and the host lacks."""
     return tuple(
         name for name in ("dockerd", "containerd", "iptables", "setpriv") if shutil.which(name) is None
     )
@@ -131,14 +133,14 @@ def missing_programs() -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def running_engine() -> Iterator[DockerEngine]:
-    """Start an engine, give it, and stop it again; only the kernel's bridge is left of it.
+    """Run an engine for the time of the block; only the kernel's bridge remains of it.
 
     Raises:
-        RuntimeError: it did not come up; the end of its log is in the message.
+        RuntimeError: it did not start; the message has the end of its log.
     """
     lock = Path(tempfile.gettempdir()) / "codetaste-dockerd.lock"
-    with lock.open("w") as held, tempfile.TemporaryDirectory(prefix="codetaste-docker-") as name:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with lock.open("w") as lock_file, tempfile.TemporaryDirectory(prefix="codetaste-docker-") as name:
+        fcntl.flock(lock_file, fcntl.LOCK_EX)
         daemon = Daemon(Path(name))
         try:
             daemon.start()
@@ -149,33 +151,33 @@ def running_engine() -> Iterator[DockerEngine]:
 
 @dataclass(slots=True)
 class Daemon:
-    """The program behind an engine, with all that is its own in ``folder``."""
+    """The process of an engine, with all its files in ``folder``."""
 
     folder: Path
     options: tuple[str, ...] = ()
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it, or start it again, and wait until it answers.
+        """Start or restart it, and wait until it responds.
 
         Raises:
-            RuntimeError: it did not come up; the end of its log is in the message.
+            RuntimeError: it did not start; the message has the end of its log.
         """
         log = self.folder / "log"
-        places = {
+        options = {
             "data-root": self.folder / "data",
             "exec-root": self.folder / "exec",
             "pidfile": self.folder / "pid",
             "host": f"unix://{self.folder / 'docker.sock'}",
         }
-        with log.open("ab") as words:
+        with log.open("ab") as log_file:
             process = subprocess.Popen(
                 [
-                    *(*_WITH_ITS_PARENT, "dockerd", *self.options),
-                    *(f"--{name}={value}" for name, value in places.items()),
+                    *(*_END_WITH_PARENT, "dockerd", *self.options),
+                    *(f"--{name}={value}" for name, value in options.items()),
                 ],
                 stdin=subprocess.DEVNULL,
-                stdout=words,
+                stdout=log_file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
@@ -192,21 +194,21 @@ class Daemon:
         raise RuntimeError(f"dockerd did not start:\n{log.read_text(errors='replace')[-2000:]}")
 
     def kill(self) -> None:
-        """Kill it as the kernel would; what it contains runs on."""
+        """Kill it with SIGKILL; its containers continue."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-            # Its containerd dies with it; where nobody collects the dead the next one would wait for it.
+            # Its containerd dies with it; as an unreaped zombie it would make the next one wait.
             (self.folder / "exec" / "containerd" / "containerd.pid").unlink(missing_ok=True)
 
     def stop(self) -> None:
-        """End it in good order; one that was killed in between has left mounts behind."""
+        """Terminate it, and unmount what a killed engine left mounted."""
         if self._process is not None:
             _stop(self._process)
-        points = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
-        for point in sorted(points, reverse=True):
-            if point.startswith(f"{self.folder}/"):
-                subprocess.run(["umount", "--lazy", point], check=True)
+        mount_points = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+        for mount_point in sorted(mount_points, reverse=True):
+            if mount_point.startswith(f"{self.folder}/"):
+                subprocess.run(["umount", "--lazy", mount_point], check=True)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

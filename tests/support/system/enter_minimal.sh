@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes a root file system the whole world of one command, as a booted machine would: its own mounts, processes and
-# host name, the network of this machine. Not a chroot: the kernel refuses user namespaces to a process in one.
-# Runs as process 1 of new mount, pid, uts and ipc namespaces.   usage: enter_minimal.sh ROOT COMMAND…
+# Runs a command in a root file system as on a booted machine: with its own mounts, processes and host name, and the
+# network of the host. Not in a chroot: the kernel refuses user namespaces to a process in one.
+# Must be process 1 of new mount, pid, uts and ipc namespaces.   usage: enter_minimal.sh ROOT COMMAND…
 set -eu
 root=$1
 shift
@@ -29,5 +29,5 @@ pivot_root . .machine
 cd /
 umount -l /.machine
 rmdir /.machine
-# Not exec: process 1 is the machine's, not the user's.
+# Not exec: process 1 must be this script, not the user's command.
 "$@"

@@ -1,7 +1,7 @@
-"""What a test may leave behind of what it started, counted before and after: nothing.
+"""Check that a test leaves no processes, mounts, sockets, files or containers.
 
-Only what is this test's own is counted, for others work on the same machine: what descends from this process
-or carries the test's mark, what lies in its folder, and what one container engine of the tests has.
+Only the test's own are counted, as other programs run on the same host: descendants of this process,
+processes with the test's mark, files in its folder, and the objects of one container engine of the tests.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from support.system import dockerd
 
 MARK = "CODETASTE_TEST_MARK"
 _SETTLE_S = 20.0
-"""An engine removes what it was told to remove a moment later."""
+"""An engine removes objects with a delay."""
 
 
 @dataclass
 class Leaks:
-    """What is counted.
+    """The resources of a test, counted before it and after it.
 
-    ``folder`` is where temporary files of the test go; ``env`` are variables that mark processes as its own.
+    ``folder`` has the temporary files of the test; the variables ``env`` mark processes as its own.
     """
 
     folder: Path
@@ -38,17 +38,17 @@ class Leaks:
     before: dict[str, set[str]] = field(default_factory=dict)
 
     def watch(self, engine: dockerd.DockerEngine) -> None:
-        """Count what ``engine`` has, too."""
+        """Count the objects of ``engine``, too."""
         self.engine = engine
-        self.before = self.counted()
+        self.before = self.count()
 
-    def counted(self) -> dict[str, set[str]]:
-        """All there is, by kind."""
-        places = [str(self.folder), *([str(self.engine.socket.parent)] if self.engine else [])]
+    def count(self) -> dict[str, set[str]]:
+        """Return all resources, by kind."""
+        folders = [str(self.folder), *([str(self.engine.socket.parent)] if self.engine else [])]
         found = {
-            "processes": self._processes(places[1:]),
+            "processes": self._processes(folders[1:]),
             "mounts": {
-                line for line in _lines("/proc/self/mountinfo") if any(place in line for place in places)
+                line for line in _lines("/proc/self/mountinfo") if any(folder in line for folder in folders)
             },
             "sockets": {line.split()[-1] for line in _lines("/proc/net/unix") if str(self.folder) in line},
             "open files": set(_open_files(str(self.folder))),
@@ -63,37 +63,39 @@ class Leaks:
             found["volumes"] = {one["Name"] for one in volumes or []}
         return found
 
-    def left(self) -> dict[str, set[str]]:
-        """What is there that was not before."""
-        now = self.counted()
-        return {kind: more for kind in now if (more := now[kind] - self.before.get(kind, set()))}
+    def find_leaks(self) -> dict[str, set[str]]:
+        """Return the resources that did not exist before the test."""
+        now = self.count()
+        return {kind: added for kind in now if (added := now[kind] - self.before.get(kind, set()))}
 
     def _processes(self, engine: list[str]) -> set[str]:
         mark = f"{MARK}={self.env[MARK]}"
-        ours, grown = set(), {str(os.getpid())}
+        owned, added = set(), {str(os.getpid())}
         found = dict(_processes())
-        for pid, (_, words, variables) in found.items():
-            if mark in variables or any(place in words and "containerd-shim" in words for place in engine):
-                ours.add(pid)
-        while grown:
-            ours |= grown
-            grown = {pid for pid, (parent, *_) in found.items() if parent in ours} - ours
-        return {f"{pid} {found[pid][1]}" for pid in ours & found.keys()}
+        for pid, (_, command_line, variables) in found.items():
+            if mark in variables or any(
+                folder in command_line and "containerd-shim" in command_line for folder in engine
+            ):
+                owned.add(pid)
+        while added:
+            owned |= added
+            added = {pid for pid, (parent, *_) in found.items() if parent in owned} - owned
+        return {f"{pid} {found[pid][1]}" for pid in owned & found.keys()}
 
 
 @pytest.fixture
 def nothing_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[Leaks]:
-    """Fail when a test leaves anything: give ``env`` to its boxes, and ``watch`` the engine that it uses."""
-    folder = Path(tempfile.mkdtemp(prefix="ct-"))  # short, for sockets' paths are
+    """Fail if a test leaves anything; pass ``env`` to its sandboxes, and ``watch`` its engine."""
+    folder = Path(tempfile.mkdtemp(prefix="ct-"))  # short, as the path of a socket must be
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     leaks = Leaks(folder)
-    leaks.before = leaks.counted()
+    leaks.before = leaks.count()
     try:
         yield leaks
         deadline = time.monotonic() + _SETTLE_S
-        while (left := leaks.left()) and time.monotonic() < deadline:
+        while (leaked := leaks.find_leaks()) and time.monotonic() < deadline:
             time.sleep(0.1)
-        assert not left, f"left behind: {left}"
+        assert not leaked, f"left behind: {leaked}"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -103,31 +105,31 @@ def _lines(path: str) -> list[str]:
 
 
 def _processes() -> Iterator[tuple[str, tuple[str, str, str]]]:
-    """Every living process: its number; its parent's, its command line, its variables."""
+    """Yield each live process: its id; its parent's id, its command line, its variables."""
     for path in Path("/proc").iterdir():
         if path.name.isdigit():
             with suppress(OSError):
                 state, parent = (path / "stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
-                words = (path / "cmdline").read_text(errors="replace").replace("\0", " ")
+                command_line = (path / "cmdline").read_text(errors="replace").replace("\0", " ")
                 if state not in "ZX":
-                    yield path.name, (parent, words, _variables(path))
+                    yield path.name, (parent, command_line, _variables(path))
 
 
 def _variables(process: Path) -> str:
     try:
         return (process / "environ").read_text(errors="replace")
     except OSError:
-        return ""  # somebody else's
+        return ""  # another user's process
 
 
 def _groups() -> Iterator[str]:
-    for above in ("", "*/", "*/*/"):
-        yield from map(str, Path("/sys/fs/cgroup").glob(f"{above}codetaste-{os.getpid()}-*"))
+    for prefix in ("", "*/", "*/*/"):
+        yield from map(str, Path("/sys/fs/cgroup").glob(f"{prefix}codetaste-{os.getpid()}-*"))
 
 
 def _open_files(folder: str) -> Iterator[str]:
     for path in Path("/proc/self/fd").iterdir():
         with suppress(OSError):
-            target = os.readlink(path)  # noqa: PTH115 - what is no path, too
+            target = os.readlink(path)  # noqa: PTH115 - targets that are not paths, too
             if target.startswith(folder):
                 yield target

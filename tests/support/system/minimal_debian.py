@@ -1,7 +1,7 @@
-"""A minimal Debian 12 as a test fixture: what a person has who has only just installed it.
+"""A minimal Debian 12 as a test fixture, like a fresh installation.
 
-Nothing but mmdebstrap's ``minbase``, ``python3`` and ``sudo``: Python 3.11.2 that is externally managed, no
-git, no venv, no bubblewrap. A user ``dev`` may use sudo without a password, and has the checkout in
+It has only mmdebstrap's ``minbase``, ``python3`` and ``sudo``: an externally managed Python 3.11.2, no git,
+no venv, no bubblewrap. The user ``dev`` may use sudo without a password, and has the checkout in
 ``~/codetaste``.
 """
 
@@ -32,8 +32,8 @@ _NETWORK_VARIABLES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """What a command in the system wrote, both streams together, and how it ended."""
+class CommandOutput:
+    """The output of a command in the system, both streams together, and its exit code."""
 
     exit_code: int
     output: str
@@ -41,19 +41,19 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class MinimalSystem:
-    """An unpacked root file system of its own."""
+    """An unpacked root file system."""
 
     root: Path
 
     @property
     def project(self) -> Path:
-        """The checkout in it, as this machine sees it."""
+        """The path of its checkout on the host."""
         return self.root / PROJECT.lstrip("/")
 
-    def run(self, script: str, *, timeout_s: float = 600) -> Ended:
+    def run(self, script: str, *, timeout_s: float = 600) -> CommandOutput:
         """Run a bash script as the normal user in the checkout; all its processes end with it."""
         shell = ("bash", "-c", f"cd {PROJECT}\n{script}")
-        done = subprocess.run(
+        result = subprocess.run(
             [*_OWN_NAMESPACES, "sh", ENTER, self.root, *_AS_USER, *user_environment(), *shell],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -61,23 +61,23 @@ class MinimalSystem:
             timeout=timeout_s,
             check=False,
         )
-        return Ended(done.returncode, done.stdout.decode(errors="replace"))
+        return CommandOutput(result.returncode, result.stdout.decode(errors="replace"))
 
 
 def user_environment() -> list[str]:
-    """``NAME=value`` for the user's shell: no API keys, and how this machine reaches the network."""
-    own = {"HOME": HOME, "USER": USER, "LOGNAME": USER, "SHELL": "/bin/bash", "LANG": "C.UTF-8"}
-    own["PATH"] = "/usr/local/bin:/usr/bin:/bin"
-    own |= {name: _CA_FILE for name in _CA_VARIABLES if name in os.environ}
-    own |= {name: os.environ[name] for name in _NETWORK_VARIABLES if name in os.environ}
-    return [f"{name}={value}" for name, value in own.items()]
+    """Return ``NAME=value`` for the user's shell: the host's network settings, but no API keys."""
+    variables = {"HOME": HOME, "USER": USER, "LOGNAME": USER, "SHELL": "/bin/bash", "LANG": "C.UTF-8"}
+    variables["PATH"] = "/usr/local/bin:/usr/bin:/bin"
+    variables |= {name: _CA_FILE for name in _CA_VARIABLES if name in os.environ}
+    variables |= {name: os.environ[name] for name in _NETWORK_VARIABLES if name in os.environ}
+    return [f"{name}={value}" for name, value in variables.items()]
 
 
 def build(archive: Path) -> None:
     """Write the root file system, with user and certificates but without a checkout, as a tar archive.
 
     Raises:
-        subprocess.CalledProcessError: mmdebstrap failed; its words went to standard error.
+        subprocess.CalledProcessError: mmdebstrap failed; its messages are on standard error.
     """
     certificates = next((os.environ[name] for name in _CA_VARIABLES if name in os.environ), None)
     hooks = [
@@ -129,5 +129,5 @@ def committed_files() -> bytes:
 
 
 def remove(root: Path) -> None:
-    """Delete an unpacked system; nothing is mounted in it once its commands have ended."""
+    """Delete an unpacked system; after its commands nothing is mounted in it."""
     shutil.rmtree(root)

@@ -1,8 +1,7 @@
-"""A Podman service of the tests' own, which speaks Docker's language on a socket in a temporary folder.
+"""A Podman service for tests, with Docker's API on a socket in a temporary folder.
 
-Its storage, its state and its sockets lie there too, so that whatever else Podman has on this machine is not
-touched, and nothing is left of it but the bridge of its containers, which is the kernel's. They are no
-children of it: they end when they are removed.
+The folder also has its storage, state and sockets, so Podman's other data on the host are untouched; only the
+kernel's bridge remains of it. Containers are not its child processes: they end when they are removed.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ from support.system.dockerd import DockerEngine
 START_S = 60.0
 STOP_S = 30.0
 _PROGRAMS = ("podman", "conmon", "setpriv")
-_WITH_ITS_PARENT = ("setpriv", "--pdeathsig", "TERM")
+_END_WITH_PARENT = ("setpriv", "--pdeathsig", "TERM")
 
 
 def missing_programs() -> tuple[str, ...]:
-    """Return which programs are not here."""
+    """Return the programs that Podman needs and the host lacks."""
     return tuple(name for name in _PROGRAMS if shutil.which(name) is None)
 
 
 @contextlib.contextmanager
 def running_podman() -> Iterator[DockerEngine]:
-    """Start a service, give what it answers as, and end it with all that it has.
+    """Run a service for the time of the block; then remove it and its containers.
 
     Raises:
-        RuntimeError: it did not come up; the end of its log is in the message.
+        RuntimeError: it did not start; the message has the end of its log.
     """
     with tempfile.TemporaryDirectory(prefix="codetaste-podman-") as name:
         folder = Path(name)
@@ -42,7 +41,7 @@ def running_podman() -> Iterator[DockerEngine]:
         with (folder / "log").open("wb") as log:
             service = subprocess.Popen(
                 [
-                    *_WITH_ITS_PARENT,
+                    *_END_WITH_PARENT,
                     *command,
                     "system",
                     "service",
@@ -56,7 +55,7 @@ def running_podman() -> Iterator[DockerEngine]:
                 start_new_session=True,
             )
         try:
-            _await(service, folder)
+            _wait_for_start(service, folder)
             yield DockerEngine(folder / "sock", None)
         finally:
             service.terminate()
@@ -68,16 +67,16 @@ def running_podman() -> Iterator[DockerEngine]:
 
 
 def _command(folder: Path) -> Sequence[str]:
-    places = {"root": "data", "runroot": "run", "tmpdir": "state", "network-config-dir": "networks"}
+    folders = {"root": "data", "runroot": "run", "tmpdir": "state", "network-config-dir": "networks"}
     return (
         "podman",
-        # There is no systemd where tests run; and with overlay a box is made in no time, as with Docker.
+        # Tests run without systemd; with overlay a container is created quickly, as with Docker.
         *("--cgroup-manager", "cgroupfs", "--events-backend", "file", "--storage-driver", "overlay"),
-        *(part for option, place in places.items() for part in (f"--{option}", str(folder / place))),
+        *(part for option, subfolder in folders.items() for part in (f"--{option}", str(folder / subfolder))),
     )
 
 
-def _await(service: subprocess.Popen[bytes], folder: Path) -> None:
+def _wait_for_start(service: subprocess.Popen[bytes], folder: Path) -> None:
     deadline = time.monotonic() + START_S
     while service.poll() is None and time.monotonic() < deadline:
         with socket.socket(socket.AF_UNIX) as probe:
@@ -88,7 +87,7 @@ def _await(service: subprocess.Popen[bytes], folder: Path) -> None:
 
 
 def _unmount(folder: Path) -> None:
-    points = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
-    for point in sorted(points, reverse=True):
-        if point.startswith(f"{folder}/"):
-            subprocess.run(["umount", "--lazy", point], check=True)
+    mount_points = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    for mount_point in sorted(mount_points, reverse=True):
+        if mount_point.startswith(f"{folder}/"):
+            subprocess.run(["umount", "--lazy", mount_point], check=True)

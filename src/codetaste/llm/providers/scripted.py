@@ -186,7 +186,7 @@ class ScriptedModel:
             if not isinstance(block, TextBlock | ToolCall):
                 raise ModelRefused(
                     f"the script of model {self.id!r} put {type(block).__name__} into a reply; "
-                    "a reply consists of Text and ToolCall"
+                    "a reply consists of TextBlock and ToolCall"
                 )
         return tuple(blocks)
 

@@ -64,9 +64,9 @@ class CommandSpec:
 
 @dataclass(frozen=True, slots=True)
 class LaunchPlan:
-    """A program that runs a command contained, and reports on ``status``.
+    """A program that runs a command contained, and reports on ``status_fd``.
 
-    ``status`` is the reading end of a pipe with lines of JSON: ``{"child-pid": N}`` once there is a first
+    ``status_fd`` is the reading end of a pipe with lines of JSON: ``{"child-pid": N}`` once there is a first
     process in the namespace, ``{"exit-code": N}`` when the command ended, ``{"error": text}`` when it could
     not be contained.
     """

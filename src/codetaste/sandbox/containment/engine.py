@@ -41,11 +41,11 @@ class ContainmentEngine:
     """Path of the bubblewrap."""
     landlock_abi: int = 0
 
-    def plan_launch(self, order: CommandSpec) -> LaunchPlan:
-        """Return the launch plan of ``order`` under this engine."""
+    def plan_launch(self, spec: CommandSpec) -> LaunchPlan:
+        """Return the launch plan of ``spec`` under this engine."""
         if self.program is not None:
-            return bubblewrap.plan_launch(self.program, order)
-        return landlock.plan_launch(self.landlock_abi, order)
+            return bubblewrap.plan_launch(self.program, spec)
+        return landlock.plan_launch(self.landlock_abi, spec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def probe_engines() -> tuple[EngineProbe, ...]:
 
 
 def choose_engine(preferred: str = AUTO) -> ContainmentEngine:
-    """Return the best engine that works, or the best of kind ``preferred``; may block like :func:`probe`.
+    """Return the best engine that works, or the best of kind ``preferred``; may block like ``probe_engines``.
 
     Raises:
         ConfigError: ``preferred`` is none of "auto", "bubblewrap", "landlock".
@@ -148,7 +148,7 @@ def _run_trial(engine: ContainmentEngine) -> str:
     """Return why a command could not be run contained, "" if it could."""
     with tempfile.TemporaryDirectory(prefix="codetaste-trial-") as folder:
         (Path(folder) / "here").write_text("contained\n")
-        order = CommandSpec(
+        spec = CommandSpec(
             ("sh", "-c", _TRIAL_SCRIPT),
             Path(folder).resolve(),
             {},
@@ -156,16 +156,16 @@ def _run_trial(engine: ContainmentEngine) -> str:
             CommandLimits(),
             host_view(),
         )
-        start = engine.plan_launch(order)
-        report = StatusPipe(start.status_fd)
+        plan = engine.plan_launch(spec)
+        report = StatusPipe(plan.status_fd)
         try:
             ended = subprocess.run(
-                start.argv,
+                plan.argv,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 cwd="/",
                 env={},
-                pass_fds=start.inherited_fds,
+                pass_fds=plan.inherited_fds,
                 timeout=_TRIAL_WITHIN_S,
                 check=False,
                 start_new_session=True,
@@ -173,10 +173,10 @@ def _run_trial(engine: ContainmentEngine) -> str:
         except (OSError, subprocess.TimeoutExpired) as fault:
             return str(fault)
         finally:
-            for descriptor in start.inherited_fds:
+            for descriptor in plan.inherited_fds:
                 os.close(descriptor)
-            if start.guard is not None:
-                start.guard.release()
+            if plan.guard is not None:
+                plan.guard.release()
             report.close()
     if report.exit_code() == 0 and ended.stdout == b"contained\n":
         return ""

@@ -73,45 +73,45 @@ def describe_protections(version: int) -> tuple[str, ...]:
     )
 
 
-def plan_launch(version: int, order: CommandSpec) -> LaunchPlan:
-    """Return the launch plan of ``order``, with a new scratch folder that the launcher removes."""
+def plan_launch(version: int, spec: CommandSpec) -> LaunchPlan:
+    """Return the launch plan of ``spec``, with a new scratch folder that the launcher removes."""
     scratch = Path(tempfile.mkdtemp(prefix="codetaste-sandbox-"))
     tools = scratch / _TOOLS
     tools.mkdir()
-    for name, path in order.tools.items():
+    for name, path in spec.tools.items():
         (tools / name).symlink_to(path)
-    env = {"TMPDIR": str(scratch), **order.env, "PATH": f"{tools}:{order.env.get('PATH', '')}"}
+    env = {"TMPDIR": str(scratch), **spec.env, "PATH": f"{tools}:{spec.env.get('PATH', '')}"}
     gaps = FilterGaps(
         files=True, processes=True, signals=version < _ABI_SCOPE, truncate=version < _ABI_TRUNCATE
     )
     status_fd, report_fd = os.pipe()
     plan = {
         "starter": os.getpid(),
-        "command": list(order.command),
+        "command": list(spec.command),
         "env": env,
-        "cwd": str(order.tree),
+        "cwd": str(spec.tree),
         "scratch": str(scratch),
         "limits": {
             "RLIMIT_CORE": 0,
             "RLIMIT_FSIZE": SCRATCH_BYTES,
-            "RLIMIT_DATA": order.limits.memory_bytes,
-            "RLIMIT_CPU": math.ceil(order.limits.wall_s) * (os.cpu_count() or 1) + 1,
+            "RLIMIT_DATA": spec.limits.memory_bytes,
+            "RLIMIT_CPU": math.ceil(spec.limits.wall_s) * (os.cpu_count() or 1) + 1,
             "RLIMIT_NOFILE": OPEN_FILES,
-            "RLIMIT_NPROC": order.limits.processes,
+            "RLIMIT_NPROC": spec.limits.processes,
         },
-        "landlock": _ruleset(version, order, scratch),
+        "landlock": _ruleset(version, spec, scratch),
         "seccomp": assemble_shell_filter(gaps),
     }
-    order_fd = os.memfd_create("codetaste")
-    os.write(order_fd, marshal.dumps(plan))
-    os.lseek(order_fd, 0, os.SEEK_SET)
-    argv = (sys.executable, "-I", "-S", str(_LAUNCHER), str(order_fd), str(report_fd))
+    plan_fd = os.memfd_create("codetaste")
+    os.write(plan_fd, marshal.dumps(plan))
+    os.lseek(plan_fd, 0, os.SEEK_SET)
+    argv = (sys.executable, "-I", "-S", str(_LAUNCHER), str(plan_fd), str(report_fd))
     return LaunchPlan(
-        argv, (order_fd, report_fd), status_fd, has_pid_namespace=False, own_processes=2, scratch=scratch
+        argv, (plan_fd, report_fd), status_fd, has_pid_namespace=False, own_processes=2, scratch=scratch
     )
 
 
-def _ruleset(version: int, order: CommandSpec, scratch: Path) -> dict[str, object]:
+def _ruleset(version: int, spec: CommandSpec, scratch: Path) -> dict[str, object]:
     handled = _ABI_1
     for right, since in ((_REFER, _ABI_REFER), (_TRUNCATE, _ABI_TRUNCATE), (_IOCTL_DEV, _ABI_IOCTL)):
         handled |= right if version >= since else 0
@@ -120,15 +120,15 @@ def _ruleset(version: int, order: CommandSpec, scratch: Path) -> dict[str, objec
         "net": _NET if version >= _ABI_NET else 0,
         "scoped": _SCOPED if version >= _ABI_SCOPE else 0,
         "size": _ATTRIBUTE_SIZES.get(version, _WHOLE_ATTRIBUTES),
-        "rules": [(path, access & handled) for path, access in _rules(order, scratch)],
+        "rules": [(path, access & handled) for path, access in _rules(spec, scratch)],
     }
 
 
-def _rules(order: CommandSpec, scratch: Path) -> Iterator[tuple[str, int]]:
-    yield from _view_rules(order.view)
-    yield from ((str(path), _READ & _FILE_RIGHTS) for path in order.tools.values())
+def _rules(spec: CommandSpec, scratch: Path) -> Iterator[tuple[str, int]]:
+    yield from _view_rules(spec.view)
+    yield from ((str(path), _READ & _FILE_RIGHTS) for path in spec.tools.values())
     yield from ((path, _DEVICE) for path in _DEVICES)
-    yield from ((str(order.tree), _READ), (str(scratch), _WRITE))
+    yield from ((str(spec.tree), _READ), (str(scratch), _WRITE))
 
 
 @lru_cache(maxsize=4)

@@ -1,7 +1,7 @@
 """Stand-alone script that runs a command under Landlock and a seccomp filter, and ends all its processes.
 
 It is run by ``python -I -S``, imports only the standard library, and is imported by no other module. Usage:
-``launcher.py ORDER_FD STATUS_FD``, where ORDER_FD yields one marshalled mapping (see ``landlock.py``; only
+``launcher.py PLAN_FD STATUS_FD``, where PLAN_FD yields one marshalled mapping (see ``landlock.py``; only
 modules that load quickly are used, because the script starts once for every command).
 
 Three processes: a keeper, a supervisor, and the command. There is no PID namespace, so both of the first
@@ -57,26 +57,26 @@ class _CapabilityHeader(ctypes.Structure):
 
 def main() -> None:
     """Run the command, report its end, and leave nothing behind."""
-    order_fd, status_fd = int(sys.argv[1]), int(sys.argv[2])
+    plan_fd, status_fd = int(sys.argv[1]), int(sys.argv[2])
     for descriptor in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
             os.set_inheritable(int(descriptor), int(descriptor) <= sys.stderr.fileno())
-    with open(order_fd, "rb") as source:
-        order = marshal.load(source)  # noqa: S302 (written by our own parent)
+    with open(plan_fd, "rb") as source:
+        plan = marshal.load(source)  # noqa: S302 (written by our own parent)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD})
-    starter = int(order["starter"])
+    starter = int(plan["starter"])
     _adopt(signal.SIGTERM, starter)
     keeper = os.getpid()
     supervisor = os.fork()
     if supervisor == 0:
         _adopt(signal.SIGTERM, keeper)
-        _supervise(order, status_fd)
+        _supervise(plan, status_fd)
         os._exit(0)
     _wait_for(supervisor)
     _kill_descendants()
-    if order["scratch"]:
+    if plan["scratch"]:
         # Not shutil.rmtree: it gives up on trees that are nested too deeply.
-        os.spawnv(os.P_WAIT, "/bin/rm", ["rm", "-rf", "--", order["scratch"]])  # noqa: S606 (no shell is wanted)
+        os.spawnv(os.P_WAIT, "/bin/rm", ["rm", "-rf", "--", plan["scratch"]])  # noqa: S606 (no shell is wanted)
 
 
 def _adopt(signal_when_orphaned: int, parent: int) -> None:
@@ -87,13 +87,13 @@ def _adopt(signal_when_orphaned: int, parent: int) -> None:
         os._exit(1)
 
 
-def _supervise(order: dict[str, Any], status_fd: int) -> None:
+def _supervise(plan: dict[str, Any], status_fd: int) -> None:
     problem_out, problem_in = os.pipe()
     supervisor = os.getpid()
     command = os.fork()
     if command == 0:
         try:
-            _become_command(order, supervisor, problem_in)
+            _become_command(plan, supervisor, problem_in)
         except BaseException as fault:  # noqa: BLE001 (the child must not go on as a second supervisor)
             os.write(problem_in, f"{type(fault).__name__}: {fault}".encode())
         finally:
@@ -153,7 +153,7 @@ def _descendants() -> list[int]:
     return found
 
 
-def _become_command(order: dict[str, Any], supervisor: int, problem_in: int) -> None:
+def _become_command(plan: dict[str, Any], supervisor: int, problem_in: int) -> None:
     """Give up every right that the command must not have, and execute it."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != supervisor:
@@ -161,20 +161,20 @@ def _become_command(order: dict[str, Any], supervisor: int, problem_in: int) -> 
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
     os.setsid()
     os.umask(0o077)
-    os.chdir(str(order["cwd"]))
-    _set_limits(order["limits"])
+    os.chdir(str(plan["cwd"]))
+    _set_limits(plan["limits"])
     signal.pthread_sigmask(signal.SIG_SETMASK, set())
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored, signal.SIG_DFL)
     _check(_LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "forbid new privileges")
-    _restrict_files(order["landlock"])
+    _restrict_files(plan["landlock"])
     _drop_capabilities()
-    program: bytes = order["seccomp"]
+    program: bytes = plan["seccomp"]
     packed = _Filter(len(program) // 8, program)
     _check(
         _LIBC.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(packed), 0, 0), "filter system calls"
     )
-    _execute(list(order["command"]), dict(order["env"]), problem_in)
+    _execute(list(plan["command"]), dict(plan["env"]), problem_in)
 
 
 def _execute(argv: list[str], env: dict[str, str], problem_in: int) -> None:

@@ -32,7 +32,7 @@ _NAME = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*(?::[A-Za-z0-9_][A-Za-z0-9_.-
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image that codetaste made; ``what`` is the value of its label, the size is in bytes."""
+    """An image that codetaste made; ``kind`` is the value of its label, the size is in bytes."""
 
     name: str
     ident: str
@@ -63,9 +63,9 @@ async def import_image(
 
 
 async def build_image(
-    engine: ContainerEngine, folder: Path, name: str, what: str, tell: Callable[[str], None]
+    engine: ContainerEngine, folder: Path, name: str, what: str, notify: Callable[[str], None]
 ) -> str:
-    """Build an image from ``folder/Dockerfile``, pass progress lines to ``tell``, and return its id.
+    """Build an image from ``folder/Dockerfile``, pass progress lines to ``notify``, and return its id.
 
     All of ``folder`` is sent. Steps use the network of the engine and fetch only what they name themselves.
 
@@ -83,7 +83,7 @@ async def build_image(
     ):
         async with engine.stream("POST", "build", params=params, data=read_chunks(context)) as answer:
             async for line in _progress(answer):
-                tell(line)
+                notify(line)
         return await image_id(engine, name)
 
 

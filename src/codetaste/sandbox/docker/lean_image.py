@@ -51,14 +51,14 @@ _HOOKS = (
     ': >"$1/etc/hostname" && : >"$1/etc/resolv.conf"',
 )
 _NO_MIRRORS = 'rm -rf "$1/etc/apt/sources.list" "$1"/etc/apt/sources.list.d/*'
-_LAST_WORDS = 5
-_LAST_WORDS_S = 2.0
+_ERROR_LINES = 5
+_ERROR_LINES_S = 2.0
 _CHUNK = 1024**2
 _END_S = 10.0
 
 
 async def build_lean_image(
-    engine: ContainerEngine, name: str, tell: Callable[[str], None], *, mirrors: bool = True
+    engine: ContainerEngine, name: str, notify: Callable[[str], None], *, mirrors: bool = True
 ) -> str:
     """Build the lean image from the package mirrors of the host, and return its id.
 
@@ -67,14 +67,14 @@ async def build_lean_image(
     Args:
         engine: which gets the image.
         name: of the image.
-        tell: receives progress lines.
+        notify: receives progress lines.
         mirrors: leave the package mirrors in the image, for installing more into it.
 
     Raises:
         ToolMissing: mmdebstrap is not installed.
         SandboxError: it failed, or the engine refused the image.
     """
-    tail: deque[str] = deque(maxlen=_LAST_WORDS)
+    tail: deque[str] = deque(maxlen=_ERROR_LINES)
     program = shutil.which("mmdebstrap")
     if program is None:
         raise ToolMissing("a lean image is made with mmdebstrap: sudo apt-get install mmdebstrap")
@@ -96,13 +96,13 @@ async def build_lean_image(
     process = await anyio.open_process(argv, stdin=subprocess.DEVNULL, env=env, start_new_session=True)
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_read_errors, process, tail, tell)
+            tasks.start_soon(_read_errors, process, tail, notify)
             problem: SandboxError | None = None
             try:
                 ident = await import_image(engine, _archive(process), name, LEAN_KIND, image_env)
             except SandboxError as error:
                 problem = error
-                with anyio.move_on_after(_LAST_WORDS_S):
+                with anyio.move_on_after(_ERROR_LINES_S):
                     await process.wait()
             else:
                 await process.wait()
@@ -129,7 +129,7 @@ async def _archive(process: Process) -> AsyncIterator[bytes]:
             yield await stream.receive(_CHUNK)
 
 
-async def _read_errors(process: Process, tail: deque[str], tell: Callable[[str], None]) -> None:
+async def _read_errors(process: Process, tail: deque[str], notify: Callable[[str], None]) -> None:
     rest = b""
     with contextlib.suppress(anyio.EndOfStream):
         while process.stderr is not None:
@@ -138,4 +138,4 @@ async def _read_errors(process: Process, tail: deque[str], tell: Callable[[str],
                 lines, rest = [*lines, rest], b""
             for line in filter(None, (raw.decode(errors="replace").strip() for raw in lines)):
                 tail.append(line)
-                tell(line)
+                notify(line)

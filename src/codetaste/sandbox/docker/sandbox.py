@@ -10,6 +10,7 @@ import anyio
 from aiodocker import DockerError
 from anyio import to_thread
 
+from codetaste.core.text import printable
 from codetaste.errors import SandboxError
 from codetaste.sandbox.base import EndReason, SandboxEnd
 from codetaste.sandbox.docker.archive import (
@@ -73,7 +74,7 @@ class DockerSandbox(SupervisedSandbox):
             log = ""  # of the container: it has only the reason of a failed start
             with suppress(SandboxError), engine_errors(self.engine, "read the log of a sandbox"):
                 lines = await self._container.log(stdout=True, stderr=True, tail=5)
-                log = " ".join(" ".join(lines).split())[:500]
+                log = printable(" ".join(" ".join(lines).split()), 500)
             image = self.spec.image or "the default image"
             raise SandboxError(f"a sandbox of {image}: {error}{f' ({log})' if log else ''}") from error
 
@@ -112,11 +113,11 @@ class DockerSandbox(SupervisedSandbox):
         writable_folder_of(path, WRITABLE_FOLDERS)
         what = f"read {path} of a sandbox"
 
-        async def ask() -> Any:  # noqa: ANN401 - a context manager and its value
+        async def open_stream() -> Any:  # noqa: ANN401 - a context manager and its value
             request = self.engine.stream("GET", f"containers/{self.name}/archive", params={"path": path})
             return request, await request.__aenter__()
 
-        request, answer = await retry_while_down(self.engine, what, ask)
+        request, answer = await retry_while_down(self.engine, what, open_stream)
         try:
             link = link_archive(path, answer.headers) if self.kind == PODMAN else None
             yield self._chunks(answer, what) if link is None else aiter(ArchiveUpload(link))
@@ -136,14 +137,14 @@ class DockerSandbox(SupervisedSandbox):
             raise SandboxError(f"cannot {what} completely: it changed meanwhile; stop the sandbox first")
 
     async def _kill(self) -> None:
-        async def ask() -> None:
+        async def kill() -> None:
             try:
                 await self._container.kill()
             except DockerError as error:
                 if error.status not in _NOT_RUNNING and _STOPPED not in str(error.message):
                     raise
 
-        await retry_while_down(self.engine, "stop a sandbox", ask)
+        await retry_while_down(self.engine, "stop a sandbox", kill)
         if self.kind == PODMAN:
             with (
                 suppress(SandboxError),
@@ -154,7 +155,7 @@ class DockerSandbox(SupervisedSandbox):
                     await anyio.sleep(_POLL_S)
 
     async def _diagnose(self) -> SandboxEnd:
-        """Ask the engine why the container ended; it may still be ending."""
+        """Find out from the engine why the container ended; it may still be ending."""
         gone = ""
         for _ in range(_DIAGNOSIS_TRIES):
             try:

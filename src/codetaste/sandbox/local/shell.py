@@ -62,16 +62,16 @@ class ReadOnlyShell:
         if not command or any("\0" in part for part in command):
             raise SandboxError(f"not a command: {list(command)!r}")
         view = await to_thread.run_sync(host_view)
-        order = CommandSpec(
+        spec = CommandSpec(
             tuple(command), self.tree, self.tools, {**command_environment(), **(env or {})}, limits, view
         )
         try:
-            start = await to_thread.run_sync(self.engine.plan_launch, order)
+            plan = await to_thread.run_sync(self.engine.plan_launch, spec)
         except OSError as fault:
             raise SandboxError(
                 f"cannot prepare a contained command: {fault}; free some space or descriptors"
             ) from fault
-        return await run_contained(start, limits, stdin)
+        return await run_contained(plan, limits, stdin)
 
 
 def read_only_shell(

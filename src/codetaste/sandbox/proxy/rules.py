@@ -57,7 +57,7 @@ class AllowEntry:
     private: bool = False
 
     def allows(self, host: str, port: int, *, tunnel: bool) -> bool:
-        """Return whether this entry allows ``host``, normalised by :func:`host_name`, at ``port``."""
+        """Return whether this entry allows ``host``, normalised by ``normalize_host``, at ``port``."""
         matches = host.endswith(self.name[1:]) if self.name.startswith("*.") else host == self.name
         web = HTTPS_PORT if tunnel else HTTP_PORT
         return matches and port == (web if self.port is None else self.port)
@@ -112,7 +112,7 @@ def normalize_host(text: str, *, unicode: bool = False) -> str:
     """Return a host's name or address in the normal form for comparisons.
 
     Raises:
-        Refused: it is neither.
+        HostNotAllowed: it is neither.
     """
     if text.startswith("[") and text.endswith("]"):
         return str(_parse_address(text[1:-1], text))
@@ -135,15 +135,15 @@ def _parse_address(text: str, original: str) -> Address:
 
 
 def is_address(host: str) -> bool:
-    """Return whether ``host``, normalised by :func:`host_name`, is an address."""
+    """Return whether ``host``, normalised by ``normalize_host``, is an address."""
     return ":" in host or host.replace(".", "").isdigit()
 
 
 def match_entry(entries: Iterable[AllowEntry], host: str, port: int, *, tunnel: bool) -> AllowEntry:
-    """Return the entry that allows ``host``, normalised by :func:`host_name`.
+    """Return the entry that allows ``host``, normalised by ``normalize_host``.
 
     Raises:
-        Refused: there is none.
+        HostNotAllowed: there is none.
     """
     for entry in entries:
         if entry.allows(host, port, tunnel=tunnel):

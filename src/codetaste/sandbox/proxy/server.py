@@ -1,7 +1,7 @@
 """A filtering HTTP proxy on a Unix socket: the egress of a sandbox whose policy is an allow-list.
 
 It accepts what ``http_proxy`` clients send: HTTP/1.1 requests with an absolute URL, and CONNECT.
-``proxy_rules.py`` decides what may be reached, ``proxy_upstream.py`` connects to it. Input from the sandbox
+``rules.py`` decides what may be reached, ``upstream.py`` connects to it. Input from the sandbox
 is hostile: each connection carries one request, whose head and body are parsed by h11 and written again, so
 that nothing can be smuggled past; a web tunnel must begin with a TLS hello for the requested host.
 
@@ -44,7 +44,7 @@ MAX_CONNECTIONS = 64
 HEAD_S = 20.0
 IDLE_S = 300.0
 """Without a byte in either direction: a server may need long to answer."""
-_MAX_VISITS = 1000
+_MAX_NOTED = 1000
 _MAX_LOOKUPS = 4
 _MAX_HELLO_PIECES = 64
 _ACCEPT_PAUSE_S = 0.2
@@ -58,7 +58,7 @@ class _Malformed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HostRequest:
-    """A requested host; ``refused`` is why it was not allowed, "" if it was."""
+    """A requested host; ``refusal`` is why it was not allowed, "" if it was."""
 
     host: str
     port: int
@@ -72,7 +72,7 @@ class HostRequest:
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """Forwards what ``entries`` allow; ``note`` gets each distinct visit once, up to a bound."""
+    """Forwards what ``entries`` allow; ``note`` gets each distinct request once, up to a bound."""
 
     entries: tuple[AllowEntry, ...]
     upstream: HostProxies
@@ -166,10 +166,10 @@ class Proxy:
             tasks.start_soon(carry, client.stream, reached.stream)
             tasks.start_soon(carry, reached.stream, client.stream)
 
-    def _note_once(self, visit: HostRequest) -> None:
-        if visit not in self._seen and len(self._seen) < _MAX_VISITS:
-            self._seen.add(visit)
-            self.note(visit)
+    def _note_once(self, request: HostRequest) -> None:
+        if request not in self._seen and len(self._seen) < _MAX_NOTED:
+            self._seen.add(request)
+            self.note(request)
 
 
 def _connect_target(request: h11.Request) -> tuple[str, int, bytes]:

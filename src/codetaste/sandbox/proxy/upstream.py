@@ -95,7 +95,7 @@ def _parse_proxy(address: str) -> _HostProxy:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamConnection:
-    """A connection to a host. ``already`` arrived with it; ``headers`` are for the proxy in between."""
+    """A connection to a host. ``early_data`` arrived with it; ``headers`` are for the proxy in between."""
 
     stream: SocketStream
     early_data: bytes = b""
@@ -115,7 +115,7 @@ async def connect_upstream(
     """Connect to ``host``, which ``entry`` allows; ``lookups`` bounds concurrent name look-ups.
 
     Raises:
-        Refused: it resolves to an address that the entry does not allow.
+        HostNotAllowed: it resolves to an address that the entry does not allow.
         OSError: it cannot be reached. TimeoutError: … in 30 s.
     """
     proxy = None if entry.private else proxies.proxy_for(host, tunnel=tunnel)

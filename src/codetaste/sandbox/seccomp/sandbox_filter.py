@@ -46,7 +46,7 @@ def assemble_sandbox_filter(machine: str = "") -> bytes:
     """Return the filter as an array of ``struct sock_filter`` for ``machine``, by default this one.
 
     Raises:
-        KeyError: the filter has no system call numbers for the machine; check ``seccomp.supported`` first.
+        KeyError: the filter has no system call numbers for the machine; check ``is_supported`` first.
     """
     return assemble(DENIALS, machine)
 

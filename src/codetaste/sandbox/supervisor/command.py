@@ -48,7 +48,7 @@ _KILLED = 128 + signal.SIGKILL
 class RemoteCommand:
     """A command and the frames about it that were received and not yet handled.
 
-    ``over`` is set once its exit frame is among them.
+    ``exited`` is set once its exit frame is among them.
     """
 
     number: int

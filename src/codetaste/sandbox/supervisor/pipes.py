@@ -119,7 +119,7 @@ def _reopen(descriptor: int, direction: int) -> int:
 
 @dataclass(slots=True)
 class PipeReader:
-    """Passes the bytes of ``pipe`` to ``taker`` until that raises, which is reported to ``failed``."""
+    """Passes the bytes of ``pipe`` to ``sink`` until that raises, which is reported to ``on_fault``."""
 
     pipe: Pipe
     sink: Callable[[bytes], Awaitable[None]]
@@ -149,7 +149,7 @@ class PipeReader:
         if not self._discarding:
             try:
                 await self.sink(data)
-            except Exception as fault:  # noqa: BLE001 (any exception of the taker is reported)
+            except Exception as fault:  # noqa: BLE001 (any exception of the sink is reported)
                 self.discard()
                 self.on_fault(fault)
         await lowlevel.checkpoint()

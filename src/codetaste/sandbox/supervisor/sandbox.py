@@ -107,7 +107,12 @@ class SupervisedSandbox(ABC):
         self._end_known.set()
 
     async def end_early(self, reason: EndReason) -> None:
-        """End all processes in the sandbox because of ``reason``; the first reason is recorded."""
+        """End all processes in the sandbox because of ``reason``, unless its end is expected already.
+
+        The first reason is recorded.
+        """
+        if self._end_expected:
+            return
         self._end = self._end or SandboxEnd(reason)
         with anyio.CancelScope(shield=True):
             await self.supervisor.fail(str(self._end))

@@ -1,11 +1,11 @@
-"""Replies in Anthropic's protocol, written from its documentation alone."""
+"""Replies in Anthropic's protocol, implemented from its documentation alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from support.llm.provider.reply import Block, Event, arguments, parsed, pieces
+from support.llm.provider.reply import Block, Event, arguments, parse_arguments, pieces
 
 
 def anthropic_events(
@@ -19,7 +19,7 @@ def anthropic_events(
     }
     yield {"type": "ping"}
     for index, block in enumerate(blocks):
-        start, deltas = _taken_apart(block)
+        start, deltas = _start_and_deltas(block)
         yield {"type": "content_block_start", "index": index, "content_block": start}
         for delta in deltas:
             yield {"type": "content_block_delta", "index": index, "delta": delta}
@@ -30,19 +30,21 @@ def anthropic_events(
     yield {"type": "message_stop"}
 
 
-def _taken_apart(block: Block) -> tuple[Block, list[Block]]:
+def _start_and_deltas(block: Block) -> tuple[Block, list[Block]]:
     match block["type"]:
         case "text":
-            said = [{"type": "text_delta", "text": piece} for piece in pieces(block["text"])]
-            return {**block, "text": ""}, said
+            deltas = [{"type": "text_delta", "text": piece} for piece in pieces(block["text"])]
+            return {**block, "text": ""}, deltas
         case "thinking":
             start = {"type": "thinking", "thinking": "", "signature": ""}
-            said = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(block["thinking"])]
-            return start, [*said, {"type": "signature_delta", "signature": block["signature"]}]
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(block["thinking"])]
+            return start, [*deltas, {"type": "signature_delta", "signature": block["signature"]}]
         case "tool_use":
             start = {name: block[name] for name in ("type", "id", "name")} | {"input": {}}
-            said = pieces(arguments(block))
-            return start, [{"type": "input_json_delta", "partial_json": piece} for piece in said]
+            deltas = [
+                {"type": "input_json_delta", "partial_json": piece} for piece in pieces(arguments(block))
+            ]
+            return start, deltas
         case _:
             return block, []
 
@@ -50,10 +52,10 @@ def _taken_apart(block: Block) -> tuple[Block, list[Block]]:
 def message(body: dict[str, Any], blocks: list[Block], stop: str, usage: Any, name: str) -> dict[str, Any]:
     """Return a reply that is not streamed."""
     content = [
-        {**{key: block[key] for key in block if key != "partial"}, "input": parsed(block)}
+        {**{key: block[key] for key in block if key != "partial"}, "input": parse_arguments(block)}
         if block["type"] == "tool_use"
         else block
         for block in blocks
     ]
-    said = {"id": f"msg_{name}", "type": "message", "role": "assistant", "model": body["model"]}
-    return {**said, "content": content, "stop_reason": stop, "stop_sequence": None, "usage": usage}
+    head = {"id": f"msg_{name}", "type": "message", "role": "assistant", "model": body["model"]}
+    return {**head, "content": content, "stop_reason": stop, "stop_sequence": None, "usage": usage}

@@ -1,4 +1,4 @@
-"""What a loopback provider knows of itself, and one request to it with the means to answer."""
+"""The state of a loopback provider, and one request to it with the means to answer it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from support.llm.provider.http import Call
 from support.llm.provider.protocols import Protocol, error_of, sse
 from support.llm.provider.rate_limit import Gate
 
-Act = Callable[["Exchange"], Awaitable[None]]
+Handler = Callable[["Exchange"], Awaitable[None]]
 
-_ASKED = re.compile(r"\[asked ([^\]]+)\]")
+_QUESTION = re.compile(r"\[asked ([^\]]+)\]")
 
 
 @dataclass(frozen=True)
@@ -32,47 +32,48 @@ class Rates:
 
 @dataclass(frozen=True)
 class Billed:
-    """What the provider puts on the invoice for one call.
+    """What the provider bills for one call.
 
-    ``asked`` is what stood last as ``[asked …]`` in the conversation, ``request_id`` the name of the reply.
+    ``question`` is the last ``[asked …]`` of the conversation, ``request_id`` the name of the reply, and
+    ``handler`` the name of the handler that answered.
     """
 
     prompt: int
     output: int
     usd: Decimal = Decimal(0)
     model: str = ""
-    asked: str = ""
+    question: str = ""
     request_id: str = ""
-    act: str = ""
+    handler: str = ""
 
 
 @dataclass
 class Server:
     url: str
-    acts: deque[Act] = field(default_factory=deque)
-    """What is done with the next requests, in order; then ``default``."""
-    default: Act | None = None
+    handlers: deque[Handler] = field(default_factory=deque)
+    """Each answers one of the next requests, in order; ``default`` answers all others."""
+    default: Handler | None = None
     rates: dict[str, Rates] = field(default_factory=dict)
-    """By the name of the model in a request; others cost as ``Rates()`` has it."""
+    """By the name of the model in a request; other models cost ``Rates()``."""
     gates: dict[str, Gate] = field(default_factory=dict)
-    """How much is let in at once, by the name of the model."""
+    """The rate limits, by the name of the model."""
     name: str = ""
-    """Begins the names of its requests, where there are several servers."""
+    """The beginning of the names of its requests, where there are several servers."""
     strict: bool = False
-    """Refuse conversations that a real provider would refuse, and keep why in ``complaints``."""
+    """Refuse conversations that a real provider would refuse, and store the reason in ``complaints``."""
     complaints: list[str] = field(default_factory=list)
     idle_s: float = 60.0
-    """How long a connection may be idle before it is closed without a word."""
+    """How long a connection may be idle before it is closed silently."""
     bodies: list[dict[str, Any]] = field(default_factory=list)
     raw_bodies: list[bytes] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     ports: list[int] = field(default_factory=list)
     """The client's port of each request: two requests on one connection have the same."""
     bill: list[Billed] = field(default_factory=list)
-    acted: Counter[str] = field(default_factory=Counter)
-    """How often each act was done, by its name."""
+    handled: Counter[str] = field(default_factory=Counter)
+    """How many requests each handler has answered, by its name."""
     faults: list[BaseException] = field(default_factory=list)
-    """What went wrong in the server itself."""
+    """Errors in the server itself."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -91,31 +92,31 @@ class Exchange:
     protocol: Protocol
     body: dict[str, Any]
     number: int
-    act: str = ""
+    handler: str = ""
 
     @property
     def name(self) -> str:
-        """What the provider calls this request."""
+        """The provider's name of this request."""
         return f"req_{self.server.name}{self.number}"
 
     @property
     def ids(self) -> dict[str, str]:
-        """The headers that name it."""
+        """The headers with the request's name."""
         return {"request-id": self.name, "x-request-id": self.name}
 
     @property
     def streamed(self) -> bool:
-        """Whether the reply is asked for as a stream."""
+        """Whether a streamed reply is requested."""
         return bool(self.body.get("stream"))
 
     @property
-    def asked(self) -> str:
-        """What stands last as ``[asked …]`` in the conversation."""
-        return (_ASKED.findall(self.call.data.decode("utf-8", "replace")) or [""])[-1]
+    def question(self) -> str:
+        """The last ``[asked …]`` of the conversation."""
+        return (_QUESTION.findall(self.call.data.decode("utf-8", "replace")) or [""])[-1]
 
     @property
     def cap(self) -> int:
-        """The most tokens that the reply may have."""
+        """The maximum of the reply's tokens."""
         names = ("max_tokens", "max_output_tokens", "max_completion_tokens")
         return next((int(self.body[name]) for name in names if self.body.get(name)), 1 << 30)
 
@@ -123,8 +124,8 @@ class Exchange:
         await self.call.respond(status, body, {"content-type": content_type, **headers})
 
     async def refuse(self, status: int, kind: str, headers: dict[str, str]) -> None:
-        said = json.dumps(error_of(self.protocol, kind, "no")).encode()
-        await self.respond(status, said, "application/json", self.ids | headers)
+        body = json.dumps(error_of(self.protocol, kind, "no")).encode()
+        await self.respond(status, body, "application/json", self.ids | headers)
 
     async def stream(
         self,
@@ -135,7 +136,7 @@ class Exchange:
         encode: Callable[[bytes], bytes] | None = None,
         headers: dict[str, str] | None = None,
     ) -> None:
-        """Send server-sent events; unchunked, the end of the connection is the end of the reply."""
+        """Send server-sent events; without ``chunked``, closing the connection ends the reply."""
         framing = {"transfer-encoding": "chunked"} if chunked else {"connection": "close"}
         head = {"content-type": "text/event-stream; charset=utf-8", **self.ids}
         await self.call.head(200, {**head, **framing, **(headers or {})})
@@ -146,7 +147,7 @@ class Exchange:
             await self.call.end()
 
     def charge(self, usage: dict[str, Any]) -> None:
-        """Put a call of so many tokens on the bill, each kind at its own price."""
+        """Put a call with this usage on the bill, each kind of tokens at its own price."""
         fresh, read, written, output = (
             count if isinstance(count := usage.get(name), int) else 0
             for name in (
@@ -160,7 +161,7 @@ class Exchange:
         usd = fresh * rates.input + read * rates.cache_read + written * rates.cache_write
         usd = (usd + output * rates.output).scaleb(-6)
         billed = Billed(
-            fresh + read + written, output, usd, self.body["model"], self.asked, self.name, self.act
+            fresh + read + written, output, usd, self.body["model"], self.question, self.name, self.handler
         )
         with self.server.lock:
             self.server.bill.append(billed)

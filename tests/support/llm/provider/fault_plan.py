@@ -1,7 +1,7 @@
 """The faults of a provider in groups, and a seeded plan that mixes them.
 
-``REFUSALS`` cost nothing and say so. ``ODD`` replies are whole, however strangely they come, and say what
-they cost. ``HIDING`` may leave a client without knowing what it was billed.
+``REFUSALS`` cost nothing and report that. ``ODD`` replies are whole, in an unusual form, and report their
+cost. After ``HIDING`` faults a client may not know what it was billed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from support.llm.provider.faults import (
     half_absurd_usage,
     hang_up_first,
     html,
-    in_a_second,
     invalid_utf8,
     no_usage,
     odd_usage,
@@ -34,6 +33,7 @@ from support.llm.provider.faults import (
     repeated_ids,
     reset_first,
     reset_in_stream,
+    retry_in_a_second,
     shattered,
     silent,
     slow,
@@ -54,8 +54,8 @@ FINAL: dict[str, Fault] = {
     "400": refusing(400, "invalid_request_error"),
     "401": refusing(401, "authentication_error"),
 }
-DATED: dict[str, Fault] = {"429 dated": refusing(429, "rate_limit_error", in_a_second)}
-"""An HTTP date has whole seconds, so this one takes long."""
+DATED: dict[str, Fault] = {"429 dated": refusing(429, "rate_limit_error", retry_in_a_second)}
+"""An HTTP date has whole seconds, so this one is slow."""
 ODD: dict[str, Fault] = {
     "trickled": trickled,
     "shattered": shattered,
@@ -66,7 +66,7 @@ ODD: dict[str, Fault] = {
     "slow": slow,
 }
 STALLS: dict[str, Fault] = {"stall": stall, "silent": silent}
-"""These end at the client's time limit only."""
+"""These end only at the client's time limit."""
 HIDING: dict[str, Fault] = {
     "500": refusing(500, "api_error"),
     "502": refusing(502, "api_error"),
@@ -92,29 +92,29 @@ HIDING: dict[str, Fault] = {
 
 @dataclass
 class Plan:
-    """An act that gives a share of the requests a fault, and all others a good reply.
+    """A handler that answers a share of the requests with a fault, and all others with a good reply.
 
-    Whether it gets one depends on the seed, on what is asked and on how often that was asked before; which
-    one, on those that were done least often.
+    Whether a request gets a fault depends on the seed, its question and how often that question came before;
+    the fault is one of those used least often.
     """
 
     seed: int
     share: float
     faults: Sequence[dict[str, Fault]]
     done: Counter[str] = field(default_factory=Counter)
-    _asked: Counter[str] = field(default_factory=Counter)
+    _repeats: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     async def __call__(self, exchange: Exchange) -> None:
-        asked = exchange.asked
+        question = exchange.question
         with self._lock:
-            self._asked[asked] += 1
-            rng = Random(f"{self.seed}/{asked}/{self._asked[asked]}")
+            self._repeats[question] += 1
+            rng = Random(f"{self.seed}/{question}/{self._repeats[question]}")
             kinds = {name: fault for group in self.faults for name, fault in group.items()}
             name = "good"
             if rng.random() < self.share:
                 fewest = min(self.done[kind] for kind in kinds)
                 name = rng.choice([kind for kind in kinds if self.done[kind] == fewest])
             self.done[name] += 1
-        exchange.act = name
+        exchange.handler = name
         await kinds.get(name, good)(exchange, rng)

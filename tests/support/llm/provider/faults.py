@@ -1,4 +1,4 @@
-"""Every way in which a provider misbehaves, one act for each."""
+"""The faults of a provider, one handler for each."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import anyio
 
 from support.llm.provider.exchange import Exchange
 from support.llm.provider.protocols import error_event_of, events_of
-from support.llm.provider.server import counted, say, text
+from support.llm.provider.server import count_usage, send_reply, text
 
 Fault = Callable[[Exchange, Random], Any]
 
 HTML = b"<html><head><title>502</title></head><body>" + b"<p>Bad gateway</p>" * 500 + b"</body></html>"
 ABSURD = (-5, 5.5, 10**12, "NaN", float("nan"), None, True, [], {"a": 1}, "many", 10**400, 0)
-MEANT_S = 30.0
-"""How long a stall lasts: longer than any client of these tests waits."""
+STALL_S = 30.0
+"""How long a stall lasts: longer than the time limit of any client in these tests."""
 
 
 def blocks_of(rng: Random, cap: int = 0) -> list[dict[str, Any]]:
-    """Say something: thoughts, words and calls of a tool; now and then as much as ``cap`` tokens allow."""
+    """Return thoughts, text and tool calls at random; sometimes as much as ``cap`` tokens allow."""
     thought = {"type": "thinking", "thinking": "hm … " * rng.randrange(1, 30), "signature": "c2ln" * 10}
     calls = [_call(f"call_{rng.getrandbits(40):x}") for _ in range(rng.choice((1, 1, 1, 2, 3)))]
     length = min(cap, 4000) // 7 if rng.random() < 0.04 else rng.randrange(9)
@@ -37,13 +37,13 @@ def _call(call_id: str, **more: Any) -> dict[str, Any]:
 
 
 def counts_of(exchange: Exchange, blocks: list[dict[str, Any]], rng: Random) -> dict[str, int]:
-    """Count a reply, with a part of its prompt read from a cache and a part written to it."""
-    counts = counted(exchange.body, blocks, exchange.cap)
+    """Count a reply; a part of its prompt is read from a cache and a part written to it."""
+    counts = count_usage(exchange.body, blocks, exchange.cap)
     read = rng.randrange(counts["input_tokens"] + 1)
     written = rng.randrange(counts["input_tokens"] - read + 1)
     counts["input_tokens"] -= read + written
     counts |= {"cache_read_input_tokens": read, "cache_creation_input_tokens": written}
-    # Reasoning is billed and not shown: a reply may cost all that it was allowed to.
+    # Reasoning is billed and not shown: a reply may cost up to its cap.
     if rng.random() < 0.1:
         counts["output_tokens"] = exchange.cap
     counts["reasoning_tokens"] = rng.randrange(counts["output_tokens"] + 1)
@@ -53,11 +53,11 @@ def counts_of(exchange: Exchange, blocks: list[dict[str, Any]], rng: Random) -> 
 async def good(exchange: Exchange, rng: Random, **more: Any) -> None:
     blocks = more.pop("blocks", None) or blocks_of(rng, exchange.cap)
     usage = counts_of(exchange, blocks, rng)
-    await say(exchange, *blocks, stop="tool_use", usage=usage, **{"chunked": True, **more})
+    await send_reply(exchange, *blocks, stop="tool_use", usage=usage, **{"chunked": True, **more})
 
 
-async def _begun(exchange: Exchange, rng: Random, *more: Any) -> None:
-    """Bill a reply and send the beginning of it, then ``more``."""
+async def _send_beginning(exchange: Exchange, rng: Random, *more: Any) -> None:
+    """Bill a reply and send its beginning, then ``more``."""
     blocks = blocks_of(rng, exchange.cap)
     usage = counts_of(exchange, blocks, rng)
     exchange.charge(usage)
@@ -75,27 +75,27 @@ def _maybe_billed(exchange: Exchange, rng: Random) -> None:
 def refusing(
     status: int, kind: str, headers: Callable[[], dict[str, str]] = dict, *, billed: bool | None = None
 ) -> Fault:
-    """Refuse in the protocol's own words; from 500 on, but for overload, it may be billed all the same."""
+    """Refuse with the protocol's error; from 500 on, except for overload, it may be billed nevertheless."""
     may_be_billed = status >= 500 and status != 529 if billed is None else billed
 
-    async def act(exchange: Exchange, rng: Random) -> None:
+    async def fault(exchange: Exchange, rng: Random) -> None:
         if may_be_billed:
             _maybe_billed(exchange, rng)
         await exchange.refuse(status, kind, headers())
 
-    return act
+    return fault
 
 
-def in_a_second() -> dict[str, str]:
+def retry_in_a_second() -> dict[str, str]:
     return {"retry-after": format_datetime(datetime.now(UTC) + timedelta(seconds=1), usegmt=True)}
 
 
 def html(status: int) -> Fault:
-    async def act(exchange: Exchange, rng: Random) -> None:
+    async def fault(exchange: Exchange, rng: Random) -> None:
         _maybe_billed(exchange, rng)
         await exchange.respond(status, HTML, "text/html; charset=utf-8", {})
 
-    return act
+    return fault
 
 
 async def reset_first(exchange: Exchange, rng: Random) -> None:
@@ -109,29 +109,31 @@ async def hang_up_first(exchange: Exchange, rng: Random) -> None:
 
 
 async def reset_in_stream(exchange: Exchange, rng: Random) -> None:
-    await _begun(exchange, rng)
+    await _send_beginning(exchange, rng)
     await exchange.call.reset()
 
 
 async def cut_in_stream(exchange: Exchange, rng: Random) -> None:
-    await _begun(exchange, rng)
+    await _send_beginning(exchange, rng)
     await exchange.call.hang_up()
 
 
 async def stall(exchange: Exchange, rng: Random) -> None:
-    await _begun(exchange, rng)
-    await anyio.sleep(MEANT_S)
+    await _send_beginning(exchange, rng)
+    await anyio.sleep(STALL_S)
 
 
 async def silent(exchange: Exchange, rng: Random) -> None:
-    """Bill, and take longer than the client waits."""
+    """Bill at random, and send nothing until after the client's time limit."""
     _maybe_billed(exchange, rng)
-    await anyio.sleep(MEANT_S)
+    await anyio.sleep(STALL_S)
 
 
 async def error_in_stream(exchange: Exchange, rng: Random) -> None:
     kinds = ("overloaded_error", "api_error", "rate_limit_error", "rate_limit_exceeded", "server_error")
-    await _begun(exchange, rng, error_event_of(exchange.protocol, rng.choice(kinds), "in the middle"))
+    await _send_beginning(
+        exchange, rng, error_event_of(exchange.protocol, rng.choice(kinds), "in the middle")
+    )
 
 
 async def error_at_once(exchange: Exchange, rng: Random) -> None:
@@ -140,7 +142,7 @@ async def error_at_once(exchange: Exchange, rng: Random) -> None:
 
 
 async def garbage_in_stream(exchange: Exchange, rng: Random) -> None:
-    await _begun(exchange, rng, '{"type": "content_block_de')
+    await _send_beginning(exchange, rng, '{"type": "content_block_de')
 
 
 async def invalid_utf8(exchange: Exchange, rng: Random) -> None:
@@ -156,7 +158,7 @@ async def invalid_utf8(exchange: Exchange, rng: Random) -> None:
 
 
 async def no_usage(exchange: Exchange, rng: Random) -> None:
-    await good(exchange, rng, tell=False)
+    await good(exchange, rng, report_usage=False)
 
 
 async def absurd_usage(exchange: Exchange, rng: Random) -> None:
@@ -165,20 +167,22 @@ async def absurd_usage(exchange: Exchange, rng: Random) -> None:
     def absurd(usage: dict[str, Any]) -> dict[str, Any]:
         return {name: value if isinstance(count, int) else count for name, count in usage.items()}
 
-    await good(exchange, rng, tell=absurd)
+    await good(exchange, rng, report_usage=absurd)
 
 
 async def half_absurd_usage(exchange: Exchange, rng: Random) -> None:
-    """Tell one side of the usage as it is, and the other one absurdly."""
+    """Report an absurd value on one side of the usage, and the truth on the other."""
     value = rng.choice((-5, 5.5, 10**12, "NaN", float("nan"), "many", 10**400))
     side = rng.choice((("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens")))
-    await good(exchange, rng, tell=lambda usage: usage | {name: value for name in side if name in usage})
+    await good(
+        exchange, rng, report_usage=lambda usage: usage | {name: value for name in side if name in usage}
+    )
 
 
 async def odd_usage(exchange: Exchange, rng: Random) -> None:
-    """Tell a usage that is no table."""
+    """Report a usage that is no object."""
     value = rng.choice(["free", [], 0, False])
-    await good(exchange, rng, tell=lambda _: value)
+    await good(exchange, rng, report_usage=lambda _: value)
 
 
 async def closes_when_idle(exchange: Exchange, rng: Random) -> None:
@@ -211,7 +215,7 @@ async def zipped(exchange: Exchange, rng: Random) -> None:
 
 
 async def unstreamed(exchange: Exchange, rng: Random) -> None:
-    """Answer in one piece what was asked for as a stream."""
+    """Answer in one piece although a stream was requested."""
     exchange.body["stream"] = False
     await good(exchange, rng)
 
@@ -231,7 +235,7 @@ async def slow(exchange: Exchange, rng: Random) -> None:
 
 
 async def billed_and_late(exchange: Exchange, rng: Random) -> None:
-    """Bill at once, and answer later: a client that goes away meanwhile does not know what it cost."""
+    """Bill at once and answer later: a client that disconnects meanwhile does not know the cost."""
     blocks = blocks_of(rng, exchange.cap)
     usage = counts_of(exchange, blocks, rng)
     exchange.charge(usage)

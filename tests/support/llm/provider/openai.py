@@ -1,4 +1,4 @@
-"""Replies in OpenAI's two protocols, Responses and Chat Completions, written from their documentation."""
+"""Replies in OpenAI's two protocols, Responses and Chat Completions, implemented from their documentation."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ def response(
 
 
 def item_of(name: str, index: int, block: Block) -> Block:
-    here = f"{name}_{index}"
+    suffix = f"{name}_{index}"
     match block["type"]:
         case "text":
             part = {"type": "output_text", "text": block["text"], "annotations": []}
-            message = {"id": f"msg_{here}", "type": "message", "role": "assistant", "status": "completed"}
+            message = {"id": f"msg_{suffix}", "type": "message", "role": "assistant", "status": "completed"}
             return {**message, "content": [part]}
         case "thinking":
             summary = [{"type": "summary_text", "text": block["thinking"]}]
-            reasoning = {"id": f"rs_{here}", "type": "reasoning", "summary": summary}
+            reasoning = {"id": f"rs_{suffix}", "type": "reasoning", "summary": summary}
             return {**reasoning, "encrypted_content": block["signature"]}
         case "redacted_thinking":
-            reasoning = {"id": f"rs_{here}", "type": "reasoning", "summary": []}
+            reasoning = {"id": f"rs_{suffix}", "type": "reasoning", "summary": []}
             return {**reasoning, "encrypted_content": block["data"]}
         case "tool_use":
             call = {
-                "id": f"fc_{here}",
+                "id": f"fc_{suffix}",
                 "type": "function_call",
                 "call_id": block["id"],
                 "name": block["name"],
@@ -71,7 +71,9 @@ def responses_events(
     for index, block in enumerate(blocks):
         item = item_of(name, index, block)
         items.append(item)
-        events.append({"type": "response.output_item.added", "output_index": index, "item": _emptied(item)})
+        events.append(
+            {"type": "response.output_item.added", "output_index": index, "item": _without_content(item)}
+        )
         where = {"output_index": index, "item_id": item.get("id", "")}
         events += [{**event, **where} for event in _item_events(item)]
         events.append({"type": "response.output_item.done", "output_index": index, "item": item})
@@ -81,7 +83,7 @@ def responses_events(
         yield {**event, "sequence_number": number}
 
 
-def _emptied(item: Block) -> Block:
+def _without_content(item: Block) -> Block:
     fields = {"message": {"content": []}, "function_call": {"arguments": ""}, "reasoning": {"summary": []}}
     more = fields.get(item["type"], {})
     return {**item, **more, **({"status": "in_progress"} if "status" in item else {})}
@@ -116,25 +118,27 @@ def chat_events(
     chunk = {"id": f"chatcmpl-{name}", "object": "chat.completion.chunk", "created": CREATED}
     chunk["model"] = body["model"]
 
-    def said(delta: Block, finish: str | None = None) -> Event:
+    def chunk_of(delta: Block, finish: str | None = None) -> Event:
         return {**chunk, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}]}
 
-    yield said({"role": "assistant", "content": ""})
+    yield chunk_of({"role": "assistant", "content": ""})
     number = 0
     for block in blocks:
         match block["type"]:
             case "text":
-                yield from (said({"content": piece}) for piece in pieces(block["text"]))
+                yield from (chunk_of({"content": piece}) for piece in pieces(block["text"]))
             case "thinking":
-                yield from (said({"reasoning_content": piece}) for piece in pieces(block["thinking"]))
+                yield from (chunk_of({"reasoning_content": piece}) for piece in pieces(block["thinking"]))
             case "tool_use":
                 call = {"index": number, "id": block["id"], "type": "function"}
-                yield said({"tool_calls": [{**call, "function": {"name": block["name"], "arguments": ""}}]})
+                yield chunk_of(
+                    {"tool_calls": [{**call, "function": {"name": block["name"], "arguments": ""}}]}
+                )
                 for piece in pieces(arguments(block)):
-                    yield said({"tool_calls": [{"index": number, "function": {"arguments": piece}}]})
+                    yield chunk_of({"tool_calls": [{"index": number, "function": {"arguments": piece}}]})
                 number += 1
-    yield said({}, _FINISH.get(stop, stop))
-    # As the real one: without being asked, a stream does not say what it cost.
+    yield chunk_of({}, _FINISH.get(stop, stop))
+    # Like the real API: a stream reports its usage only on request.
     if usage is not None and (body.get("stream_options") or {}).get("include_usage"):
         yield {**chunk, "choices": [], "usage": usage}
     yield DONE

@@ -11,8 +11,8 @@ from support.llm.provider.openai import chat_events, completion, responses_event
 from support.llm.provider.reply import Block, Event
 
 Protocol = Literal["anthropic", "openai", "openai-chat"]
-Tell = Callable[[dict[str, Any]], Any]
-"""From the usage as the protocol has it to what is said instead; None says nothing."""
+UsageReport = Callable[[dict[str, Any]], Any]
+"""Maps the usage in the protocol's form to what is reported instead."""
 
 PROTOCOLS: tuple[Protocol, ...] = ("anthropic", "openai", "openai-chat")
 _EVENTS = {"anthropic": anthropic_events, "openai": responses_events, "openai-chat": chat_events}
@@ -20,7 +20,7 @@ _WHOLE = {"anthropic": message, "openai": whole_response, "openai-chat": complet
 
 
 def protocol_of(path: str) -> Protocol:
-    """Say whose endpoint this is."""
+    """Return the protocol of an endpoint."""
     for end, protocol in (("/messages", "anthropic"), ("/responses", "openai")):
         if path.partition("?")[0].endswith(end):
             return protocol  # type: ignore[return-value]
@@ -29,14 +29,14 @@ def protocol_of(path: str) -> Protocol:
 
 
 def sse(protocol: Protocol, event: Event | str) -> bytes:
-    """Write one server-sent event; a text stands as it is."""
-    said = event if isinstance(event, str) else json.dumps(event)
+    """Format one server-sent event; a text is sent as it is."""
+    data = event if isinstance(event, str) else json.dumps(event)
     name = "" if isinstance(event, str) or protocol == "openai-chat" else f"event: {event.get('type')}\n"
-    return f"{name}data: {said}\n\n".encode()
+    return f"{name}data: {data}\n\n".encode()
 
 
 def usage_of(protocol: Protocol, counts: dict[str, Any]) -> dict[str, Any]:
-    """Say ``counts`` in the words of a protocol."""
+    """Return ``counts`` in the form of a protocol."""
     if protocol == "anthropic":
         return {name: count for name, count in counts.items() if name != "reasoning_tokens"}
     read, written = counts.get("cache_read_input_tokens") or 0, counts.get("cache_creation_input_tokens") or 0
@@ -74,11 +74,11 @@ def events_of(
     usage: dict[str, Any] | None,
     *,
     protocol: Protocol = "anthropic",
-    tell: Tell | None = None,
+    report: UsageReport | None = None,
     name: str = "1",
 ) -> list[Event | str]:
-    """Return what is sent for a reply, event by event; ``name`` is what the provider calls it."""
-    return list(_EVENTS[protocol](body, blocks, stop, told(protocol, usage, tell), name))
+    """Return the events of a streamed reply; ``name`` is the provider's name of the request."""
+    return list(_EVENTS[protocol](body, blocks, stop, _reported_usage(protocol, usage, report), name))
 
 
 def whole_of(
@@ -88,27 +88,27 @@ def whole_of(
     usage: dict[str, Any] | None,
     *,
     protocol: Protocol = "anthropic",
-    tell: Tell | None = None,
+    report: UsageReport | None = None,
     name: str = "1",
 ) -> dict[str, Any]:
     """Return a reply that is not streamed."""
-    return _WHOLE[protocol](body, blocks, stop, told(protocol, usage, tell), name)
+    return _WHOLE[protocol](body, blocks, stop, _reported_usage(protocol, usage, report), name)
 
 
-def told(protocol: Protocol, usage: dict[str, Any] | None, tell: Tell | None) -> Any:
-    """Return the usage as it is told."""
-    said = None if usage is None else usage_of(protocol, usage)
-    return said if said is None or tell is None else tell(said)
+def _reported_usage(protocol: Protocol, usage: dict[str, Any] | None, report: UsageReport | None) -> Any:
+    """Return the usage as it is reported; None is not reported."""
+    actual = None if usage is None else usage_of(protocol, usage)
+    return actual if actual is None or report is None else report(actual)
 
 
-def said_before(protocol: Protocol, body: dict[str, Any]) -> tuple[str, int]:
-    """Return the system prompt of a request, and how many replies its conversation has so far."""
+def system_and_reply_count(protocol: Protocol, body: dict[str, Any]) -> tuple[str, int]:
+    """Return the system prompt of a request, and the number of replies in its conversation so far."""
     if protocol == "anthropic":
         system = "".join(block["text"] for block in body.get("system", ()))
         return system, sum(message["role"] == "assistant" for message in body["messages"])
     if protocol == "openai-chat":
-        said = [message for message in body["messages"] if message["role"] in {"system", "developer"}]
-        system = "".join(str(message["content"]) for message in said)
+        instructions = [message for message in body["messages"] if message["role"] in {"system", "developer"}]
+        system = "".join(str(message["content"]) for message in instructions)
         return system, sum(message["role"] == "assistant" for message in body["messages"])
     replies, ours = 0, True
     for item in body["input"]:

@@ -1,6 +1,6 @@
-"""How much a provider lets in: requests at once and a second, both of which may change at any time.
+"""A provider's rate limits: concurrent requests and requests per second, which may change at any time.
 
-It refuses what is too much, says when to come back, and counts who comes back too early.
+Requests over a limit are refused with a time to wait; those that come back too early are counted.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from email.utils import format_datetime
 
 @dataclass
 class Gate:
-    """At most ``most`` requests at once, and ``per_s`` a second with ``burst`` at once; None is no limit.
+    """At most ``most`` requests at once, and ``per_s`` a second in bursts of ``burst``; None is no limit.
 
     Args:
-        wait_s: what a refused client is asked to wait.
-        styles: how it is asked: "seconds", "ms", "date" (which has whole seconds) or "none".
-        slack_s: what may still arrive after the refusal was sent, because it had left before.
+        wait_s: the retry-after time of a refusal.
+        styles: the forms of that time: "seconds", "ms", "date" (which has whole seconds) or "none".
+        slack_s: for how long requests may still arrive that were sent before the refusal was received.
     """
 
     most: int | None = None
@@ -33,13 +33,13 @@ class Gate:
     slack_s: float = 0.05
     in_flight: int = 0
     highest: int = 0
-    """The most that were in flight at once, the refused among them."""
+    """The maximum of requests in flight at once, including refused ones."""
     let_in: int = 0
     refused: int = 0
     refused_at_s: list[float] = field(default_factory=list)
     arrived_s: list[float] = field(default_factory=list)
     early: int = 0
-    """Arrivals in a pause that had been asked for, but for those already under way."""
+    """Arrivals in a requested pause, except for those already under way."""
     _closed_from_s: float = 0.0
     _closed_until_s: float = 0.0
     _tokens: float = 0.0
@@ -52,14 +52,14 @@ class Gate:
 
     @contextmanager
     def arrival(self, now_s: float) -> Iterator[dict[str, str] | None]:
-        """Count one request for as long as it is here; gives the headers of a refusal, or None."""
+        """Count one request while it is in flight; yields the headers of a refusal, or None."""
         with self._lock:
             self.arrived_s.append(now_s)
             self.early += self._closed_from_s + self.slack_s < now_s < self._closed_until_s
             self.in_flight += 1
             self.highest = max(self.highest, self.in_flight)
             full = self.most is not None and self.in_flight > self.most
-            refusal = self._refusal(now_s) if full or not self._token(now_s) else None
+            refusal = self._refusal(now_s) if full or not self._take_token(now_s) else None
             self.let_in += refusal is None
         try:
             yield refusal
@@ -67,7 +67,7 @@ class Gate:
             with self._lock:
                 self.in_flight -= 1
 
-    def _token(self, now_s: float) -> bool:
+    def _take_token(self, now_s: float) -> bool:
         if self.per_s is None:
             return True
         self._tokens = min(self.burst, self._tokens + (now_s - self._filled_s) * self.per_s)
@@ -94,7 +94,7 @@ class Gate:
             case _:
                 headers = {"retry-after": f"{wait_s:g}"}
         if now_s + wait_s > self._closed_until_s:
-            # What has left before the client can know is not early.
+            # A request sent before the client can have read the refusal is not early.
             self._closed_from_s = (
                 max(self._closed_from_s, now_s)
                 if now_s > self._closed_until_s

@@ -1,7 +1,7 @@
-"""A reply in nobody's protocol: blocks and counts, in the words that Anthropic has for them.
+"""A reply without a protocol: blocks and counts, under Anthropic's names.
 
 Blocks are ``text``, ``thinking``, ``redacted_thinking`` and ``tool_use``; ``partial`` in a tool block is the
-raw text of its arguments. Counts are ``input_tokens`` without what a cache had a part in,
+raw text of its arguments. Counts are ``input_tokens`` without those read from or written to a cache,
 ``cache_read_input_tokens``, ``cache_creation_input_tokens``, ``output_tokens``, and ``reasoning_tokens``
 among the output.
 """
@@ -26,8 +26,8 @@ def arguments(block: Block) -> str:
     return block["partial"] if "partial" in block else json.dumps(block["input"])
 
 
-def parsed(block: Block) -> Any:
-    """Return arguments as a protocol without raw text has them: what cannot be read stays a text."""
+def parse_arguments(block: Block) -> Any:
+    """Return the arguments parsed as JSON; invalid JSON stays a text."""
     try:
         return json.loads(arguments(block))
     except ValueError:

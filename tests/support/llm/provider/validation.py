@@ -1,4 +1,4 @@
-"""What the providers of the three protocols refuse in a conversation with tools; "" where it is in order."""
+"""The errors for which providers of the three protocols refuse a conversation with tools."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from support.llm.provider.protocols import Protocol
 
 
 def fault_in(protocol: Protocol, body: dict[str, Any]) -> str:
-    """Say what a provider would refuse: calls without an answer, answers without a call, ids given twice."""
+    """Return the error for which a provider would refuse the conversation; "" if it is valid."""
     try:
         turns = {"anthropic": _anthropic, "openai": _responses, "openai-chat": _chat}[protocol](body)
     except (KeyError, TypeError, ValueError) as error:
@@ -19,7 +19,7 @@ def fault_in(protocol: Protocol, body: dict[str, Any]) -> str:
         if not all(calls):
             return "a call without an id"
         if len(set(calls)) < len(calls) or seen & set(calls):
-            return f"ids given twice: {calls}"
+            return f"duplicate ids: {calls}"
         if sorted(calls) != sorted(answers):
             return f"calls {calls} are answered by {answers}"
         seen |= set(calls)
@@ -27,7 +27,7 @@ def fault_in(protocol: Protocol, body: dict[str, Any]) -> str:
 
 
 Turns = list[tuple[list[str], list[str]]]
-"""The ids of the calls that one turn makes, and of those that are answered next."""
+"""For each turn the ids of its calls, and the ids of the results that follow."""
 
 
 def _anthropic(body: dict[str, Any]) -> Turns:
@@ -37,18 +37,18 @@ def _anthropic(body: dict[str, Any]) -> Turns:
         if not blocks:
             raise ValueError(f"empty {message['role']} message")
         if message["role"] == "assistant":
-            turns.append(([_named(block) for block in blocks if block["type"] == "tool_use"], []))
+            turns.append(([_call_id(block) for block in blocks if block["type"] == "tool_use"], []))
         else:
             answers = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
             if any(block["type"] == "tool_result" for block in blocks[len(answers) :]):
-                raise ValueError("a tool_result after something else")
+                raise ValueError("a tool_result after other content")
             turns[-1][1].extend(answers)
     return turns
 
 
-def _named(block: dict[str, Any]) -> str:
+def _call_id(block: dict[str, Any]) -> str:
     if not block["name"] or not isinstance(block["input"], dict):
-        raise ValueError(f"a call that cannot be sent: {block}")
+        raise ValueError(f"an invalid call: {block}")
     return str(block["id"])
 
 
@@ -77,11 +77,11 @@ def _chat(body: dict[str, Any]) -> Turns:
         for call in calls:
             _check_arguments(call["function"]["name"], call["function"]["arguments"])
         if message["role"] == "assistant" and not calls and not message.get("content"):
-            raise ValueError("an assistant message with nothing in it")
+            raise ValueError("an empty assistant message")
         turns.append(([call["id"] for call in calls], []))
     return turns
 
 
 def _check_arguments(name: str, arguments: str) -> None:
     if not name or not isinstance(json.loads(arguments), dict):
-        raise ValueError(f"a call that cannot be sent: {name!r} {arguments!r}")
+        raise ValueError(f"an invalid call: {name!r} {arguments!r}")

@@ -1,7 +1,7 @@
-"""Where agents are measured: a made-up repository of any size, a command-line agent of a few lines, a config.
+"""Set-up for measuring agents: a made-up repository of any size, small command-line agents, and configs.
 
-Nothing is fetched: the agent is a Node program that asks its model in streams, does as it is told, and waits
-most of the time, as real ones do.
+Nothing is downloaded. One agent is a Node program that calls its model in streams, runs the commands of the
+replies, and waits most of the time, as real agents do.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from repositories import git
 if TYPE_CHECKING:
     from pathlib import Path
 
-OWN, PROGRAM, MUTE = "codetaste", "agent", "mute"
-"""Our own loop; the program that asks its model; one that asks nobody and only edits a file."""
-FILES_OF_FOLDER = 100
+OWN, PROGRAM, EDITOR = "codetaste", "agent", "editor"
+"""Our own loop; the program that calls its model; a program without a model that only edits files."""
+FILES_PER_FOLDER = 100
 _LINES = 120
-"""Of a file: 5 KB, so that 10,000 files make a tree as large as aws-cli's."""
+"""Lines of a file: 5 KB, so that 10,000 files make a tree as large as that of aws-cli."""
 _NAME, _GOLDEN = "base", "golden"
 
 _MANIFEST = """\
@@ -32,13 +32,13 @@ install = ""
 [[end_events]]
 when = { type = "end" }
 outcome = "success"
-message = "said"
+message = "text"
 """
 _VERSION = '#!/bin/sh\nif [ "${1-}" = --version ]; then echo version 1; exit; fi\n'
 _RUN = _VERSION + 'exec /opt/codetaste/node/bin/node "$(dirname "$0")/work.mjs"\n'
-MUTE_EDIT = "echo '# edited' >>pack0/module0.py; echo 'new = 1' >pack0/new.py"
-"""What is timed bare as well."""
-_MUTE_RUN = f'{_VERSION}set -e\n{MUTE_EDIT}\necho \'{{"type": "end", "said": "done"}}\'\n'
+EDIT = "echo '# edited' >>pack0/module0.py; echo 'new = 1' >pack0/new.py"
+"""The script of ``EDITOR``, which is also timed without a sandbox."""
+_EDITOR_RUN = f'{_VERSION}set -e\n{EDIT}\necho \'{{"type": "end", "text": "done"}}\'\n'
 _WORK = """\
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -48,7 +48,7 @@ const tools = [{ name: "bash", description: "a shell", input_schema: { type: "ob
   command: { type: "string" } }, required: ["command"] } }];
 const messages = [{ role: "user", content: readFileSync(0, "utf8") }];
 
-async function asked() {
+async function callModel() {
   const answer = await fetch(`${env.CODETASTE_BASE_URL}/v1/messages`, {
     method: "POST",
     headers: { "x-api-key": env.CODETASTE_TOKEN, "content-type": "application/json" },
@@ -75,7 +75,7 @@ async function asked() {
 }
 
 for (;;) {
-  const content = await asked();
+  const content = await callModel();
   messages.push({ role: "assistant", content });
   const calls = content.filter((block) => block.type === "tool_use");
   if (!calls.length) break;
@@ -84,7 +84,7 @@ for (;;) {
     return { type: "tool_result", tool_use_id: call.id, content: `${done.stdout}${done.stderr}` || "ok" };
   }) });
 }
-console.log(JSON.stringify({ type: "end", said: "done" }));
+console.log(JSON.stringify({ type: "end", text: "done" }));
 """
 _CONFIG = """\
 [run]
@@ -98,7 +98,7 @@ repos = "clones"
 
 [sandbox]
 engine = "{engine}"
-max = {slots}
+max = {sandboxes}
 {socket}
 
 [[models]]
@@ -122,62 +122,64 @@ attempts = {count}
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """A folder with a benchmark of one instance, agents, and a cache; configs and runs are made in it."""
+class Setup:
+    """A folder with a benchmark of one instance, agents, a cache, configs and runs."""
 
     folder: Path
 
     @property
     def environment(self) -> dict[str, str]:
-        """What commands here start with."""
+        """The environment of commands in this folder."""
         return {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")}
 
     @property
     def clone(self) -> Path:
-        """The repository, its base checked out."""
+        """The repository, with its base checked out."""
         return self.folder / "clones" / "made" / "up"
 
     def config(
-        self, harness: str, engine: str, socket: Path | None, script: str, count: int, slots: int
+        self, harness: str, engine: str, socket: Path | None, script: str, count: int, sandboxes: int
     ) -> Path:
-        """Write a config of ``count`` trials, ``slots`` at once, in a new run directory's place."""
-        place = self.folder / "places" / str(len(list((self.folder / "places").glob("*"))))
-        place.mkdir(parents=True)
-        for name in ("bench", "clones", PROGRAM, MUTE):
-            (place / name).symlink_to(self.folder / name)
+        """Write a config of ``count`` trials, ``sandboxes`` at once, in a new folder."""
+        folder = self.folder / "configs" / str(len(list((self.folder / "configs").glob("*"))))
+        folder.mkdir(parents=True)
+        for name in ("bench", "clones", PROGRAM, EDITOR):
+            (folder / name).symlink_to(self.folder / name)
         text = _CONFIG.format(
             engine=engine,
             socket=f'socket = "{socket}"' if socket and engine != "bubblewrap" else "",
-            slots=slots,
+            sandboxes=sandboxes,
             script=json.dumps(script),
             harness=harness if harness == OWN else f"./{harness}",
             count=count,
         )
-        (place / "config.toml").write_text(text)
-        return place / "config.toml"
+        (folder / "config.toml").write_text(text)
+        return folder / "config.toml"
 
 
-def make_stage(folder: Path, files: int) -> Stage:
-    """Make a repository of ``files`` files and all that is needed beside it."""
-    stage = Stage(folder)
-    for at in range(files):
-        path = stage.clone / f"pack{at // FILES_OF_FOLDER}" / f"module{at}.py"
+def make_setup(folder: Path, files: int) -> Setup:
+    """Make a repository of ``files`` files, the benchmark and the agents."""
+    setup = Setup(folder)
+    for number in range(files):
+        path = setup.clone / f"pack{number // FILES_PER_FOLDER}" / f"module{number}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(f"value_{at}_{line} = {at * line}  # a line\n" for line in range(_LINES)))
-    git(stage.clone, "init", "--quiet", "--initial-branch=main")
-    base = _commit(stage.clone)
-    (stage.clone / "pack0" / "module0.py").write_text("value = 0\n")
-    golden = _commit(stage.clone)
-    git(stage.clone, "checkout", "--quiet", base)
-    about = folder / "bench" / "assets" / "descriptions" / "made" / "up" / base[:8]
-    about.mkdir(parents=True)
+        path.write_text(
+            "".join(f"value_{number}_{line} = {number * line}  # a line\n" for line in range(_LINES))
+        )
+    git(setup.clone, "init", "--quiet", "--initial-branch=main")
+    base = _commit(setup.clone)
+    (setup.clone / "pack0" / "module0.py").write_text("value = 0\n")
+    golden = _commit(setup.clone)
+    git(setup.clone, "checkout", "--quiet", base)
+    descriptions = folder / "bench" / "assets" / "descriptions" / "made" / "up" / base[:8]
+    descriptions.mkdir(parents=True)
     for name in ("description.md", "open_description.md"):
-        (about / name).write_text("Make the code better.\n")
+        (descriptions / name).write_text("Make the code better.\n")
     header = "owner,repo,commit_hash,golden_commit_hash,combined_score,category,language\n"
     (folder / "bench" / "instances.csv").write_text(f"{header}made,up,{base},{golden},,rename,python\n")
     _agent(folder / PROGRAM, "anthropic", {"run.sh": _RUN, "work.mjs": _WORK})
-    _agent(folder / MUTE, "none", {"run.sh": _MUTE_RUN})
-    return stage
+    _agent(folder / EDITOR, "none", {"run.sh": _EDITOR_RUN})
+    return setup
 
 
 def _agent(folder: Path, protocol: str, scripts: dict[str, str]) -> None:
