@@ -56,10 +56,22 @@ def test_glob_without_match_names_the_nearest_instance(benchmark_folder: Path) -
         benchmark.get("koajs__koa-aaaaaaab")
 
 
-def test_descriptions_are_read_by_track_and_must_not_be_empty(benchmark_folder: Path) -> None:
+def test_descriptions_are_read_by_track(benchmark_folder: Path) -> None:
     benchmark = open_benchmark(benchmark_folder)
     assert benchmark.description(KOA) == "all about koa ∘\n"
     assert benchmark.description(KOA, Track.OPEN) == "vague\n"
+
+
+def test_description_edited_after_it_was_read_stays_as_it_was(benchmark_folder: Path) -> None:
+    benchmark = open_benchmark(benchmark_folder)
+    before = benchmark.description(KOA, Track.OPEN)
+    benchmark.description_path(KOA, Track.OPEN).write_text("edited\n")
+    assert benchmark.description(KOA, Track.OPEN) == before
+    assert open_benchmark(benchmark_folder).description(KOA, Track.OPEN) == "edited\n"
+
+
+def test_empty_unreadable_or_missing_description_is_refused(benchmark_folder: Path) -> None:
+    benchmark = open_benchmark(benchmark_folder)
     path = benchmark.description_path(KOA, Track.OPEN)
     path.write_text(" \n")
     with pytest.raises(

@@ -43,16 +43,24 @@ def test_unknown_prompt_error_lists_known_prompts(folder: Path, name: str) -> No
 
 
 def test_digest_depends_on_text_alone(folder: Path) -> None:
-    before = load_prompt("ask", folder=folder).digest
-    assert load_prompt("ask", folder=folder).digest == before
+    prompt = load_prompt("ask", folder=folder)
+    for name, text in (("same", prompt.text), ("other", "other")):
+        (folder / f"{name}.md").write_text(text)
+    assert load_prompt("same", folder=folder).digest == prompt.digest
+    assert load_prompt("other", folder=folder).digest != prompt.digest
+
+
+def test_prompt_edited_after_it_was_read_stays_as_it_was(folder: Path) -> None:
+    before = load_prompt("ask", folder=folder)
     (folder / "ask.md").write_text("other")
-    assert load_prompt("ask", folder=folder).digest != before
+    assert load_prompt("ask", folder=folder) == before
 
 
 def test_installed_prompts_are_valid_templates() -> None:
     from jinja2 import Environment
 
     folder = resource_dir("prompts")
-    for path in folder.rglob("*.md"):
-        if path.name != "README.md":
-            Environment(autoescape=True).parse(path.read_text("utf-8"))
+    templates = [path for path in folder.rglob("*.md") if path.name != "README.md"]
+    assert templates
+    for path in templates:
+        Environment(autoescape=True).parse(path.read_text("utf-8"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark import layout
@@ -42,6 +42,10 @@ class Benchmark:
     instances: tuple[Instance, ...]
     repos: Path | None = None
     """A folder of clones ``OWNER/REPO`` or ``OWNER/REPO.git``, bare or not, or links to them."""
+    _descriptions: dict[tuple[str, Track], str] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """What was read: a job must see the text that its fingerprint was made of, even if the file is edited."""
 
     def select(self, patterns: Sequence[str] = ()) -> tuple[Instance, ...]:
         """Return the instances whose id matches one of the globs ``patterns``; all without patterns.
@@ -117,16 +121,19 @@ class Benchmark:
         return layout.description_path(self.root, instance, track)
 
     def description(self, instance: Instance, track: Track = Track.INSTRUCTED) -> str:
-        """Return the task description.
+        """Return the task description; it is read once.
 
         Raises:
             ConfigError: it is missing, empty or not UTF-8.
         """
+        key = (instance.id, track)
+        if key in self._descriptions:
+            return self._descriptions[key]
         path = self.description_path(instance, track)
         text = _read_text(path, f"the {track} description of {instance.id}")
         if not text.strip():
             raise ConfigError(f"{path}: the {track} description of {instance.id} is empty")
-        return text
+        return self._descriptions.setdefault(key, text)
 
     def check_descriptions(self, instances: Iterable[Instance], track: Track = Track.INSTRUCTED) -> None:
         """Check that every instance has a task description for ``track``.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -51,8 +51,9 @@ class Prompt:
             raise ConfigError(f"{place}: {error.message or type(error).__name__} (given: {given})") from error
 
 
+@cache
 def load_prompt(name: str, *, folder: Path | None = None) -> Prompt:
-    """Read ``<name>.md`` from ``folder``, by default from ``prompts/`` of this installation.
+    """Read ``<name>.md`` once from ``folder``, by default from ``prompts/`` of this installation.
 
     Raises:
         ConfigError: the prompt does not exist, or is not UTF-8.
