@@ -157,10 +157,10 @@ async def test_unrequested_content_encoding_is_decoded_or_refused() -> None:
         connections = ProviderConnections(None)
         assert await post(connections, "127.0.0.1", server.port) == (200, b"hello" * 100)
         server.response = head % (len(data), b"br") + data
-        with pytest.raises(MalformedReply, match="packed by br"):
+        with pytest.raises(MalformedReply, match="compressed by br"):
             await post(connections, "127.0.0.1", server.port)
         server.response = head % (4, b"gzip") + b"none"
-        with pytest.raises(MalformedReply, match="cannot be unpacked"):
+        with pytest.raises(MalformedReply, match="cannot be decompressed"):
             await post(connections, "127.0.0.1", server.port)
 
 

@@ -23,7 +23,7 @@ from codetaste.llm.messages import (
     Usage,
 )
 
-# Any code point, lone surrogates and NUL among them.
+# Any code point, including lone surrogates and NUL.
 texts = st.text(st.characters(codec=None, exclude_categories=()), max_size=12)
 numbers = st.integers() | st.floats(allow_nan=False) | st.integers(-(10**40), 10**40)
 data = st.recursive(
@@ -55,13 +55,13 @@ replies = st.builds(Reply, messages, st.sampled_from(StopReason), usages, texts,
 
 
 def through_json(value: Any) -> Any:
-    """As a journal on disk does it: UTF-8, and no liberties with JSON."""
+    """Write and read as a journal does: strict JSON in UTF-8."""
     return json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False).encode().decode())
 
 
 @given(replies)
 @settings(max_examples=150, deadline=None)
-def test_a_reply_comes_back_as_it_was(reply: Reply) -> None:
+def test_reply_round_trips(reply: Reply) -> None:
     assert codec.reply_from_json(through_json(codec.reply_to_json(reply))) == reply
 
 
@@ -70,20 +70,20 @@ def test_a_reply_comes_back_as_it_was(reply: Reply) -> None:
 @example({"$": "s", "v": "00"})
 @example({"\udfff": [0.0, -0.0, 1e-320, 2**64, -(10**5000)]})
 @settings(max_examples=150, deadline=None)
-def test_any_data_survives_packing_to_the_type_and_sign(value: Any) -> None:
+def test_any_value_round_trips_with_type_and_sign(value: Any) -> None:
     back = codec.value_from_json(through_json(codec.value_to_json(value)))
     assert back == value
     if not isinstance(value, int | list | dict):
         assert repr(back) == repr(value)
 
 
-def test_floats_that_json_cannot_say_come_back() -> None:
+def test_floats_outside_json_round_trip() -> None:
     back = codec.value_from_json(through_json(codec.value_to_json([math.inf, -math.inf, math.nan])))
     assert back[:2] == [math.inf, -math.inf]
     assert math.isnan(back[2])
 
 
-def test_tuples_are_lists_and_other_objects_are_refused() -> None:
+def test_tuples_become_lists_and_other_objects_are_refused() -> None:
     assert codec.value_to_json({"a": (1, 2)}) == {"a": [1, 2]}
     with pytest.raises(TypeError, match="bytes is not JSON data"):
         codec.value_to_json([b"x"])
@@ -99,6 +99,6 @@ def test_codec_stores_absurd_usage_unchanged() -> None:
     assert math.isnan(back.output)
 
 
-def test_canonical_text_does_not_depend_on_the_order_of_keys() -> None:
+def test_canonical_json_is_independent_of_key_order() -> None:
     assert canonical_json({"b": 1, "a": "é"}) == '{"a":"\\u00e9","b":1}'
     assert json_digest({"a": 1, "b": 2}) == json_digest({"b": 2, "a": 1})

@@ -18,7 +18,7 @@ def model(**fields: Any) -> ModelConfig:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"provider": "anthropc"}, "anthropic"),
         ({"max_concurrency": 0}, "greater than or equal to 1"),
@@ -45,8 +45,8 @@ def model(**fields: Any) -> ModelConfig:
         ({"colour": "red"}, "Extra inputs"),
     ],
 )
-def test_a_table_that_makes_no_sense_says_why(fields: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
+def test_invalid_table_is_refused_with_reason(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         model(**fields)
 
 
@@ -64,7 +64,7 @@ def test_toml_numbers_are_exact_money_and_plain_options() -> None:
     assert config.timeout == 300.0
 
 
-def test_a_key_written_where_its_variable_should_be_is_not_shown() -> None:
+def test_key_written_as_variable_name_is_not_shown() -> None:
     with pytest.raises(ValidationError, match="never write a key into a config") as caught:
         model(api_key_env="sk-ant-123")
     (fault,) = caught.value.errors()
@@ -72,7 +72,7 @@ def test_a_key_written_where_its_variable_should_be_is_not_shown() -> None:
     assert "sk-ant" not in fault["msg"]
 
 
-def test_a_key_written_into_an_address_is_not_shown() -> None:
+def test_key_written_into_address_is_not_shown() -> None:
     with pytest.raises(ValidationError, match="never write a key into a config") as caught:
         model(base_url="https://me:sk-123@example.org/v1")
     (fault,) = caught.value.errors()
@@ -91,9 +91,7 @@ def test_a_key_written_into_an_address_is_not_shown() -> None:
         ({"price": {"input": 3, "output": 15, "cache_write": 5}}, "5"),
     ],
 )
-def test_writing_to_the_cache_has_its_price_where_prompts_are_cached(
-    fields: dict[str, Any], written: str
-) -> None:
+def test_cache_write_price_depends_on_provider_and_lifetime(fields: dict[str, Any], written: str) -> None:
     price = price_of(model(**{"price": {"input": 3, "output": 15}, **fields}))
     assert price is not None
     assert price.cache_write == Decimal(written)
@@ -114,11 +112,11 @@ def test_writing_to_the_cache_has_its_price_where_prompts_are_cached(
         ({"cassette": "c", "mode": "record"}, "ANTHROPIC_API_KEY"),
     ],
 )
-def test_a_model_says_which_key_it_needs(fields: dict[str, Any], name: str | None) -> None:
+def test_model_names_its_key_variable(fields: dict[str, Any], name: str | None) -> None:
     assert model(**fields).key_env == name
 
 
-def test_reading_a_config_with_a_price_imports_no_client_and_no_table() -> None:
+def test_config_with_price_imports_no_client_and_no_price_table() -> None:
     program = (
         "import sys, codetaste.llm.config, codetaste.llm.metering.metered, codetaste.llm.price_table;"
         "import codetaste.llm.providers.replay, codetaste.llm.providers.scripted;"

@@ -37,19 +37,19 @@ def test_cost_is_exact_to_the_last_digit(
 rates = st.fixed_dictionaries(
     {kind: st.decimals(0, 100, places=3) for kind in ("input", "output", "cache_read", "cache_write")}
 )
-borders = st.lists(st.integers(1, 400), max_size=3, unique=True).map(sorted)
+thresholds = st.lists(st.integers(1, 400), max_size=3, unique=True).map(sorted)
 few = st.integers(0, 300)
 
 
 @st.composite
 def prices(draw: st.DrawFn) -> dict[str, Any]:
-    """A price with up to three borders; beyond one, tokens may even be cheaper."""
-    above = [{**draw(rates), "tokens": border} for border in draw(borders)]
+    """A price with up to three thresholds; above one, tokens may even be cheaper."""
+    above = [{**draw(rates), "tokens": threshold} for threshold in draw(thresholds)]
     return {**draw(rates), "above": above}
 
 
 def exact_cost(price: dict[str, Any], used: dict[str, int]) -> Fraction:
-    """What a call costs: the last border that the prompt is beyond decides for all its tokens."""
+    """Compute the cost of a call: the last threshold below its prompt decides for all tokens."""
     at: dict[str, Any] = price
     for longer in price["above"]:
         if used["input"] + used["cache_read"] + used["cache_write"] > longer["tokens"]:
@@ -64,7 +64,7 @@ def exact_cost(price: dict[str, Any], used: dict[str, int]) -> Fraction:
     few,
 )
 @settings(max_examples=300, deadline=None)
-def test_no_call_costs_more_than_the_bound_for_what_it_may_use(
+def test_cost_never_exceeds_bound(
     table: dict[str, Any], used: dict[str, int], more_prompt: int, more_output: int
 ) -> None:
     price = Price.model_validate(table)
@@ -76,7 +76,9 @@ def test_no_call_costs_more_than_the_bound_for_what_it_may_use(
 
 @given(prices(), few, st.decimals(0, 1, places=7))
 @settings(max_examples=300, deadline=None)
-def test_affordable_output_is_the_most_that_fits(table: dict[str, Any], prompt: int, usd: Decimal) -> None:
+def test_affordable_output_is_the_maximum_within_budget(
+    table: dict[str, Any], prompt: int, usd: Decimal
+) -> None:
     price = Price.model_validate(table)
     cap = price.affordable_output(prompt, usd)
     if cap is None:
@@ -98,25 +100,25 @@ def test_long_context_price_starts_one_token_above_threshold() -> None:
 def test_cached_tokens_cost_full_price_unless_configured() -> None:
     price = Price.model_validate({"input": 3.0, "output": 15})
     assert price.cache_read == price.cache_write == 3
-    dearer = Price.model_validate({"input": 3, "output": 15, "cache_write": "3.75"})
-    assert dearer.bound_usd(1_000_000, 0) == Decimal("3.75")
+    with_cache_price = Price.model_validate({"input": 3, "output": 15, "cache_write": "3.75"})
+    assert with_cache_price.bound_usd(1_000_000, 0) == Decimal("3.75")
 
 
 @pytest.mark.parametrize(
     "table", [{"input": 1}, {"input": -1, "output": 1}, {"input": 1, "output": 1, "in": 2}]
 )
-def test_a_price_that_makes_no_sense_is_refused(table: dict[str, Any]) -> None:
+def test_invalid_price_is_refused(table: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Price.model_validate(table)
 
 
-def test_a_model_without_a_price_cannot_run_under_a_budget_in_dollars() -> None:
+def test_model_without_price_cannot_run_under_dollar_budget() -> None:
     (problem,) = budget_problems(model())
     assert problem.startswith("models[m].price: not known")
     assert budget_problems(model(price={"input": 1, "output": 2})) == []
 
 
-def test_options_that_cost_only_tokens_can_run_under_a_budget_in_dollars() -> None:
+def test_options_billed_by_tokens_can_run_under_dollar_budget() -> None:
     options = {
         "tools": [{"type": "function", "name": "f"}, {"type": "custom", "name": "g"}, {"name": "h"}],
         "n": 1,
@@ -149,7 +151,7 @@ def test_options_that_cost_only_tokens_can_run_under_a_budget_in_dollars() -> No
         ({"reasoning": {"mode": "pro"}}, "reasoning.mode"),
     ],
 )
-def test_what_is_billed_apart_cannot_run_under_a_budget_in_dollars(
+def test_separately_billed_options_cannot_run_under_dollar_budget(
     options: dict[str, Any], named: str
 ) -> None:
     (problem,) = budget_problems(model(price={"input": 1, "output": 2}, options=options))

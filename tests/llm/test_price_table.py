@@ -1,4 +1,4 @@
-"""Prices of the real package: which names are sure, and what of an entry is used."""
+"""Prices of the real ``genai-prices``: matching of model names, and use of an entry."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ TABLE = f"genai-prices {version('genai-prices')}"
 
 
 def entry(model: str, provider: str = "anthropic", **fields: Any) -> PriceEntry:
-    return price_entry(configured(model, provider, **fields))
+    return price_entry(model_config(model, provider, **fields))
 
 
-def configured(model: str, provider: str = "anthropic", **fields: Any) -> ModelConfig:
+def model_config(model: str, provider: str = "anthropic", **fields: Any) -> ModelConfig:
     return ModelConfig.model_validate({"id": "m", "provider": provider, "model": model, **fields})
 
 
-def priced(model: str, provider: str = "anthropic", **fields: Any) -> Price:
+def table_price(model: str, provider: str = "anthropic", **fields: Any) -> Price:
     found = entry(model, provider, **fields)
     assert found.price is not None, found.source
     return found.price
@@ -54,7 +54,7 @@ def test_price_lookup_by_id_alias_or_snapshot_names_entry(provider: str, model: 
 
 
 @pytest.mark.parametrize(
-    ("provider", "model", "said"),
+    ("provider", "model", "message"),
     [
         ("anthropic", "claude-sonnet-4-5-turbo", 'price_as = "anthropic/claude-sonnet-4-5"'),
         ("anthropic", "claude-sonnet-4-5-2025092", 'price_as = "anthropic/claude-sonnet-4-5"'),
@@ -71,24 +71,24 @@ def test_price_lookup_by_id_alias_or_snapshot_names_entry(provider: str, model: 
         ("scripted", "a.py:f", "no table"),
     ],
 )
-def test_what_is_not_sure_has_no_price_and_says_what_would_help(provider: str, model: str, said: str) -> None:
+def test_uncertain_match_has_no_price_and_suggests_a_fix(provider: str, model: str, message: str) -> None:
     found = entry(model, provider)
     assert found.price is None
-    assert said in found.source
-    (problem,) = budget_problems(configured(model, provider))
-    assert said in problem
+    assert message in found.source
+    (problem,) = budget_problems(model_config(model, provider))
+    assert message in problem
     assert "write price = {" in problem
 
 
-def test_the_config_overrides_the_table() -> None:
+def test_config_price_overrides_table() -> None:
     found = entry("claude-sonnet-4-5", price={"input": 1, "output": 2})
     assert found.source == "config"
     assert found.price is not None
     assert found.price.input == 1
 
 
-def test_long_prompts_have_their_own_price() -> None:
-    price = priced("claude-sonnet-4-5-20250929")
+def test_long_prompts_have_separate_price() -> None:
+    price = table_price("claude-sonnet-4-5-20250929")
     assert (price.input, price.output, price.cache_read, price.cache_write) == (
         Decimal(3),
         Decimal(15),
@@ -107,19 +107,19 @@ def test_long_prompts_have_their_own_price() -> None:
         {"tools": [{"name": "x", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]},
     ],
 )
-def test_an_hour_in_the_cache_is_dearer_to_write(options: dict[str, Any]) -> None:
-    price = priced("claude-sonnet-4-5", options=options)
+def test_hour_long_cache_has_higher_write_price(options: dict[str, Any]) -> None:
+    price = table_price("claude-sonnet-4-5", options=options)
     assert (price.cache_write, price.above[0].cache_write) == (6, 12)
 
 
-def test_an_unknown_price_of_the_cache_is_bounded_from_above() -> None:
-    assert priced("claude-2").cache_write == Decimal(8) * Decimal("1.25")
-    assert priced("claude-2").cache_read == 8
-    older = priced("gpt-4o-2024-05-13", "openai")
+def test_unknown_cache_price_is_bounded_from_above() -> None:
+    assert table_price("claude-2").cache_write == Decimal(8) * Decimal("1.25")
+    assert table_price("claude-2").cache_read == 8
+    older = table_price("gpt-4o-2024-05-13", "openai")
     assert older.cache_read == older.cache_write == older.input
 
 
-def test_prices_that_depend_on_the_hour_are_the_dearest_of_the_day() -> None:
+def test_price_that_depends_on_hour_is_maximum_of_the_day() -> None:
     from genai_prices.data import providers
     from genai_prices.types import TimeOfDateConstraint
 
@@ -129,7 +129,7 @@ def test_prices_that_depend_on_the_hour_are_the_dearest_of_the_day() -> None:
         for model in each.models
         if isinstance(model.prices, list) and isinstance(model.prices[-1].constraint, TimeOfDateConstraint)
     )
-    price = priced("x", price_as=f"{seller}/{model.id}")
+    price = table_price("x", price_as=f"{seller}/{model.id}")
     latest = [each.prices.output_mtok for each in possible if each.constraint == possible[-1].constraint]
     assert all(price.output >= each for each in latest if isinstance(each, Decimal))
     assert price.output in [each.prices.output_mtok for each in possible]
@@ -150,7 +150,7 @@ def test_prices_that_depend_on_the_hour_are_the_dearest_of_the_day() -> None:
         ("http://[::1]:8000/v1", False),
     ],
 )
-def test_a_price_holds_at_the_seller_s_own_address_only(address: str, *, known: bool) -> None:
+def test_table_price_applies_only_at_sellers_address(address: str, *, known: bool) -> None:
     found = entry("claude-sonnet-4-5", base_url=address)
     assert (found.price is not None) == known
     if not known:
@@ -164,20 +164,20 @@ def test_price_lookup_by_seller_address_uses_its_prices() -> None:
     assert entry("gpt-5", "openai-chat", base_url="https://api.deepseek.com").price is None
 
 
-def test_a_person_can_say_which_entry_is_meant() -> None:
-    here: dict[str, Any] = {"base_url": "http://127.0.0.1:1", "options": {"temperature": 0.5}}
-    found = entry("ours", "openai-chat", price_as="openai/gpt-5-mini", **here)
+def test_price_as_selects_the_entry() -> None:
+    local: dict[str, Any] = {"base_url": "http://127.0.0.1:1", "options": {"temperature": 0.5}}
+    found = entry("ours", "openai-chat", price_as="openai/gpt-5-mini", **local)
     assert found.source == f"{TABLE} openai/gpt-5-mini"
     assert "knows no 'opnai' (did you mean 'openai'?)" in entry("ours", price_as="opnai/gpt-5").source
     assert "did you mean 'gpt-5'" in entry("ours", price_as="openai/gtp-5").source
     with pytest.raises(ValidationError, match="exclude each other"):
-        configured("ours", price_as="openai/gpt-5", price={"input": 1, "output": 1})
+        model_config("ours", price_as="openai/gpt-5", price={"input": 1, "output": 1})
     with pytest.raises(ValidationError, match="price_as"):
-        configured("ours", price_as="gpt-5")
+        model_config("ours", price_as="gpt-5")
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"service_tier": "priority"}, "service_tier"),
         ({"service_tier": "flex"}, "service_tier"),
@@ -190,25 +190,25 @@ def test_a_person_can_say_which_entry_is_meant() -> None:
         ({"temperature": 0.1, "thinking": {"type": "adaptive"}, "reasoning": {"effort": "low"}}, ""),
     ],
 )
-def test_options_that_may_change_a_price_need_one_in_the_config(options: dict[str, Any], said: str) -> None:
+def test_options_that_may_change_price_need_config_price(options: dict[str, Any], message: str) -> None:
     found = entry("gpt-5", "openai", options=options)
-    assert (found.price is None) == bool(said)
-    assert said in found.source
+    assert (found.price is None) == bool(message)
+    assert message in found.source
     assert entry("gpt-5", "openai", options=options, price={"input": 9, "output": 9}).source == "config"
 
 
 def test_reply_from_model_with_other_price_warns_once() -> None:
-    said = price_mismatch_checker(configured("gpt-5", "openai"))
-    assert [said(name) for name in ("", "gpt-5", "gpt-5-2025-08-07")] == ["", "", ""]
-    assert "answered as 'gpt-5-pro', whose price is another" in said("gpt-5-pro")
-    assert "answered as 'gpt-77', whose price is not known" in said("gpt-77")
-    assert said("gpt-77") == ""
-    assert sum(bool(said(f"model-{number}")) for number in range(1000)) < 30
+    mismatch = price_mismatch_checker(model_config("gpt-5", "openai"))
+    assert [mismatch(name) for name in ("", "gpt-5", "gpt-5-2025-08-07")] == ["", "", ""]
+    assert "answered as 'gpt-5-pro', whose price is another" in mismatch("gpt-5-pro")
+    assert "answered as 'gpt-77', whose price is not known" in mismatch("gpt-77")
+    assert mismatch("gpt-77") == ""
+    assert sum(bool(mismatch(f"model-{number}")) for number in range(1000)) < 30
     for chosen in ({"price": {"input": 1, "output": 1}}, {"price_as": "openai/gpt-5"}):
-        assert price_mismatch_checker(configured("gpt-5", "openai", **chosen))("gpt-77") == ""
+        assert price_mismatch_checker(model_config("gpt-5", "openai", **chosen))("gpt-77") == ""
 
 
-def test_openai_request_asks_for_standard_service_tier() -> None:
+def test_openai_request_selects_standard_service_tier() -> None:
     openai = PROTOCOLS["openai"]
     assert openai.options_at("https://api.openai.com/v1/") == {"service_tier": "default"}
     assert openai.options_at("http://127.0.0.1:8000/v1") == {}
@@ -216,7 +216,7 @@ def test_openai_request_asks_for_standard_service_tier() -> None:
 
 def test_price_package_makes_no_network_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
-        raise AssertionError("a price was looked for in the network")
+        raise AssertionError("a price lookup opened a connection")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
@@ -225,7 +225,7 @@ def test_price_package_makes_no_network_requests(monkeypatch: pytest.MonkeyPatch
 
 
 def test_price_entries_of_a_seller_have_unique_names() -> None:
-    """What our rules of matching stand on, in the release that is installed."""
+    """Check the assumption of our matching rules in the installed release."""
     from genai_prices.data import providers
 
     from codetaste.llm.price_table import _find, _names

@@ -19,17 +19,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_prompt_is_filled_in_as_it_stands(folder: Path) -> None:
+def test_prompt_is_rendered_without_escaping(folder: Path) -> None:
     text = load_prompt("ask", folder=folder).render(loud=True, what="<b>", who={"name": "é"})
     assert text == "# Ask\n\nLOUD\nFind <b> <&> é."
 
 
-def test_a_hole_in_a_prompt_is_an_error_that_names_it(folder: Path) -> None:
+def test_undefined_variable_is_named(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"prompts/ask\.md: 'what' is undefined \(given: loud\)"):
         load_prompt("ask", folder=folder).render(loud=False)
 
 
-def test_a_broken_prompt_names_file_and_line(folder: Path) -> None:
+def test_invalid_template_error_names_file_and_line(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"prompts/broken\.md:2: "):
         load_prompt("broken", folder=folder).render()
     with pytest.raises(ConfigError, match="not UTF-8 at byte 0"):
@@ -37,22 +37,22 @@ def test_a_broken_prompt_names_file_and_line(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["nope", "../ask", "/etc/passwd", "ask.md", ""])
-def test_an_unknown_prompt_lists_the_known_ones(folder: Path, name: str) -> None:
+def test_unknown_prompt_error_lists_known_prompts(folder: Path, name: str) -> None:
     with pytest.raises(ConfigError, match=r"there are: ask, binary, broken"):
         load_prompt(name, folder=folder)
 
 
-def test_the_digest_changes_with_the_text_alone(folder: Path) -> None:
+def test_digest_depends_on_text_alone(folder: Path) -> None:
     before = load_prompt("ask", folder=folder).digest
     assert load_prompt("ask", folder=folder).digest == before
     (folder / "ask.md").write_text("other")
     assert load_prompt("ask", folder=folder).digest != before
 
 
-def test_every_prompt_of_this_installation_is_a_valid_template() -> None:
+def test_installed_prompts_are_valid_templates() -> None:
     from jinja2 import Environment
 
-    place = resource_dir("prompts")
-    for path in place.rglob("*.md"):
+    folder = resource_dir("prompts")
+    for path in folder.rglob("*.md"):
         if path.name != "README.md":
             Environment(autoescape=True).parse(path.read_text("utf-8"))

@@ -144,7 +144,7 @@ async def test_lowered_budget_refuses_later_calls_and_revokes_nothing() -> None:
         await anyio.wait_all_tasks_blocked()
         assert not refused
         root.set_limits(BudgetLimits(usd=Decimal(3)))
-    assert refused == ["budget of the run: at least $3 asked, $0 left of $3"]
+    assert refused == ["budget of the run: at least $3 requested, $0 left of $3"]
     assert (root.settled, in_flight.granted) == (dollars(4), dollars(2))
     in_flight.settle(dollars(2))
     assert root.settled == dollars(6)

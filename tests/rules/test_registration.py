@@ -14,7 +14,7 @@ from codetaste.rules.engine.install import RuleEngine
 from codetaste.rules.feedback import add_witness_text, render_candidate_result
 from codetaste.rules.registration import Direction, RegisteredRule, overlap_allowed, register_candidates
 from codetaste.rules.rule import parse_rules
-from codetaste.rules.scan.model import Match, ScanProblem, ScanResult
+from codetaste.rules.scan.model import Match, ScanProblem, ScanProblemKind, ScanResult
 from codetaste.rules.yaml_writer import dump_rules
 from support.rules.scan_cases import MakeTree, rule, scan
 
@@ -178,13 +178,16 @@ SECRET = "Syntax error at line a.py:1: `secret_of_the_target` was unexpected"
 @pytest.mark.parametrize(
     ("problem", "message"),
     [
-        (ScanProblem("rule", "Rule parse error: invalid language klingon", "x"), "invalid language klingon"),
         (
-            ScanProblem("rule", "Too many matches: see a.py", "x", "secret_of_the_target.py"),
+            ScanProblem(ScanProblemKind.RULE, "Rule parse error: invalid language klingon", "x"),
+            "invalid language klingon",
+        ),
+        (
+            ScanProblem(ScanProblemKind.RULE, "Too many matches: see a.py", "x", "secret_of_the_target.py"),
             "too many matches in one file",
         ),
-        (ScanProblem("timeout", SECRET, "x", "secret_of_the_target.py"), "ran out of time"),
-        (ScanProblem("engine", SECRET), "crashed"),
+        (ScanProblem(ScanProblemKind.TIMEOUT, SECRET, "x", "secret_of_the_target.py"), "ran out of time"),
+        (ScanProblem(ScanProblemKind.ENGINE, SECRET), "crashed"),
     ],
 )
 def test_rule_without_answer_is_rejected_without_details_of_the_target(
@@ -201,9 +204,9 @@ def test_rule_without_answer_is_rejected_without_details_of_the_target(
 
 def test_problem_of_one_rule_or_of_parsing_does_not_affect_other_rules() -> None:
     problems = (
-        ScanProblem("rule", "m", "y"),
-        ScanProblem("parse", "m", "", "a.py"),
-        ScanProblem("skipped", "m", path="b.py"),
+        ScanProblem(ScanProblemKind.RULE, "m", "y"),
+        ScanProblem(ScanProblemKind.PARSE, "m", "", "a.py"),
+        ScanProblem(ScanProblemKind.SKIPPED, "m", path="b.py"),
     )
     assert (
         register_candidates(

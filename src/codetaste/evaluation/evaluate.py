@@ -18,6 +18,7 @@ from codetaste.errors import PatchDoesNotApply, PatchError, PatchTooLarge
 from codetaste.evaluation.changed_lines import Exclusions, changed_lines, covered_lines, precision_counts
 from codetaste.evaluation.metrics import PrecisionCounts, RuleCounts
 from codetaste.evaluation.test_results import UNTESTED, PassResult
+from codetaste.rules.scan.model import ScanProblemKind
 from codetaste.source.patch.apply import applied_patch
 from codetaste.source.patch.parse import MAX_PATCH_BYTES, parse_patch
 
@@ -238,6 +239,6 @@ def _find_unscannable(patch: Patch, before: ScanResult, after: ScanResult) -> di
 
 
 def _is_scan_gap(problem: ScanProblem) -> bool:
-    if problem.kind == "parse":
+    if problem.kind is ScanProblemKind.PARSE:
         return "".join(problem.message.partition(":")[0].split()).lower() != _SYMBOL_TIMEOUT
-    return problem.kind == "skipped"
+    return problem.kind is ScanProblemKind.SKIPPED

@@ -49,7 +49,7 @@ async def check_published_rules(
 ) -> list[RuleCheckResult]:
     """Recount the rules of ``instances``, a few concurrently; return the results in the given order.
 
-    ``done`` is called with each result as soon as it is there.
+    ``on_result`` is called with each result as soon as it is known.
     """
     limiter = anyio.CapacityLimiter(MAX_CONCURRENT_CHECKS)
     checked: dict[str, RuleCheckResult] = {}

@@ -106,7 +106,7 @@ class ProviderResponse:
         # Some servers compress the body although no compression was requested.
         encoding = self.headers.get("content-encoding", "").strip().lower()
         if encoding not in _PLAIN + _DEFLATED:
-            raise MalformedReply(f"the reply is packed by {encoding[:40]}, which was not requested")
+            raise MalformedReply(f"the reply is compressed by {encoding[:40]}, which was not requested")
         decompressor = None if encoding in _PLAIN else zlib.decompressobj(_ANY_FORMAT)
         # httpcore types the stream as an iterator only.
         pieces = cast("AsyncGenerator[bytes, None]", aiter(self._response.stream))  # type: ignore[arg-type]
@@ -121,7 +121,7 @@ class ProviderResponse:
                 f"the connection was lost in the middle of the reply ({describe_exception(error)})"
             ) from error
         except zlib.error as error:
-            raise MalformedReply(f"the reply cannot be unpacked ({error})") from error
+            raise MalformedReply(f"the reply cannot be decompressed ({error})") from error
 
     async def aclose(self) -> None:
         """Release the connection, whatever was read."""

@@ -144,7 +144,7 @@ class ForwardedCall:
                     continue
                 self._output.start(200, head)
                 piece = bytes(buffer)
-                del self._encode  # frees the prompt; a reply that has begun is never requested again
+                del self._encode  # frees the encoded prompt; a reply that has begun is never requested again
             await self._output.write(piece)
             if tap.complete:
                 self.end_delivered = True

@@ -35,7 +35,7 @@ _MARK = "_codetaste_given_up"
 _MAX_EXPONENT = 60
 """Exponent at which every delay has long reached its maximum, while the power is still a finite float."""
 _MAX_JITTER_S = 5.0
-"""Maximum random delay, in seconds, added to a wait that the provider asked for."""
+"""Maximum random delay, in seconds, added to a wait that the provider requested."""
 
 
 @dataclass(frozen=True, slots=True)

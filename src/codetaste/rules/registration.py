@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.core.text import plural
 from codetaste.rules.rule import Rule, make_rule
+from codetaste.rules.scan.model import ScanProblemKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,8 +25,8 @@ MAX_OVERLAP = (19, 20)
 WITNESS_FACTOR = 10
 MAX_ERROR_CHARS = 400
 _GENERAL = {
-    "timeout": "the engine ran out of time with this rule; make the pattern cheaper",
-    "engine": "the engine crashed with this rule; make the pattern simpler",
+    ScanProblemKind.TIMEOUT: "the engine ran out of time with this rule; make the pattern cheaper",
+    ScanProblemKind.ENGINE: "the engine crashed with this rule; make the pattern simpler",
 }
 
 
@@ -188,12 +189,12 @@ def _error(failures: Mapping[str, tuple[ScanProblem, ...]]) -> str:
     """Return why a rule was not scanned; only engine errors about the rule are quoted (DESIGN §8)."""
     for side, problems in failures.items():
         for problem in problems:
-            if problem.kind == "rule" and not problem.path:
+            if problem.kind is ScanProblemKind.RULE and not problem.path:
                 return problem.message[:MAX_ERROR_CHARS]
-            if problem.kind == "rule":
+            if problem.kind is ScanProblemKind.RULE:
                 return f"it has too many matches in one file of the {side} code; make the pattern narrower"
     kinds = {problem.kind for problems in failures.values() for problem in problems}
-    return _GENERAL["timeout" if "timeout" in kinds else "engine"]
+    return _GENERAL[ScanProblemKind.TIMEOUT if ScanProblemKind.TIMEOUT in kinds else ScanProblemKind.ENGINE]
 
 
 def overlap_allowed(one: frozenset[Line], other: frozenset[Line]) -> bool:

@@ -70,7 +70,7 @@ async def execute_run(planned: RunPlan, *, rerun: bool, stop: StopRequest) -> Su
         SandboxError: agents cannot be contained on this machine.
         JournalError: the run directory is in use, damaged, or full.
     """
-    config, plan, started_s = planned.limits.config, planned.agenda, time.monotonic()
+    config, plan, started_s = planned.limits.config, planned.flows, time.monotonic()
     async with AsyncExitStack() as stack:
         context = await _open_run(stack, planned, rerun=rerun)
         session, models = context.session, context.models.models
@@ -104,7 +104,7 @@ async def execute_run(planned: RunPlan, *, rerun: bool, stop: StopRequest) -> Su
 
 async def _open_run(stack: AsyncExitStack, planned: RunPlan, *, rerun: bool) -> RunContext:
     """Open the parts of a run in their order; ``stack`` closes them."""
-    resolved, plan, config = planned.resolved, planned.agenda, planned.limits.config
+    resolved, plan, config = planned.resolved, planned.flows, planned.limits.config
     benchmark, sandbox, out = resolved.benchmark, config.sandbox, config.run.out / config.run.name
     cache = await to_thread.run_sync(cache_dir, notify)
     warnings: list[str] = []
@@ -141,7 +141,7 @@ async def _open_session(
     stack: AsyncExitStack, planned: RunPlan, models: Mapping[str, MeteredModel], *, rerun: bool
 ) -> Session:
     """Open the displays and the session, apply the limits, and journal what this session starts with."""
-    limits, plan, config = planned.limits, planned.agenda, planned.limits.config
+    limits, plan, config = planned.limits, planned.flows, planned.limits.config
     out, progress = config.run.out / config.run.name, RunProgress()
     observer = await stack.enter_async_context(live_display(progress, config.run.name, sys.stderr))
     logs = await stack.enter_async_context(run_logs(logs_folder(out), lambda text: notify(printable(text))))

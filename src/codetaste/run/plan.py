@@ -119,7 +119,7 @@ class RunPlan:
 
     resolved: ResolvedConfig
     limits: RuntimeLimits
-    agenda: FlowPlan
+    flows: FlowPlan
     dry_run: DryRun
 
 
@@ -130,28 +130,28 @@ def plan_run(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ())
         ConfigError: the input is invalid; all problems are reported together.
     """
     base = read_config(path, settings)
-    live = RuntimeLimits.load(base, base.run.out / base.run.name)
-    config = live.config
-    for line in live.messages:
+    limits = RuntimeLimits.load(base, base.run.out / base.run.name)
+    config = limits.config
+    for line in limits.messages:
         notify(line)
     try:
-        assembly = resolve_config(config, path.parent)
+        resolved = resolve_config(config, path.parent)
     except ConfigError as error:
         raise ConfigError(*(f"{path}: {problem}" for problem in error.problems)) from error
-    wanted = plan_flows(config, assembly.instances, only)
-    if not wanted.selected_keys:
+    flows = plan_flows(config, resolved.instances, only)
+    if not flows.selected_keys:
         raise ConfigError(
             f"{path}: nothing to do: it has no section of a flow: [discover], [[tracks]] or [evaluate]"
         )
-    wanted.check_descriptions(assembly.benchmark)
-    return RunPlan(assembly, live, wanted, _make_dry_run(config, wanted, assembly.prices()))
+    flows.check_descriptions(resolved.benchmark)
+    return RunPlan(resolved, limits, flows, _make_dry_run(config, flows, resolved.prices()))
 
 
-def _make_dry_run(config: Config, wanted: FlowPlan, prices: Mapping[str, PriceEntry]) -> DryRun:
+def _make_dry_run(config: Config, flows: FlowPlan, prices: Mapping[str, PriceEntry]) -> DryRun:
     jobs = (
-        *(PlannedJob(each.key, (each.sources_key,), each.model_id) for each in wanted.passes),
-        *(PlannedJob(step.key, step.needs, step.model_id) for step in wanted.steps),
-        *(PlannedJob(task.key, task.needs, "") for task in wanted.evaluations),
+        *(PlannedJob(each.key, (each.sources_key,), each.model_id) for each in flows.passes),
+        *(PlannedJob(step.key, step.needs, step.model_id) for step in flows.steps),
+        *(PlannedJob(task.key, task.needs, "") for task in flows.evaluations),
     )
     planned: dict[str, PlannedJob] = {}
     for job in jobs:
@@ -160,10 +160,10 @@ def _make_dry_run(config: Config, wanted: FlowPlan, prices: Mapping[str, PriceEn
         planned[job.key] = job
     return DryRun(
         tuple(planned.values()),
-        wanted.worst_case_usd(config.discover),
+        flows.worst_case_usd(config.discover),
         config.run.budget_usd,
         prices,
         tuple(
-            PlannedTrial(trial.key, trial.agent.budget_usd, trial.agent.time_limit) for trial in wanted.trials
+            PlannedTrial(trial.key, trial.agent.budget_usd, trial.agent.time_limit) for trial in flows.trials
         ),
     )

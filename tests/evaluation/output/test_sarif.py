@@ -17,7 +17,7 @@ from codetaste.evaluation.rule_set import parse_rule_set
 from codetaste.evaluation.trials.coverage import read_coverage
 from codetaste.evaluation.trials.untrusted_files import FileProblem
 from codetaste.rules.rule import make_rule
-from codetaste.rules.scan.model import Match, Scanner, ScanProblem
+from codetaste.rules.scan.model import Match, Scanner, ScanProblem, ScanProblemKind
 from support.evaluation.trees import git, git_diff, regex_rule, render_rule_file, rule, score, write_tree
 
 RULES = [
@@ -43,7 +43,7 @@ def test_rendered_sarif_reads_back_in_engine_order(found: list[Match]) -> None:
 
 
 def test_document_has_required_fields() -> None:
-    problems = [ScanProblem("parse", "Syntax error: at \udcff", path="x\udcff.py")]
+    problems = [ScanProblem(ScanProblemKind.PARSE, "Syntax error: at \udcff", path="x\udcff.py")]
     document = json.loads(render_sarif(RULES, [Match("a", "x.py", 1, 2, 3, 4)], problems, "opengrep 1.30.0"))
     assert document["version"] == "2.1.0"
     (run,) = document["runs"]

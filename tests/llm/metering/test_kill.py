@@ -1,4 +1,4 @@
-"""``kill -9`` in the middle of paid calls, followed by the same command."""
+"""A run that is killed with SIGKILL during paid calls is resumed by the same command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def start(folder: Path, provider: str) -> subprocess.Popen[str]:
 
 
 def run_with_kills(folder: Path, provider: str, kills: int, rng: random.Random) -> tuple[Decimal, Decimal]:
-    """Kill the run at random moments after its work has begun, then let it finish; settled and unknown."""
+    """Kill the run at random moments while it works, then let it end; return settled and unknown."""
     for _ in range(kills):
         process = start(folder, provider)
         journal = folder / "run" / "journal.jsonl"
@@ -50,7 +50,7 @@ def ledger(folder: Path) -> list[dict[str, Any]]:
 @pytest.mark.heavy
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("provider", ["scripted", "record", "record-missing"])
-def test_no_paid_reply_is_bought_twice_and_the_books_equal_the_bill(tmp_path: Path, provider: str) -> None:
+def test_no_call_is_paid_twice_and_journal_equals_bill(tmp_path: Path, provider: str) -> None:
     settled, unknown = run_with_kills(tmp_path, provider, 6, random.Random(provider))
     bought = ledger(tmp_path)
     effects = [line["call"].rpartition("#")[0] for line in bought]
@@ -64,7 +64,7 @@ def test_no_paid_reply_is_bought_twice_and_the_books_equal_the_bill(tmp_path: Pa
 
 @pytest.mark.heavy
 @pytest.mark.timeout(300)
-def test_a_replayed_run_that_is_killed_ends_as_the_recorded_one(tmp_path: Path) -> None:
+def test_killed_replay_has_costs_of_recorded_run(tmp_path: Path) -> None:
     recorded, _ = run_with_kills(tmp_path, "record", 0, random.Random(0))
     (tmp_path / "run").rename(tmp_path / "recorded")
     (tmp_path / "record").rename(tmp_path / "recorded-by")

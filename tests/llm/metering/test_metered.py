@@ -32,18 +32,18 @@ QUICK = {
 Body = Callable[[JobContext], Awaitable[Json]]
 
 
-def ask(words: str = "hello", cap: int = 8192, **options: Any) -> Request:
+def request_of(words: str = "hello", cap: int = 8192, **options: Any) -> Request:
     return Request("system", (Message("user", (TextBlock(words),)),), max_output_tokens=cap, options=options)
 
 
 class Provider:
-    """A model that does what a list says, and bills as it says; it remembers nothing."""
+    """A model whose calls have the listed outcomes, with their usages; it has no ledger."""
 
     id = "m"
     has_ledger = False
 
-    def __init__(self, *acts: Any, price: Price | None = PRICE) -> None:
-        self.acts = list(acts)
+    def __init__(self, *outcomes: Any, price: Price | None = PRICE) -> None:
+        self.outcomes = list(outcomes)
         self.seen: list[Request] = []
         self.calls: list[str] = []
         self.at_once = self.most_at_once = 0
@@ -55,14 +55,14 @@ class Provider:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
-            act = self.acts.pop(0) if self.acts else "ok"
-            if callable(act):
-                act = await act()
-            if isinstance(act, Exception):
-                raise act
-            if isinstance(act, Reply):
-                return act
-            return answer(str(act), Usage(input=100, output=10))
+            result = self.outcomes.pop(0) if self.outcomes else "ok"
+            if callable(result):
+                result = await result()
+            if isinstance(result, Exception):
+                raise result
+            if isinstance(result, Reply):
+                return result
+            return reply_of(str(result), Usage(input=100, output=10))
         finally:
             self.at_once -= 1
 
@@ -73,21 +73,21 @@ class Provider:
         pass
 
 
-def answer(words: str, usage: Usage | None) -> Reply:
+def reply_of(words: str, usage: Usage | None) -> Reply:
     return Reply(Message("assistant", (TextBlock(words),)), StopReason.END, usage, "m")
 
 
 def metered(
-    model: Any, *, slots: int = 4, price: Price | None = PRICE, patience_s: float = 60.0, **settings: Any
+    model: Any, *, permits: int = 4, price: Price | None = PRICE, patience_s: float = 60.0, **settings: Any
 ) -> MeteredModel:
-    limiter = RateLimiter("m", maximum=slots, patience_s=patience_s, step_s=0.02)
+    limiter = RateLimiter("m", maximum=permits, patience_s=patience_s, step_s=0.02)
     return MeteredModel(model, price, limiter, **{"retries": QUICK, **settings})
 
 
 async def run_job(
     folder: Path, body: Body, limits: BudgetLimits | None = None
 ) -> tuple[Outcome, BudgetSnapshot]:
-    """One session with one job that is tried once."""
+    """Run one session with one job that is tried once."""
     async with open_session(folder, limits, retries={}, grace_s=2.0) as session:
         (outcome,) = (await session.run([closure_job(session, "job", body, session.budget, "f")])).values()
         return outcome, session.budget.snapshot()
@@ -102,14 +102,14 @@ def notes(folder: Path) -> str:
 
 
 @pytest.mark.anyio
-async def test_a_reply_is_bought_once_and_replayed_by_every_later_session(tmp_path: Path) -> None:
+async def test_reply_is_paid_once_and_replayed_in_later_sessions(tmp_path: Path) -> None:
     provider = Provider("one", "two")
     model = metered(provider)
     replies: list[Reply] = []
 
     async def body(ctx: JobContext) -> Json:
-        replies.append(await model.complete(ask(), ctx=ctx, name="turn-1"))
-        replies.append(await model.complete(ask("more"), ctx=ctx, name="turn-2"))
+        replies.append(await model.complete(request_of(), ctx=ctx, name="turn-1"))
+        replies.append(await model.complete(request_of("more"), ctx=ctx, name="turn-2"))
         if len(replies) == 2:
             raise ModelRefused("the job fails after paying")
         return None
@@ -139,11 +139,11 @@ async def test_a_reply_is_bought_once_and_replayed_by_every_later_session(tmp_pa
 async def test_unknown_cost_stays_charged_and_reply_is_not_bought_again(
     tmp_path: Path, usage: Usage | None
 ) -> None:
-    provider = Provider(answer("paid", usage))
+    provider = Provider(reply_of("paid", usage))
     model = metered(provider)
 
     async def body(ctx: JobContext) -> Json:
-        reply = await model.complete(ask(cap=2000), ctx=ctx, name="turn")
+        reply = await model.complete(request_of(cap=2000), ctx=ctx, name="turn")
         assert reply.message.text == "paid"
         if ctx.attempt == 1:
             raise ModelRefused("again")
@@ -170,7 +170,7 @@ async def test_failures_are_retried_and_only_billable_ones_stay_charged(
     model = metered(provider)
 
     async def body(ctx: JobContext) -> Json:
-        return (await model.complete(ask(cap=2000), ctx=ctx, name="turn")).message.text
+        return (await model.complete(request_of(cap=2000), ctx=ctx, name="turn")).message.text
 
     outcome, spent = await run_job(tmp_path, body)
     assert outcome.value == "at last"
@@ -189,7 +189,7 @@ async def test_failures_are_retried_and_only_billable_ones_stay_charged(
     ("error", "counts"),
     [(ModelUnavailable("down", unbilled=True), True), (RateLimited("busy", retry_after_s=3.0), False)],
 )
-async def test_an_outage_takes_the_jobs_time_and_a_rate_limit_does_not(
+async def test_outage_counts_as_working_time_and_rate_limit_does_not(
     tmp_path: Path, error: ModelError, counts: bool
 ) -> None:
     model = metered(Provider(error, "at last"), retries={error.cause: RetryRule(tries=2, first_s=3.0)})
@@ -197,7 +197,7 @@ async def test_an_outage_takes_the_jobs_time_and_a_rate_limit_does_not(
     async def body(ctx: JobContext) -> Json:
         ctx.budget.set_limits(BudgetLimits(working_s=2.0))
         with ctx.budget.deadline() as scope:
-            await model.complete(ask(), ctx=ctx, name="turn")
+            await model.complete(request_of(), ctx=ctx, name="turn")
         return scope.cancelled_caught
 
     outcome, _ = await run_job(tmp_path, body)
@@ -209,19 +209,19 @@ async def test_an_outage_takes_the_jobs_time_and_a_rate_limit_does_not(
     ("error", "tries"),
     [(RateLimited("x"), None), (ModelUnavailable("x", unbilled=True), 3), (ModelRefused("no such model"), 1)],
 )
-async def test_a_failure_that_lasts_is_given_up_after_the_tries_it_is_worth(
+async def test_permanent_failure_is_given_up_after_its_number_of_tries(
     tmp_path: Path, error: ModelError, tries: int | None
 ) -> None:
     provider = Provider(*[error] * 99)
     model = metered(provider, patience_s=0.5)
 
     async def body(ctx: JobContext) -> Json:
-        await model.complete(ask(), ctx=ctx, name="turn")
+        await model.complete(request_of(), ctx=ctx, name="turn")
         return None
 
     outcome, spent = await run_job(tmp_path, body)
     assert (outcome.status, outcome.cause) == (Status.FAILED, error.cause)
-    if tries is None:  # as often as the patience allows
+    if tries is None:  # as often as the patience of the limiter allows
         assert len(provider.calls) >= REFUSED_ROUNDS
     else:
         assert len(provider.calls) == tries
@@ -237,7 +237,7 @@ async def test_cap_over_budget_is_lowered_and_recorded(
     model = metered(provider, options={"thinking": {"type": "enabled", "budget_tokens": 30_000}})
 
     async def body(ctx: JobContext) -> Json:
-        await model.complete(ask(cap=40_000), ctx=ctx, name="turn")
+        await model.complete(request_of(cap=40_000), ctx=ctx, name="turn")
         return None
 
     outcome, spent = await run_job(tmp_path, body, BudgetLimits(usd=Decimal("0.05")))
@@ -254,14 +254,14 @@ async def test_cap_over_budget_is_lowered_and_recorded(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("limits", [BudgetLimits(usd=Decimal("0.018")), BudgetLimits(tokens=2100)])
-async def test_what_cannot_fit_even_with_the_least_useful_cap_is_not_bought(
+async def test_call_over_budget_at_lowest_useful_cap_is_not_made(
     tmp_path: Path, limits: BudgetLimits
 ) -> None:
     provider = Provider()
     model = metered(provider)
 
     async def body(ctx: JobContext) -> Json:
-        await model.complete(ask(), ctx=ctx, name="turn")
+        await model.complete(request_of(), ctx=ctx, name="turn")
         return None
 
     outcome, spent = await run_job(tmp_path, body, limits)
@@ -271,13 +271,13 @@ async def test_what_cannot_fit_even_with_the_least_useful_cap_is_not_bought(
 
 
 @pytest.mark.anyio
-async def test_a_token_budget_lowers_the_cap_too_and_needs_no_price(tmp_path: Path) -> None:
+async def test_token_budget_lowers_cap_without_price(tmp_path: Path) -> None:
     provider = Provider()
     model = metered(provider, price=None, max_output_tokens=6000)
 
     async def body(ctx: JobContext) -> Json:
-        await model.complete(ask(cap=100_000), ctx=ctx, name="one")
-        await model.complete(ask("other", cap=100_000), ctx=ctx, name="two")
+        await model.complete(request_of(cap=100_000), ctx=ctx, name="one")
+        await model.complete(request_of("other", cap=100_000), ctx=ctx, name="two")
         return None
 
     outcome, _ = await run_job(tmp_path, body, BudgetLimits(tokens=7500))
@@ -288,13 +288,13 @@ async def test_a_token_budget_lowers_the_cap_too_and_needs_no_price(tmp_path: Pa
 
 
 @pytest.mark.anyio
-async def test_under_dollars_a_model_without_a_price_or_with_extras_refuses(tmp_path: Path) -> None:
+async def test_dollar_budget_refuses_model_without_price_or_with_extras(tmp_path: Path) -> None:
     async def body(ctx: JobContext) -> Json:
         with pytest.raises(BudgetExceeded, match="no known price"):
-            await metered(Provider(), price=None).complete(ask(), ctx=ctx, name="a")
+            await metered(Provider(), price=None).complete(request_of(), ctx=ctx, name="a")
         web = {"tools": [{"type": "web_search_20250305"}]}
         with pytest.raises(BudgetExceeded, match="billed separately"):
-            await metered(Provider(), options=web).complete(ask(), ctx=ctx, name="b")
+            await metered(Provider(), options=web).complete(request_of(), ctx=ctx, name="b")
         return "refused"
 
     outcome, _ = await run_job(tmp_path, body, BudgetLimits(usd=Decimal(1)))
@@ -308,15 +308,15 @@ async def test_permit_covers_request_but_not_back_off(tmp_path: Path) -> None:
         return "ok"
 
     provider = Provider(ModelUnavailable("reset"), *[pause] * 11)
-    model = metered(provider, slots=1, retries={Cause.UNAVAILABLE: RetryRule(tries=2, first_s=3, jitter=0)})
+    model = metered(provider, permits=1, retries={Cause.UNAVAILABLE: RetryRule(tries=2, first_s=3, jitter=0)})
 
-    async def one(ctx: JobContext, number: int) -> None:
-        await model.complete(ask(f"{number}"), ctx=ctx, name=f"{number}")
+    async def call(ctx: JobContext, number: int) -> None:
+        await model.complete(request_of(f"{number}"), ctx=ctx, name=f"{number}")
 
     async def body(ctx: JobContext) -> Json:
         async with anyio.create_task_group() as group:
             for number in range(12):
-                group.start_soon(one, ctx, number)
+                group.start_soon(call, ctx, number)
         return None
 
     outcome, _ = await run_job(tmp_path, body)
@@ -331,20 +331,20 @@ async def test_permit_covers_request_but_not_back_off(tmp_path: Path) -> None:
 async def test_call_cancelled_while_waiting_for_permit_costs_nothing(tmp_path: Path) -> None:
     in_flight = anyio.Event()
 
-    async def act() -> str:
+    async def hang() -> str:
         in_flight.set()
         await anyio.sleep_forever()
         return "never"
 
-    provider = Provider(act)
-    model = metered(provider, slots=1)
+    provider = Provider(hang)
+    model = metered(provider, permits=1)
 
     async def body(ctx: JobContext) -> Json:
         async with anyio.create_task_group() as group:
-            group.start_soon(lambda: model.complete(ask("first"), ctx=ctx, name="first"))
+            group.start_soon(lambda: model.complete(request_of("first"), ctx=ctx, name="first"))
             await in_flight.wait()
             with anyio.move_on_after(0.05):
-                await model.complete(ask("second"), ctx=ctx, name="second")
+                await model.complete(request_of("second"), ctx=ctx, name="second")
             group.cancel_scope.cancel()
         return None
 
@@ -360,13 +360,13 @@ async def test_call_cancelled_while_waiting_for_permit_costs_nothing(tmp_path: P
 async def test_call_cancelled_in_flight_stays_charged_until_ledger_lookup(
     tmp_path: Path,
 ) -> None:
-    asked: list[str] = []
+    prompts: list[str] = []
     in_flight = anyio.Event()
 
     def script(request: Request) -> ScriptedReply:
-        asked.append(request.messages[0].text)
+        prompts.append(request.messages[0].text)
         in_flight.set()
-        return ScriptedReply("slow", latency_s=300.0 if len(asked) == 1 else 0.0)
+        return ScriptedReply("slow", latency_s=300.0 if len(prompts) == 1 else 0.0)
 
     model = metered(ScriptedModel("m", script, price=PRICE, ledger=tmp_path / "ledger.jsonl"))
 
@@ -378,7 +378,7 @@ async def test_call_cancelled_in_flight_stays_charged_until_ledger_lookup(
         async with anyio.create_task_group() as group:
             if ctx.attempt == 1:
                 group.start_soon(cancel, group.cancel_scope)
-            return (await model.complete(ask(), ctx=ctx, name="turn")).message.text
+            return (await model.complete(request_of(), ctx=ctx, name="turn")).message.text
         raise ModelRefused("cancelled")
 
     _, spent = await run_job(tmp_path / "run", body)
@@ -387,7 +387,7 @@ async def test_call_cancelled_in_flight_stays_charged_until_ledger_lookup(
     assert outcome.value == "slow"
     (line,) = [json.loads(line) for line in (tmp_path / "ledger.jsonl").read_text().splitlines()]
     assert (after.settled.usd, after.unknown) == (Decimal(line["cost_usd"]), Cost())
-    assert len(asked) == 1
+    assert len(prompts) == 1
 
 
 @pytest.mark.anyio
@@ -396,7 +396,7 @@ async def test_reply_arriving_at_deadline_is_recorded(tmp_path: Path) -> None:
 
     async def just_in_time() -> Reply:
         scope.cancel()
-        return answer("in time " * 2000, Usage(input=100, output=10))
+        return reply_of("in time " * 2000, Usage(input=100, output=10))
 
     provider = Provider(just_in_time, "bought again")
     model = metered(provider)
@@ -404,10 +404,10 @@ async def test_reply_arriving_at_deadline_is_recorded(tmp_path: Path) -> None:
     async def body(ctx: JobContext) -> Json:
         if ctx.attempt == 1:
             with scope:
-                await model.complete(ask(cap=50_000), ctx=ctx, name="turn")
+                await model.complete(request_of(cap=50_000), ctx=ctx, name="turn")
                 await anyio.lowlevel.checkpoint()
             raise ModelRefused("the deadline")
-        return (await model.complete(ask(cap=50_000), ctx=ctx, name="turn")).message.text[:7]
+        return (await model.complete(request_of(cap=50_000), ctx=ctx, name="turn")).message.text[:7]
 
     _, spent = await run_job(tmp_path, body)
     assert (spent.settled.tokens, spent.unknown) == (110, Cost())
@@ -417,27 +417,30 @@ async def test_reply_arriving_at_deadline_is_recorded(tmp_path: Path) -> None:
 
 @pytest.mark.anyio
 async def test_undelivered_reply_is_looked_up_and_not_bought_again(tmp_path: Path) -> None:
-    script = [ScriptedReply("lost and found", fault=ModelUnavailable("cut")), ScriptedReply("bought again")]
+    script = [
+        ScriptedReply("found in the ledger", fault=ModelUnavailable("cut")),
+        ScriptedReply("bought again"),
+    ]
     ledger = tmp_path / "ledger.jsonl"
     model = metered(ScriptedModel("m", lambda _: script.pop(0), price=PRICE, ledger=ledger))
 
     async def body(ctx: JobContext) -> Json:
-        return (await model.complete(ask(), ctx=ctx, name="turn")).message.text
+        return (await model.complete(request_of(), ctx=ctx, name="turn")).message.text
 
     outcome, spent = await run_job(tmp_path / "run", body)
-    assert outcome.value == "lost and found"
+    assert outcome.value == "found in the ledger"
     assert len(ledger.read_text().splitlines()) == 1
     assert spent.unknown == Cost()
 
 
 @pytest.mark.anyio
-async def test_a_long_reply_with_odd_characters_survives_beside_the_journal(tmp_path: Path) -> None:
+async def test_long_reply_with_unusual_characters_is_stored_outside_journal(tmp_path: Path) -> None:
     words = "\ud800\x00é" * 5000
-    provider = Provider(answer(words, Usage(input=1, output=1)))
+    provider = Provider(reply_of(words, Usage(input=1, output=1)))
     model = metered(provider)
 
     async def body(ctx: JobContext) -> Json:
-        reply = await model.complete(ask(cap=100_000), ctx=ctx, name="turn")
+        reply = await model.complete(request_of(cap=100_000), ctx=ctx, name="turn")
         assert reply.message.text == words
         if ctx.attempt == 1:
             raise ModelRefused("again")
@@ -456,7 +459,7 @@ async def test_second_turn_is_bounded_by_first_reported_count(tmp_path: Path) ->
     model = metered(provider)
 
     async def body(ctx: JobContext) -> Json:
-        first = ask("x" * 50_000)
+        first = request_of("x" * 50_000)
         reply = await model.complete(first, ctx=ctx, name="1")
         following = Message("user", (TextBlock("go on"),))
         second = Request("system", (*first.messages, reply.message, following))
@@ -470,35 +473,35 @@ async def test_second_turn_is_bounded_by_first_reported_count(tmp_path: Path) ->
 
 
 @pytest.mark.anyio
-async def test_what_was_bought_is_replayed_even_when_no_time_is_left(tmp_path: Path) -> None:
+async def test_paid_reply_is_replayed_without_remaining_time(tmp_path: Path) -> None:
     model = metered(Provider("x" * 20_000))
 
-    async def buys(ctx: JobContext) -> Json:
-        await model.complete(ask(), ctx=ctx, name="turn-1")
+    async def pay(ctx: JobContext) -> Json:
+        await model.complete(request_of(), ctx=ctx, name="turn-1")
         raise ModelRefused("the process is stopped after paying")
 
-    await run_job(tmp_path, buys)
+    await run_job(tmp_path, pay)
     seen: list[int] = []
 
-    async def harvests(ctx: JobContext) -> Json:
+    async def replay(ctx: JobContext) -> Json:
         with anyio.CancelScope() as scope:
             scope.cancel()
-            reply = await model.complete(ask(), ctx=ctx, name="turn-1")
+            reply = await model.complete(request_of(), ctx=ctx, name="turn-1")
             seen.append(len(reply.message.text))
         return None
 
-    await run_job(tmp_path, harvests)
+    await run_job(tmp_path, replay)
     assert seen == [20_000]
 
 
 @pytest.mark.anyio
-async def test_a_reply_from_a_model_that_is_priced_otherwise_is_noted(tmp_path: Path) -> None:
-    model = metered(Provider(), price_mismatch=lambda name: f"it is {name}, which is dearer")
+async def test_reply_of_model_with_other_price_is_noted(tmp_path: Path) -> None:
+    model = metered(Provider(), price_mismatch=lambda name: f"it is {name}, which is more expensive")
 
     async def body(ctx: JobContext) -> Json:
-        await model.complete(ask(), ctx=ctx, name="turn-1")
+        await model.complete(request_of(), ctx=ctx, name="turn-1")
         return None
 
     outcome, _ = await run_job(tmp_path, body)
     assert outcome.status is Status.DONE
-    assert "m: it is m, which is dearer" in notes(tmp_path)
+    assert "m: it is m, which is more expensive" in notes(tmp_path)

@@ -1,4 +1,4 @@
-"""How the calls of many jobs share a provider's limits, slots and a budget."""
+"""Calls of many jobs share a provider's limits, its permits and a budget."""
 
 from __future__ import annotations
 
@@ -33,33 +33,33 @@ QUICK = {
 }
 
 
-def ask(words: str = "hello", cap: int = 2000) -> Request:
+def request_of(words: str = "hello", cap: int = 2000) -> Request:
     return Request("system", (Message("user", (TextBlock(words),)),), max_output_tokens=cap)
 
 
-def answer(words: str = "ok", output: int = 10) -> Reply:
+def reply_of(words: str = "ok", output: int = 10) -> Reply:
     return Reply(
         Message("assistant", (TextBlock(words),)), StopReason.END, Usage(input=100, output=output), "m"
     )
 
 
 class Provider:
-    """Does what ``act`` says with each request; remembers when it was asked what."""
+    """Answers each request with ``respond``; records the time and the text of each request."""
 
     has_ledger = False
 
-    def __init__(self, act: Callable[[str], Awaitable[Reply]], model_id: str = "m") -> None:
-        self.id, self.act = model_id, act
-        self.asked: list[tuple[float, str]] = []
+    def __init__(self, respond: Callable[[str], Awaitable[Reply]], model_id: str = "m") -> None:
+        self.id, self.respond = model_id, respond
+        self.requests: list[tuple[float, str]] = []
         self.at_once = self.most_at_once = 0
 
     async def complete(self, request: Request, *, call: str) -> Reply:  # noqa: ARG002 - it keeps no record
         words = request.messages[0].text
-        self.asked.append((anyio.current_time(), words))
+        self.requests.append((anyio.current_time(), words))
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
-            return await self.act(words)
+            return await self.respond(words)
         finally:
             self.at_once -= 1
 
@@ -71,25 +71,25 @@ class Provider:
 
 
 def model_of(
-    provider: Provider, slots: int = 4, patience_s: float = 60.0, step_s: float = 0.01
+    provider: Provider, permits: int = 4, patience_s: float = 60.0, step_s: float = 0.01
 ) -> MeteredModel:
-    limiter = RateLimiter(provider.id, maximum=slots, patience_s=patience_s, step_s=step_s)
+    limiter = RateLimiter(provider.id, maximum=permits, patience_s=patience_s, step_s=step_s)
     return MeteredModel(provider, PRICE, limiter, retries=QUICK)
 
 
-def asking(model: MeteredModel, words: str, calls: int = 1, cap: int = 2000) -> Any:
+def calling(model: MeteredModel, words: str, calls: int = 1, cap: int = 2000) -> Any:
     async def body(ctx: JobContext) -> Json:
-        said = ""
+        text = ""
         for number in range(calls):
-            said = (await model.complete(ask(words, cap), ctx=ctx, name=f"turn-{number}")).message.text
-        return said
+            text = (await model.complete(request_of(words, cap), ctx=ctx, name=f"turn-{number}")).message.text
+        return text
 
     return body
 
 
 def jobs_of(session: Session, model: MeteredModel, words: list[str], **settings: Any) -> list[Job]:
     return [
-        closure_job(session, f"{model.id}-{number}", asking(model, each, **settings), session.budget, "f")
+        closure_job(session, f"{model.id}-{number}", calling(model, each, **settings), session.budget, "f")
         for number, each in enumerate(words)
     ]
 
@@ -109,10 +109,10 @@ async def test_retry_after_pauses_all_calls_of_one_model_only(
         if not refused_at:
             refused_at.append(anyio.current_time())
             raise RateLimited("HTTP 429", retry_after_s=1.0)
-        return answer()
+        return reply_of()
 
     async def serves(_: str) -> Reply:
-        return answer()
+        return reply_of()
 
     limited, free = Provider(refuses_once, "limited"), Provider(serves, "free")
     first, second = model_of(limited), model_of(free)
@@ -122,9 +122,9 @@ async def test_retry_after_pauses_all_calls_of_one_model_only(
         outcomes = await session.run()
         waited_s = session.budget.child("limited-19").snapshot().waited_s
     assert {outcome.status for outcome in outcomes.values()} == {Status.DONE}
-    in_pause = [at for at, _ in limited.asked if refused_at[0] < at < refused_at[0] + 1.0]
-    assert (len(in_pause), len(limited.asked)) == (0, 21)
-    assert max(at for at, _ in free.asked) < min(at for at, _ in limited.asked if at > refused_at[0])
+    in_pause = [at for at, _ in limited.requests if refused_at[0] < at < refused_at[0] + 1.0]
+    assert (len(in_pause), len(limited.requests)) == (0, 21)
+    assert max(at for at, _ in free.requests) < min(at for at, _ in limited.requests if at > refused_at[0])
     lines = journal(tmp_path)
     assert {line["reason"] for line in lines if line["event"] == "wait_started"} >= {
         "permit",
@@ -134,33 +134,33 @@ async def test_retry_after_pauses_all_calls_of_one_model_only(
     assert [line["cause"] for line in lines if line["event"] == "call_retry"] == ["rate_limit"]
     assert waited_s > 0.9
     most = first.limiter.maximum
-    told = [line["capacity"] for line in lines if line["event"] == "capacity"]
-    assert (told[0], told[-1] <= most) == (max(1, int(most * 0.7)), True)
+    capacities = [line["capacity"] for line in lines if line["event"] == "capacity"]
+    assert (capacities[0], capacities[-1] <= most) == (max(1, int(most * 0.7)), True)
     assert {line["resource"] for line in lines if line["event"] == "capacity"} == {"model limited"}
 
 
 @pytest.mark.anyio
 async def test_no_budget_is_reserved_in_pause_queue_or_back_off(tmp_path: Path) -> None:
-    acts: list[Exception] = [
+    errors: list[Exception] = [
         RateLimited("HTTP 429", retry_after_s=0.2),
         ModelUnavailable("reset", unbilled=True),
     ]
 
-    async def act(_: str) -> Reply:
-        if acts:
-            raise acts.pop(0)
+    async def respond(_: str) -> Reply:
+        if errors:
+            raise errors.pop(0)
         await anyio.sleep(0.05)
-        return answer()
+        return reply_of()
 
-    model = model_of(Provider(act), slots=1)
-    held: list[tuple[int, Decimal]] = []
+    model = model_of(Provider(respond), permits=1)
+    samples: list[tuple[int, Decimal]] = []
     async with open_session(tmp_path, BudgetLimits(usd=Decimal(1)), retries={}) as session:
         session.add(*jobs_of(session, model, [f"{n}" for n in range(8)]))
 
         async def watch() -> None:
             while True:
                 await anyio.sleep(0.005)
-                held.append((model.limiter.statistics().in_flight, session.budget.snapshot().reserved.usd))
+                samples.append((model.limiter.statistics().in_flight, session.budget.snapshot().reserved.usd))
 
         async with anyio.create_task_group() as group:
             group.start_soon(watch)
@@ -168,8 +168,8 @@ async def test_no_budget_is_reserved_in_pause_queue_or_back_off(tmp_path: Path) 
             group.cancel_scope.cancel()
     assert {outcome.status for outcome in outcomes.values()} == {Status.DONE}
     one_call = PRICE.bound_usd(1200, 2000)
-    assert all(usd <= one_call * in_flight for in_flight, usd in held)
-    assert any(in_flight == 0 for in_flight, _ in held)
+    assert all(usd <= one_call * in_flight for in_flight, usd in samples)
+    assert any(in_flight == 0 for in_flight, _ in samples)
 
 
 @pytest.mark.anyio
@@ -181,46 +181,46 @@ async def test_model_limited_forever_is_given_up_by_its_jobs_only(
 
     async def serves(_: str) -> Reply:
         await anyio.sleep(0.01)
-        return answer()
+        return reply_of()
 
     limited, free = Provider(refuses, "limited"), Provider(serves, "free")
     first, second = model_of(limited, patience_s=0.2), model_of(free)
-    # Jobs would be tried again for a rate limit; who has given up says that there is no point.
+    # A rate limit is retried for a job, but not once the limiter has given up.
     async with open_session(tmp_path, BudgetLimits(usd=Decimal(50)), retries=QUICK) as session:
         session.add(*jobs_of(session, first, [f"{n}" for n in range(100)]))
         session.add(*jobs_of(session, second, [f"{n}" for n in range(10)], calls=5))
         outcomes = await session.run()
         spent = session.budget.snapshot()
-    lost = [outcome for key, outcome in outcomes.items() if key.startswith("limited")]
-    assert {(outcome.status, outcome.cause, outcome.attempts) for outcome in lost} == {
+    failed = [outcome for key, outcome in outcomes.items() if key.startswith("limited")]
+    assert {(outcome.status, outcome.cause, outcome.attempts) for outcome in failed} == {
         (Status.FAILED, Cause.RATE_LIMIT, 1)
     }
-    assert all("limited is given up" in outcome.error for outcome in lost)
-    assert all("HTTP 429: come again" in outcome.error for outcome in lost)
+    assert all("limited is given up" in outcome.error for outcome in failed)
+    assert all("HTTP 429: come again" in outcome.error for outcome in failed)
     assert {outcome.status for key, outcome in outcomes.items() if key.startswith("free")} == {Status.DONE}
-    assert len(limited.asked) < 50
+    assert len(limited.requests) < 50
     assert spent.reserved == spent.unknown == Cost()
     now = first.limiter.statistics()
-    assert (now.refused, now.gave_up, now.waiting, now.in_flight) == (len(limited.asked), 1, 0, 0)
+    assert (now.refused, now.gave_up, now.waiting, now.in_flight) == (len(limited.requests), 1, 0, 0)
 
 
 @pytest.mark.anyio
-async def test_a_call_that_alone_is_always_refused_is_given_up_alone(tmp_path: Path) -> None:
-    async def act(words: str) -> Reply:
+async def test_only_call_that_is_always_refused_is_given_up(tmp_path: Path) -> None:
+    async def respond(words: str) -> Reply:
         await anyio.sleep(0.001)
         if words == "too large":
             raise RateLimited("HTTP 429: request too large for your tokens per minute")
-        return answer()
+        return reply_of()
 
-    provider = Provider(act)
-    model = model_of(provider, slots=2)
+    provider = Provider(respond)
+    model = model_of(provider, permits=2)
     async with open_session(tmp_path, BudgetLimits(usd=Decimal(50)), retries=QUICK) as session:
         words = ["too large", *[f"{n}" for n in range(8)]]
         session.add(*jobs_of(session, model, words, calls=30))
         outcomes = await session.run()
     assert outcomes["m-0"].cause is Cause.RATE_LIMIT
     assert "too large" in outcomes["m-0"].error
-    assert sum(asked == "too large" for _, asked in provider.asked) == 4
+    assert sum(text == "too large" for _, text in provider.requests) == 4
     assert [outcome.status for outcome in outcomes.values()].count(Status.DONE) == 8
 
 
@@ -228,41 +228,41 @@ async def test_a_call_that_alone_is_always_refused_is_given_up_alone(tmp_path: P
 async def test_billable_overload_is_retried_only_by_table(
     tmp_path: Path,
 ) -> None:
-    async def act(_: str) -> Reply:
+    async def respond(_: str) -> Reply:
         raise ModelUnavailable("HTTP 503: overloaded", overloaded=True)
 
-    provider = Provider(act)
+    provider = Provider(respond)
     model = model_of(provider)
     async with open_session(tmp_path, BudgetLimits(usd=Decimal(5)), retries={}) as session:
         session.add(*jobs_of(session, model, ["a"]))
         outcomes = await session.run()
         spent = session.budget.snapshot()
-    assert (outcomes["m-0"].cause, len(provider.asked)) == (Cause.UNAVAILABLE, 3)
+    assert (outcomes["m-0"].cause, len(provider.requests)) == (Cause.UNAVAILABLE, 3)
     assert 3 * PRICE.bound_usd(0, 2000) < spent.unknown.usd < 4 * PRICE.bound_usd(0, 2000)
     assert model.limiter.statistics().limit < 4
 
 
 @pytest.mark.anyio
 async def test_jobs_waiting_for_budget_hold_no_permits(tmp_path: Path) -> None:
-    async def act(_: str) -> Reply:
+    async def respond(_: str) -> Reply:
         await anyio.sleep(0.02)
-        return answer()
+        return reply_of()
 
-    provider = Provider(act)
-    model = model_of(provider, slots=4)
+    provider = Provider(respond)
+    model = model_of(provider, permits=4)
     async with open_session(tmp_path, BudgetLimits(usd=Decimal(50)), retries={}) as session:
         small = session.budget.child("small", BudgetLimits(usd=Decimal("0.05")))
-        poor = [closure_job(session, f"poor-{n}", asking(model, "poor"), small, "f") for n in range(30)]
+        poor = [closure_job(session, f"poor-{n}", calling(model, "poor"), small, "f") for n in range(30)]
         rich = [
-            closure_job(session, f"rich-{n}", asking(model, "rich", calls=8), session.budget, "f")
+            closure_job(session, f"rich-{n}", calling(model, "rich", calls=8), session.budget, "f")
             for n in range(3)
         ]
         outcomes = await session.run([*poor, *rich])
     assert all(outcome.usable for outcome in outcomes.values()), [
         o.error for o in outcomes.values() if o.error
     ]
-    order = [words for _, words in provider.asked]
-    # One poor call has the money at a time, so that three slots are left to the rich ones from first to last.
+    order = [words for _, words in provider.requests]
+    # The budget suffices for one poor call at a time, so that three permits are left to the rich ones.
     until_rich_end = order[: len(order) - order[::-1].index("rich")]
     assert until_rich_end.count("poor") <= 16
     assert provider.most_at_once == 4
@@ -272,16 +272,16 @@ async def test_jobs_waiting_for_budget_hold_no_permits(tmp_path: Path) -> None:
 async def test_recorded_reply_has_usage_and_old_journals_replay(
     tmp_path: Path,
 ) -> None:
-    async def act(words: str) -> Reply:
-        return answer("long " * 4000 if words == "long" else words)
+    async def respond(words: str) -> Reply:
+        return reply_of("long " * 4000 if words == "long" else words)
 
-    provider = Provider(act)
+    provider = Provider(respond)
     model = model_of(provider)
     limits = BudgetLimits(usd=Decimal(5))
 
     async def body(ctx: JobContext) -> Json:
         for words in ("short", "long"):
-            await model.complete(ask(words), ctx=ctx, name=words)
+            await model.complete(request_of(words), ctx=ctx, name=words)
         if ctx.attempt == 1:
             raise RateLimited("the job fails after paying")
         return "replayed"
@@ -297,21 +297,21 @@ async def test_recorded_reply_has_usage_and_old_journals_replay(
     (tmp_path / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     async with open_session(tmp_path, limits, retries={}) as session:
         outcomes = await session.run([closure_job(session, "job", body, session.budget, "f")])
-    assert (outcomes["job"].value, len(provider.asked)) == ("replayed", 2)
+    assert (outcomes["job"].value, len(provider.requests)) == ("replayed", 2)
 
 
 @pytest.mark.anyio
-async def test_models_are_built_with_the_limiters_of_the_run(tmp_path: Path) -> None:
+async def test_models_are_built_with_limiters_of_the_run(tmp_path: Path) -> None:
     script = tmp_path / "s.py"
     script.write_text("def f(request):\n    return 'yes'\n")
     limiters = LimiterRegistry()
 
-    def built(name: str, most: int) -> MeteredModel:
+    def build(name: str, most: int) -> MeteredModel:
         config = ModelConfig(id=name, provider="scripted", model="s.py:f", max_concurrency=most)
         return build_metered_model(config, base_dir=tmp_path, record_dir=tmp_path, limiters=limiters)
 
-    one, two = built("one", 3), built("two", 5)
+    one, two = build("one", 3), build("two", 5)
     assert (one.limiter.maximum, two.limiter.maximum) == (3, 5)
-    assert built("one", 2).limiter is one.limiter
+    assert build("one", 2).limiter is one.limiter
     one.limiter.maximum = 7
     assert one.limiter.statistics().limit == 2 + 5

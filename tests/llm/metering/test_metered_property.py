@@ -1,4 +1,4 @@
-"""What a provider bills never passes the budget, whatever happens to calls: against brute force."""
+"""A provider's bill never exceeds the budget, whatever the outcome of calls: against an exact bill."""
 
 from __future__ import annotations
 
@@ -28,47 +28,47 @@ from codetaste.orchestration.session import open_session
 from support.orchestration.closure_jobs import closure_job
 
 QUICK = {cause: RetryRule(tries=3, first_s=0.001) for cause in (Cause.RATE_LIMIT, Cause.UNAVAILABLE)}
-ACTS = ("ok", "full", "silent", "absurd", "cut", "hang", "refused", "limited", "unsent", "lost but known")
+OUTCOMES = ("ok", "full", "silent", "absurd", "cut", "hang", "refused", "limited", "unsent", "in ledger")
 
 
-class BruteForce:
-    """Bills exactly, in fractions of a dollar, from the text alone; imports no arithmetic of ours."""
+class ExactProvider:
+    """Bills exactly, in fractions of a dollar, from the text alone, without our arithmetic."""
 
     id = "m"
     has_ledger = False
 
-    def __init__(self, prices: tuple[int, int], acts: list[str]) -> None:
-        self.prices, self.acts = prices, acts
+    def __init__(self, prices: tuple[int, int], outcomes: list[str]) -> None:
+        self.prices, self.outcomes = prices, outcomes
         self.billed: list[Fraction] = []
         self.bought: dict[str, Reply] = {}
-        self.asked = 0
+        self.requests = 0
 
     async def complete(self, request: Request, *, call: str) -> Reply:
-        act = self.acts[self.asked % len(self.acts)]
-        self.asked += 1
-        await anyio.sleep(0.001 * (self.asked % 3))
-        if act == "refused":
+        outcome = self.outcomes[self.requests % len(self.outcomes)]
+        self.requests += 1
+        await anyio.sleep(0.001 * (self.requests % 3))
+        if outcome == "refused":
             raise ModelRefused("400")
-        if act == "limited":
+        if outcome == "limited":
             raise RateLimited("429")
-        if act == "unsent":
+        if outcome == "unsent":
             raise ModelUnavailable("no connection", unbilled=True)
-        said = [request.system, *(message.text for message in request.messages)]
-        # As bad as a tokenizer can be: a token a byte, and some for each message and the call.
-        prompt = sum(len(text.encode()) + 8 for text in said) + 500
-        output = request.max_output_tokens if act == "full" else min(request.max_output_tokens, 700)
+        texts = [request.system, *(message.text for message in request.messages)]
+        # The worst tokenizer: a token for each byte, and some for each message and the call.
+        prompt = sum(len(text.encode()) + 8 for text in texts) + 500
+        output = request.max_output_tokens if outcome == "full" else min(request.max_output_tokens, 700)
         self.billed.append(Fraction(prompt * self.prices[0] + output * self.prices[1], 10**6))
         usage: Any = Usage(input=prompt, output=output)
         reply = Reply(Message("assistant", (TextBlock("y" * 50),)), StopReason.END, usage, "m")
-        if act == "hang":
+        if outcome == "hang":
             await anyio.sleep_forever()
-        if act == "cut":
+        if outcome == "cut":
             raise ModelUnavailable("cut")
-        if act == "lost but known":
+        if outcome == "in ledger":
             self.bought[call] = reply
             raise ModelUnavailable("cut")
-        if act in {"silent", "absurd"}:
-            usage = None if act == "silent" else Usage(input=-1, output=10**12)
+        if outcome in {"silent", "absurd"}:
+            usage = None if outcome == "silent" else Usage(input=-1, output=10**12)
             return Reply(reply.message, reply.stop, usage, "m")
         return reply
 
@@ -80,7 +80,7 @@ class BruteForce:
 
 
 async def session(
-    folder: Path, provider: BruteForce, usd: Decimal, jobs: int, cap: int, stop_after_s: float
+    folder: Path, provider: ExactProvider, usd: Decimal, jobs: int, cap: int, stop_after_s: float
 ) -> tuple[Budget, dict[str, bool]]:
     price = Price(input=Decimal(provider.prices[0]), output=Decimal(provider.prices[1]))
     model = MeteredModel(
@@ -98,7 +98,7 @@ async def session(
             try:
                 reply = await model.complete(request, ctx=ctx, name=f"turn-{turn}")
             except BudgetExceeded:
-                return "broke"
+                return "out of budget"
             messages = (*messages, reply.message, Message("user", (TextBlock("go on"),)))
         return "done"
 
@@ -111,8 +111,8 @@ async def session(
 
             async def stop() -> None:
                 await anyio.sleep(stop_after_s)
-                run.drain("the test says so")
-                run.drain("and at once")
+                run.drain("stopped by the test")
+                run.drain("stopped at once")
 
             group.start_soon(stop)
             outcomes = await run.run()
@@ -124,8 +124,8 @@ async def session(
         return run.budget, {key: outcome.usable for key, outcome in outcomes.items()}
 
 
-def check(prices: tuple[int, int], acts: list[str], usd: Decimal, jobs: int, cap: int) -> None:
-    provider = BruteForce(prices, acts)
+def check(prices: tuple[int, int], outcomes: list[str], usd: Decimal, jobs: int, cap: int) -> None:
+    provider = ExactProvider(prices, outcomes)
 
     async def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -143,7 +143,7 @@ def check(prices: tuple[int, int], acts: list[str], usd: Decimal, jobs: int, cap
 
 plans = st.tuples(
     st.tuples(st.integers(0, 20), st.integers(0, 80)),
-    st.lists(st.sampled_from(ACTS), min_size=1, max_size=12),
+    st.lists(st.sampled_from(OUTCOMES), min_size=1, max_size=12),
     st.decimals("0.001", "0.6", places=4),
     st.integers(1, 6),
     st.sampled_from([100, 1024, 3000, 20_000]),
@@ -151,11 +151,11 @@ plans = st.tuples(
 
 
 @given(plans)
-# A lowered cap, used to its end; and calls that are cut where little money is left.
+# A lowered cap that is used up; calls that are cut when little budget is left.
 @example(((3, 15), ["full"], Decimal("0.05"), 1, 20_000))
 @example(((3, 15), ["full", "cut", "hang"], Decimal("0.2"), 6, 20_000))
 @settings(max_examples=40, deadline=None)
-def test_the_bill_never_passes_the_budget_and_is_always_accounted_for(
+def test_bill_never_exceeds_budget_and_is_accounted_for(
     plan: tuple[tuple[int, int], list[str], Decimal, int, int],
 ) -> None:
     check(*plan)
@@ -165,12 +165,12 @@ def test_the_bill_never_passes_the_budget_and_is_always_accounted_for(
 @pytest.mark.timeout(1200)
 @given(plans)
 @settings(max_examples=600, deadline=None)
-def test_the_bill_never_passes_the_budget_over_many_plans(
+def test_bill_never_exceeds_budget_over_many_plans(
     plan: tuple[tuple[int, int], list[str], Decimal, int, int],
 ) -> None:
     check(*plan)
 
 
-def test_an_error_of_every_kind_says_whether_it_may_have_been_billed() -> None:
+def test_error_kinds_state_whether_call_may_be_billed() -> None:
     known: dict[type[ModelError], bool] = {RateLimited: True, ModelRefused: True, ModelUnavailable: False}
     assert {kind: kind("x").unbilled for kind in known} == known

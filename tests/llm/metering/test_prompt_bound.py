@@ -23,7 +23,7 @@ from codetaste.llm.wire.common.billed_features import lower_output
 TOOL = ToolSpec("look", "Look at ünïcode.", {"type": "object", "properties": {}})
 
 
-def said(text: str) -> Message:
+def user_message(text: str) -> Message:
     return Message("user", (TextBlock(text),))
 
 
@@ -33,23 +33,23 @@ def reply(text: str, usage: Usage | None) -> Reply:
 
 @given(st.text(max_size=200), st.lists(st.text(max_size=200), max_size=4))
 @settings(max_examples=100, deadline=None)
-def test_bound_without_report_is_at_least_all_bytes_sent(system: str, spoken: list[str]) -> None:
-    request = Request(system, tuple(map(said, spoken)), (TOOL,))
-    sent = json.dumps(
-        [system, spoken, TOOL.name, TOOL.description, dict(TOOL.parameters)], ensure_ascii=False
-    )
+def test_bound_without_report_is_at_least_all_bytes_sent(system: str, texts: list[str]) -> None:
+    request = Request(system, tuple(map(user_message, texts)), (TOOL,))
+    sent = json.dumps([system, texts, TOOL.name, TOOL.description, dict(TOOL.parameters)], ensure_ascii=False)
     assert PromptBound().tokens(request) >= len(sent.encode("utf-8", "surrogatepass"))
 
 
 def test_bound_uses_reported_count_of_longest_prefix() -> None:
     bound = PromptBound()
-    first = Request("s" * 4000, (said("a" * 4000),), (TOOL,))
+    first = Request("s" * 4000, (user_message("a" * 4000),), (TOOL,))
     bound.learn(first, reply("b" * 400, Usage(input=1000, cache_read=200, cache_write=30, output=100)))
     second = Request(
-        first.system, (*first.messages, reply("b" * 400, None).message, said("new")), first.tools, 99
+        first.system, (*first.messages, reply("b" * 400, None).message, user_message("new")), first.tools, 99
     )
     assert 1330 < bound.tokens(second) < 1330 + TOKENS_PER_MESSAGE + 100
-    elsewhere = Request(first.system, (*first.messages, said("b" * 400), said("new")), first.tools)
+    elsewhere = Request(
+        first.system, (*first.messages, user_message("b" * 400), user_message("new")), first.tools
+    )
     assert bound.tokens(elsewhere) > 8000 + TOKENS_PER_CALL
     assert bound.tokens(Request("other", second.messages, first.tools)) > 4000 + TOKENS_PER_CALL
 
@@ -65,15 +65,15 @@ def test_bound_uses_reported_count_of_longest_prefix() -> None:
         Usage(input=0, output=5),
     ],
 )
-def test_a_report_that_makes_no_sense_is_not_learnt_from(usage: Usage | None) -> None:
+def test_invalid_usage_report_is_ignored(usage: Usage | None) -> None:
     bound = PromptBound()
-    request = Request("", (said("a" * 4000),))
+    request = Request("", (user_message("a" * 4000),))
     bound.learn(request, reply("b", usage))
-    following = Request("", (*request.messages, reply("b", None).message, said("c")))
+    following = Request("", (*request.messages, reply("b", None).message, user_message("c")))
     assert 4000 < bound.tokens(following) < 6000
 
 
-def test_raw_blocks_count_where_they_are_longer_than_the_words() -> None:
+def test_raw_blocks_count_if_longer_than_text() -> None:
     signed = Message(
         "assistant", (TextBlock("hi"),), ProviderBlocks("anthropic", ({"signature": "x" * 5000},))
     )
@@ -82,7 +82,7 @@ def test_raw_blocks_count_where_they_are_longer_than_the_words() -> None:
 
 @given(st.integers(1, 50_000), st.integers(1024, 60_000))
 @settings(max_examples=200, deadline=None)
-def test_a_thinking_budget_always_leaves_room_and_is_never_below_the_least(cap: int, budget: int) -> None:
+def test_lowered_thinking_budget_is_below_cap_and_at_least_minimum(cap: int, budget: int) -> None:
     options: dict[str, Any] = {"thinking": {"type": "enabled", "budget_tokens": budget}, "top_k": 1}
     lowered = lower_output(Request("", (), options=options), cap)
     assert lowered.max_output_tokens == cap

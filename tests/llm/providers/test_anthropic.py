@@ -54,9 +54,9 @@ async def model(server: provider.Server, monkeypatch: pytest.MonkeyPatch) -> Asy
         api_key_env="MY_KEY",
         timeout=20.0,
     )
-    made = RemoteModel(PROTOCOLS[config.provider], config)
-    yield made
-    await made.aclose()
+    remote = RemoteModel(PROTOCOLS[config.provider], config)
+    yield remote
+    await remote.aclose()
 
 
 STRAY_DELTA = '{"type": "content_block_delta", "index": 3, "delta": {}}'
@@ -67,7 +67,7 @@ CALL = {"type": "tool_use", "id": "toolu_01", "name": "look", "input": {"at": "Ã
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("chunked", [False, True])
-async def test_a_streamed_reply_comes_out_whole_with_the_providers_own_blocks(
+async def test_streamed_reply_has_the_providers_own_blocks(
     server: provider.Server, model: RemoteModel, *, chunked: bool
 ) -> None:
     blocks = [THINKING, REDACTED, provider.text("Let me look. ðŸ™‚"), CALL]
@@ -89,7 +89,7 @@ async def test_a_streamed_reply_comes_out_whole_with_the_providers_own_blocks(
 
 
 @pytest.mark.anyio
-async def test_the_providers_blocks_are_given_back_byte_for_byte(
+async def test_provider_blocks_are_sent_back_byte_for_byte(
     server: provider.Server, model: RemoteModel
 ) -> None:
     blocks = [THINKING, REDACTED, provider.text("Let me look."), CALL]
@@ -138,7 +138,7 @@ async def test_prompt_cache_uses_at_most_four_moving_breakpoints(
 
 
 @pytest.mark.anyio
-async def test_options_go_to_the_provider_as_they_stand(server: provider.Server, model: RemoteModel) -> None:
+async def test_options_are_sent_unchanged(server: provider.Server, model: RemoteModel) -> None:
     server.default = provider.reply(provider.text("ok"))
     options = {
         "thinking": {"type": "enabled", "budget_tokens": 2048},
@@ -166,7 +166,7 @@ async def test_options_go_to_the_provider_as_they_stand(server: provider.Server,
         ('{"n": 1' + "0" * 5000 + "}", "not JSON"),
     ],
 )
-async def test_a_tool_call_that_cannot_be_read_says_so_and_can_be_sent_back(
+async def test_invalid_tool_call_is_reported_and_can_be_sent_back(
     server: provider.Server, model: RemoteModel, partial: str, fault: str
 ) -> None:
     bad = {"type": "tool_use", "id": "t1", "name": "look", "partial": partial}
@@ -195,7 +195,7 @@ async def test_a_tool_call_that_cannot_be_read_says_so_and_can_be_sent_back(
         ("something_new", StopReason.OTHER),
     ],
 )
-async def test_every_reason_to_stop_is_known(
+async def test_stop_reasons_are_mapped(
     server: provider.Server, model: RemoteModel, reason: str, stop: StopReason
 ) -> None:
     server.handlers.append(provider.reply(provider.text("x"), stop=reason))
@@ -204,7 +204,7 @@ async def test_every_reason_to_stop_is_known(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    "act",
+    "handler",
     [
         provider.reply(provider.text("x"), report_usage=False),
         provider.reply(provider.text("x"), usage={"input_tokens": -5, "output_tokens": 3}),
@@ -216,9 +216,9 @@ async def test_every_reason_to_stop_is_known(
     ],
 )
 async def test_missing_or_invalid_usage_is_unknown(
-    server: provider.Server, model: RemoteModel, act: provider.Handler
+    server: provider.Server, model: RemoteModel, handler: provider.Handler
 ) -> None:
-    server.handlers.append(act)
+    server.handlers.append(handler)
     reply = await model.complete(HELLO, call="1")
     assert reply.message.text == "x"
     assert reply.usage is None
@@ -243,7 +243,7 @@ async def test_missing_or_invalid_usage_is_unknown(
         (529, ModelUnavailable, "no"),
     ],
 )
-async def test_every_status_becomes_an_error_that_says_what_to_do(
+async def test_error_of_status_has_type_and_hint(
     server: provider.Server, model: RemoteModel, code: int, kind: type[ModelError], hint: str
 ) -> None:
     server.handlers.append(provider.status(code))
@@ -254,9 +254,7 @@ async def test_every_status_becomes_an_error_that_says_what_to_do(
 
 
 @pytest.mark.anyio
-async def test_retry_after_is_read_as_seconds_and_as_a_date(
-    server: provider.Server, model: RemoteModel
-) -> None:
+async def test_retry_after_is_read_as_seconds_or_date(server: provider.Server, model: RemoteModel) -> None:
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
     for header, low, high in [("7", 7, 7), (soon, 50, 60), ("garbage", None, None), ("1e999", None, None)]:
         server.handlers.append(provider.status(429, retry_after=header))
@@ -267,7 +265,7 @@ async def test_retry_after_is_read_as_seconds_and_as_a_date(
 
 
 @pytest.mark.anyio
-async def test_a_spending_limit_is_not_waited_for(server: provider.Server, model: RemoteModel) -> None:
+async def test_spending_limit_is_not_retried(server: provider.Server, model: RemoteModel) -> None:
     details = {"error_code": "enforced_spend_limit_reached"}
     body = {"type": "error", "error": {"type": "rate_limit_error", "message": "enough", "details": details}}
     server.handlers.append(provider.status(429, body))
@@ -278,7 +276,7 @@ async def test_a_spending_limit_is_not_waited_for(server: provider.Server, model
 @pytest.mark.anyio
 @pytest.mark.parametrize("chunked", [False, True])
 @pytest.mark.parametrize("after", [1, 4])
-async def test_a_reply_that_breaks_off_may_have_been_billed(
+async def test_interrupted_reply_may_be_billed(
     server: provider.Server, model: RemoteModel, *, chunked: bool, after: int
 ) -> None:
     server.handlers.append(provider.cut(provider.text("a long reply"), after=after, chunked=chunked))
@@ -289,7 +287,7 @@ async def test_a_reply_that_breaks_off_may_have_been_billed(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    "act",
+    "handler",
     [
         provider.status(200, "<html>Log in to the hotel</html>", content_type="text/html"),
         provider.status(200, "{oops", content_type="application/json"),
@@ -298,10 +296,10 @@ async def test_a_reply_that_breaks_off_may_have_been_billed(
         provider.status(200, f"event: x\ndata: {STRAY_DELTA}\n\n", content_type="text/event-stream"),
     ],
 )
-async def test_garbage_is_a_malformed_reply_in_one_short_line(
-    server: provider.Server, model: RemoteModel, act: provider.Handler
+async def test_invalid_reply_is_reported_in_one_short_line(
+    server: provider.Server, model: RemoteModel, handler: provider.Handler
 ) -> None:
-    server.handlers.append(act)
+    server.handlers.append(handler)
     with pytest.raises(MalformedReply) as caught:
         await model.complete(HELLO, call="1")
     assert "\n" not in str(caught.value)
@@ -318,17 +316,19 @@ async def test_garbage_is_a_malformed_reply_in_one_short_line(
         ("api_error", ModelUnavailable, False),
     ],
 )
-async def test_an_error_event_counts_as_billed_once_the_reply_has_begun(
+async def test_error_event_after_reply_began_may_be_billed(
     server: provider.Server, model: RemoteModel, kind: str, error: type[ModelError], *, unbilled: bool
 ) -> None:
     event = {"type": "error", "error": {"type": kind, "message": "sorry"}}
-    begun = provider.events_of({"model": "x"}, [], "end_turn", {"output_tokens": 1, "input_tokens": 1})[0]
+    first_event = provider.events_of({"model": "x"}, [], "end_turn", {"output_tokens": 1, "input_tokens": 1})[
+        0
+    ]
 
     server.handlers.append(lambda exchange: exchange.stream([event]))
     with pytest.raises(error, match="sorry") as before:
         await model.complete(HELLO, call="1")
     assert before.value.unbilled is unbilled
-    server.handlers.append(lambda exchange: exchange.stream([begun, event]))
+    server.handlers.append(lambda exchange: exchange.stream([first_event, event]))
     with pytest.raises(ModelError, match="sorry") as after:
         await model.complete(HELLO, call="2")
     assert not after.value.unbilled
@@ -336,9 +336,7 @@ async def test_an_error_event_counts_as_billed_once_the_reply_has_begun(
 
 
 @pytest.mark.anyio
-async def test_a_server_that_does_not_stream_is_understood_too(
-    server: provider.Server, model: RemoteModel
-) -> None:
+async def test_unstreamed_reply_is_read(server: provider.Server, model: RemoteModel) -> None:
     message = {
         "type": "message",
         "id": "msg_9",

@@ -1,4 +1,4 @@
-"""What the clients of all three protocols do alike, each against a server that speaks its protocol."""
+"""The common behaviour of the clients of all three protocols, each against a server of its protocol."""
 
 from __future__ import annotations
 
@@ -62,21 +62,21 @@ def client(
 async def model(
     server: provider.Server, protocol: Protocol, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Model]:
-    made = client(protocol, server.url, monkeypatch)
-    yield made
-    await made.aclose()
+    built = client(protocol, server.url, monkeypatch)
+    yield built
+    await built.aclose()
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("chunked", [False, True])
-async def test_a_reply_comes_out_whole_however_its_bytes_are_cut(
+async def test_reply_is_independent_of_chunk_boundaries(
     server: provider.Server, model: Model, protocol: Protocol, *, chunked: bool
 ) -> None:
-    async def act(exchange: provider.Exchange) -> None:
+    async def handle(exchange: provider.Exchange) -> None:
         exchange.call.piece = lambda: 3
         await provider.send_reply(exchange, provider.text("näh 🙂"), usage=COUNTS, chunked=chunked)
 
-    server.handlers.append(act)
+    server.handlers.append(handle)
     reply = await model.complete(HELLO, call="1")
     assert (reply.message.text, reply.stop, reply.model) == ("näh 🙂", StopReason.END, "some-model")
     assert reply.request_id == "req_1"
@@ -85,30 +85,30 @@ async def test_a_reply_comes_out_whole_however_its_bytes_are_cut(
 
 
 @pytest.mark.anyio
-async def test_server_closing_kept_connection_loses_no_call(
+async def test_no_call_is_lost_when_server_closes_idle_connection(
     server: provider.Server, model: Model, protocol: Protocol
 ) -> None:
-    async def act(exchange: provider.Exchange) -> None:
+    async def handle(exchange: provider.Exchange) -> None:
         usage = provider.count_usage(exchange.body, [], exchange.cap)
         events = provider.events_of(
             exchange.body, [provider.text("ok")], "end_turn", usage, protocol=protocol
         )
-        # As llama.cpp's server does it, only that the moment in which a call is lost is a long one here.
+        # Like llama.cpp's server, but with a longer time in which a call could be lost.
         await exchange.stream(events, chunked=True, headers={"keep-alive": "timeout=5, max=100"})
         await anyio.sleep(0.2)
         await exchange.call.hang_up()
 
-    server.default = act
+    server.default = handle
     for number in range(3):
         assert (await model.complete(HELLO, call=str(number))).message.text == "ok"
 
 
 @pytest.mark.anyio
-async def test_a_conversation_beyond_the_context_is_refused_by_that_name(
+async def test_conversation_over_context_is_refused_with_reason(
     server: provider.Server, model: Model
 ) -> None:
-    said = "request (6018 tokens) exceeds the available context size (2048 tokens), try increasing it"
-    error = {"code": 400, "message": said, "type": "exceed_context_size_error", "n_prompt_tokens": 6018}
+    message = "request (6018 tokens) exceeds the available context size (2048 tokens), try increasing it"
+    error = {"code": 400, "message": message, "type": "exceed_context_size_error", "n_prompt_tokens": 6018}
     server.handlers.append(provider.status(400, {"error": {**error, "n_ctx": 2048}}))
     with pytest.raises(ModelRefused, match=r"6018 tokens.*the conversation is too long") as caught:
         await model.complete(HELLO, call="1")
@@ -133,7 +133,7 @@ async def test_a_conversation_beyond_the_context_is_refused_by_that_name(
         (529, ModelUnavailable, "no"),
     ],
 )
-async def test_every_status_becomes_an_error_that_says_what_to_do(
+async def test_error_of_status_has_type_and_hint(
     server: provider.Server, model: Model, code: int, kind: type[ModelError], hint: str
 ) -> None:
     server.handlers.append(provider.status(code, location="http://127.0.0.1:9/"))
@@ -145,9 +145,7 @@ async def test_every_status_becomes_an_error_that_says_what_to_do(
 
 
 @pytest.mark.anyio
-async def test_a_server_is_believed_when_it_says_how_long_to_wait(
-    server: provider.Server, model: Model
-) -> None:
+async def test_retry_after_of_server_is_used(server: provider.Server, model: Model) -> None:
     for headers, wait_s in (({"retry_after": "7"}, 7.0), ({"retry_after_ms": "250"}, 0.25), ({}, None)):
         server.handlers.append(provider.status(429, **headers))
         with pytest.raises(RateLimited) as caught:
@@ -159,7 +157,7 @@ async def test_a_server_is_believed_when_it_says_how_long_to_wait(
 @pytest.mark.parametrize("chunked", [False, True])
 @pytest.mark.parametrize("broken", [False, True])
 @pytest.mark.parametrize("after", [1, 3])
-async def test_a_reply_that_breaks_off_may_have_been_billed(
+async def test_interrupted_reply_may_be_billed(
     server: provider.Server, model: Model, *, chunked: bool, broken: bool, after: int
 ) -> None:
     server.handlers.append(
@@ -171,18 +169,18 @@ async def test_a_reply_that_breaks_off_may_have_been_billed(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("act", [provider.hang_up, provider.reset])
+@pytest.mark.parametrize("handler", [provider.hang_up, provider.reset])
 async def test_connection_dropped_before_reply_may_be_billed(
-    server: provider.Server, model: Model, act: provider.Handler
+    server: provider.Server, model: Model, handler: provider.Handler
 ) -> None:
-    server.handlers.append(act)
+    server.handlers.append(handler)
     with pytest.raises(ModelUnavailable, match="lost before it answered") as caught:
         await model.complete(HELLO, call="1")
     assert not caught.value.unbilled
 
 
 @pytest.mark.anyio
-async def test_a_provider_that_cannot_be_reached_has_billed_nothing(
+async def test_unreachable_provider_bills_nothing(
     protocol: Protocol, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with provider.serving() as gone:
@@ -196,11 +194,11 @@ async def test_a_provider_that_cannot_be_reached_has_billed_nothing(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("after", [0, 3])
-async def test_a_stalled_reply_ends_at_the_time_limit_and_may_have_been_billed(
+async def test_stalled_reply_ends_at_time_limit_and_may_be_billed(
     server: provider.Server, protocol: Protocol, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     server.handlers.append(provider.stall(provider.text("x"), after=after))
-    model = client(protocol, server.url, monkeypatch, timeout=0.3)
+    model = client(protocol, server.url, monkeypatch, timeout=1.0)
     with anyio.fail_after(60), pytest.raises(ModelUnavailable) as caught:
         await model.complete(HELLO, call="1")
     assert not caught.value.unbilled
@@ -208,7 +206,7 @@ async def test_a_stalled_reply_ends_at_the_time_limit_and_may_have_been_billed(
 
 
 @pytest.mark.anyio
-async def test_a_cancelled_call_closes_its_connection_and_the_next_one_works(
+async def test_cancelled_call_closes_connection_and_next_call_works(
     server: provider.Server, model: Model
 ) -> None:
     server.handlers += [provider.stall(provider.text("x")), provider.reply(provider.text("fine"))]
@@ -222,8 +220,8 @@ async def test_a_cancelled_call_closes_its_connection_and_the_next_one_works(
 
 
 @pytest.mark.anyio
-async def test_what_follows_a_whole_reply_is_not_waited_for(server: provider.Server, model: Model) -> None:
-    async def act(exchange: provider.Exchange) -> None:
+async def test_data_after_complete_reply_is_not_awaited(server: provider.Server, model: Model) -> None:
+    async def handle(exchange: provider.Exchange) -> None:
         usage = provider.count_usage(exchange.body, [], exchange.cap)
         events = provider.events_of(
             exchange.body, [provider.text("all")], "end_turn", usage, protocol=exchange.protocol
@@ -231,14 +229,14 @@ async def test_what_follows_a_whole_reply_is_not_waited_for(server: provider.Ser
         await exchange.stream(events, chunked=True, end=False)
         await anyio.sleep(3600)
 
-    server.handlers.append(act)
+    server.handlers.append(handle)
     with anyio.fail_after(60):
         assert (await model.complete(HELLO, call="1")).message.text == "all"
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    "act",
+    "handler",
     [
         provider.status(200, "<html>Log in to the hotel</html>", content_type="text/html"),
         provider.status(200, "data: {}\n\n", content_type="text/plain"),
@@ -254,10 +252,10 @@ async def test_what_follows_a_whole_reply_is_not_waited_for(server: provider.Ser
         provider.status(200, "data: 1e999999\n\n", content_type="text/event-stream"),
     ],
 )
-async def test_garbage_is_a_named_fault_in_one_short_line(
-    server: provider.Server, model: Model, act: provider.Handler
+async def test_invalid_reply_is_reported_in_one_short_line(
+    server: provider.Server, model: Model, handler: provider.Handler
 ) -> None:
-    server.handlers.append(act)
+    server.handlers.append(handler)
     with pytest.raises(ModelError) as caught:
         await model.complete(HELLO, call="1")
     assert isinstance(caught.value, MalformedReply | ModelUnavailable)
@@ -268,26 +266,26 @@ async def test_garbage_is_a_named_fault_in_one_short_line(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("content_type", ["application/json", "text/event-stream"])
-async def test_bytes_that_are_no_utf_8_are_a_malformed_reply(
+async def test_invalid_utf_8_is_a_malformed_reply(
     server: provider.Server, model: Model, content_type: str
 ) -> None:
-    async def act(exchange: provider.Exchange) -> None:
+    async def handle(exchange: provider.Exchange) -> None:
         await exchange.respond(200, b'data: {"\xff": 1}\n\n', content_type, {})
 
-    server.handlers.append(act)
+    server.handlers.append(handle)
     with pytest.raises(MalformedReply, match="not UTF-8"):
         await model.complete(HELLO, call="1")
 
 
 @pytest.mark.anyio
-async def test_a_refusal_without_an_end_is_not_read_for_ever(server: provider.Server, model: Model) -> None:
-    async def act(exchange: provider.Exchange) -> None:
+async def test_endless_refusal_is_not_read_to_the_end(server: provider.Server, model: Model) -> None:
+    async def handle(exchange: provider.Exchange) -> None:
         headers = {"content-type": "text/plain", "transfer-encoding": "chunked", "retry-after": "7"}
         await exchange.call.head(429, headers)
         while True:
             await exchange.call.send(b"no " * 10_000)
 
-    server.handlers.append(act)
+    server.handlers.append(handle)
     server.default = provider.reply(provider.text("ok"))
     with anyio.fail_after(60), pytest.raises(RateLimited, match="HTTP 429: no no") as caught:
         await model.complete(HELLO, call="1")
@@ -296,7 +294,7 @@ async def test_a_refusal_without_an_end_is_not_read_for_ever(server: provider.Se
 
 
 @pytest.mark.anyio
-async def test_an_html_error_page_does_not_fill_the_screen(server: provider.Server, model: Model) -> None:
+async def test_html_error_page_is_not_quoted(server: provider.Server, model: Model) -> None:
     page = "<html>" + "bad gateway " * 10_000 + "</html>"
     server.handlers.append(provider.status(502, page, content_type="text/html"))
     with pytest.raises(ModelUnavailable, match="HTTP 502: an HTML page"):
@@ -332,10 +330,8 @@ async def test_missing_or_invalid_usage_is_unknown(
 
 
 @pytest.mark.anyio
-async def test_a_server_that_does_not_stream_is_understood_too(
-    server: provider.Server, model: Model, protocol: Protocol
-) -> None:
-    async def act(exchange: provider.Exchange) -> None:
+async def test_unstreamed_reply_is_read(server: provider.Server, model: Model, protocol: Protocol) -> None:
+    async def handle(exchange: provider.Exchange) -> None:
         exchange.body["stream"] = False
         blocks = [
             provider.text("all at once"),
@@ -343,7 +339,7 @@ async def test_a_server_that_does_not_stream_is_understood_too(
         ]
         await provider.send_reply(exchange, *blocks, stop="tool_use", usage=COUNTS)
 
-    server.handlers.append(act)
+    server.handlers.append(handle)
     reply = await model.complete(HELLO, call="1")
     assert (reply.message.text, reply.stop) == ("all at once", StopReason.TOOL_USE)
     assert [call.arguments for call in reply.message.tool_calls] == [{"at": "é"}]
@@ -352,7 +348,7 @@ async def test_a_server_that_does_not_stream_is_understood_too(
 
 
 @pytest.mark.anyio
-async def test_nothing_is_taken_from_the_environment_but_the_named_key(
+async def test_environment_is_ignored_except_named_key(
     server: provider.Server,
     protocol: Protocol,
     monkeypatch: pytest.MonkeyPatch,
@@ -385,18 +381,16 @@ async def test_nothing_is_taken_from_the_environment_but_the_named_key(
 
 
 @pytest.mark.anyio
-async def test_a_key_that_the_provider_repeats_does_not_reach_the_message(
-    server: provider.Server, model: Model
-) -> None:
-    said = {"error": {"type": "authentication_error", "message": f"bad key {KEY}"}}
+async def test_key_repeated_by_provider_is_redacted(server: provider.Server, model: Model) -> None:
+    body = {"error": {"type": "authentication_error", "message": f"bad key {KEY}"}}
     page = f"<p>{KEY}</p>"
-    error_event = "data: " + json.dumps({"type": "error", **said}) + "\n\n"
+    error_event = "data: " + json.dumps({"type": "error", **body}) + "\n\n"
     server.handlers += [
-        provider.status(401, said),
+        provider.status(401, body),
         provider.status(401, page, content_type="text/html"),
         provider.status(200, page, content_type="text/html"),
         provider.status(200, error_event, content_type="text/event-stream"),
-        provider.status(200, {"type": "error", **said}),
+        provider.status(200, {"type": "error", **body}),
         provider.status(200, {"headers": {"authorization": f"Bearer {KEY}"}}),
         provider.status(200, f"{{{KEY}"),
         provider.status(200, f"data: {{{KEY}\n\n", content_type="text/event-stream"),
@@ -410,16 +404,16 @@ async def test_a_key_that_the_provider_repeats_does_not_reach_the_message(
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [(None, "MY_KEY is not set"), ("  ", "MY_KEY is not set"), ("schlüssel", "not an API key")],
 )
-def test_a_key_that_is_missing_names_its_variable_and_is_never_shown(
-    monkeypatch: pytest.MonkeyPatch, protocol: Protocol, value: str | None, said: str
+def test_error_of_missing_key_names_variable_and_hides_value(
+    monkeypatch: pytest.MonkeyPatch, protocol: Protocol, value: str | None, message: str
 ) -> None:
     monkeypatch.delenv("MY_KEY", raising=False)
     if value is not None:
         monkeypatch.setenv("MY_KEY", value)
     config = ModelConfig(id="m", provider=protocol, model="x", api_key_env="MY_KEY")
-    with pytest.raises(ConfigError, match=said) as caught:
+    with pytest.raises(ConfigError, match=message) as caught:
         build_model(config, base_dir=Path(), record_dir=Path())
     assert "schlüssel" not in str(caught.value)

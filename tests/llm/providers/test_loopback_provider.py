@@ -1,4 +1,4 @@
-"""The loopback provider itself: what it sends is what the official clients' own types allow."""
+"""The loopback provider's replies are valid for the types of the official clients."""
 
 from __future__ import annotations
 
@@ -35,19 +35,21 @@ def server() -> Iterator[provider.Server]:
         yield running
 
 
-def ask(server: provider.Server, protocol: Protocol, *, stream: bool) -> httpx.Response:
+def post(server: provider.Server, protocol: Protocol, *, stream: bool) -> httpx.Response:
     body = {"model": "m", "stream": stream, "stream_options": {"include_usage": True}}
     with httpx.Client(trust_env=False) as client:
         return client.post(server.url + PATHS[protocol], json=body)
 
 
 def events_in(response: httpx.Response) -> list[Any]:
-    said = [line.removeprefix("data: ") for line in response.text.splitlines() if line.startswith("data: ")]
-    return [json.loads(data) for data in said if data != "[DONE]"]
+    payloads = [
+        line.removeprefix("data: ") for line in response.text.splitlines() if line.startswith("data: ")
+    ]
+    return [json.loads(data) for data in payloads if data != "[DONE]"]
 
 
 def types_of(protocol: Protocol) -> tuple[Any, Any]:
-    """The official types of a whole reply and of an event."""
+    """Return the official types of a whole reply and of an event."""
     match protocol:
         case "anthropic":
             from anthropic.types import Message, RawMessageStreamEvent
@@ -67,9 +69,9 @@ def types_of(protocol: Protocol) -> tuple[Any, Any]:
 def test_loopback_replies_match_official_client_types(server: provider.Server, protocol: Protocol) -> None:
     server.default = provider.reply(*BLOCKS, stop="tool_use", usage=COUNTS, chunked=True)
     whole, event = types_of(protocol)
-    said = ask(server, protocol, stream=False).json()
-    TypeAdapter(whole).validate_python(said)
-    events = [each for each in events_in(ask(server, protocol, stream=True)) if each.get("type") != "ping"]
+    document = post(server, protocol, stream=False).json()
+    TypeAdapter(whole).validate_python(document)
+    events = [each for each in events_in(post(server, protocol, stream=True)) if each.get("type") != "ping"]
     for each in events:
         TypeAdapter(event).validate_python(each)
     assert len(events) > 10
@@ -81,14 +83,14 @@ def test_loopback_replies_match_official_client_types(server: provider.Server, p
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_provider_reported_usage_equals_bill(server: provider.Server, protocol: Protocol) -> None:
     server.default = provider.reply(*BLOCKS, usage=COUNTS)
-    usage = ask(server, protocol, stream=False).json()["usage"]
-    told = {"anthropic": (11, 42), "openai": (23, 42), "openai-chat": (23, 42)}[protocol]
+    usage = post(server, protocol, stream=False).json()["usage"]
+    reported = {"anthropic": (11, 42), "openai": (23, 42), "openai-chat": (23, 42)}[protocol]
     names = (
         ("prompt_tokens", "completion_tokens")
         if protocol == "openai-chat"
         else ("input_tokens", "output_tokens")
     )
-    assert tuple(usage[name] for name in names) == told
+    assert tuple(usage[name] for name in names) == reported
     (billed,) = server.bill
     assert (billed.prompt, billed.output) == (23, 42)
 

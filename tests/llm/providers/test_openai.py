@@ -30,7 +30,7 @@ REASONING = {
     "type": "reasoning",
     "summary": [{"type": "summary_text", "text": "hm … näh"}],
     "encrypted_content": "c2VjcmV0+/==",
-    "new_field": {"kept": [1.0, None]},
+    "new_field": {"stored": [1.0, None]},
 }
 MESSAGE = {
     "id": "msg_1",
@@ -73,18 +73,18 @@ async def model(server: provider.Server, monkeypatch: pytest.MonkeyPatch) -> Asy
         api_key_env="MY_KEY",
         timeout=20.0,
     )
-    made = RemoteModel(PROTOCOLS[config.provider], config)
-    yield made
-    await made.aclose()
+    remote = RemoteModel(PROTOCOLS[config.provider], config)
+    yield remote
+    await remote.aclose()
 
 
-def saying(*events: dict[str, Any]) -> provider.Handler:
-    """Answer with these events and nothing else."""
+def sending(*events: dict[str, Any]) -> provider.Handler:
+    """Answer with these events alone."""
 
-    async def act(exchange: provider.Exchange) -> None:
+    async def handle(exchange: provider.Exchange) -> None:
         await exchange.stream(list(events), chunked=True)
 
-    return act
+    return handle
 
 
 def ended(kind: str = "completed", *items: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -137,7 +137,7 @@ async def test_openai_body_is_valid_and_disables_storage(server: provider.Server
 async def test_openai_streamed_reply_round_trips_bytes(server: provider.Server, model: RemoteModel) -> None:
     items = [REASONING, MESSAGE, CALL]
     server.handlers += [
-        saying(CREATED, ADDED, *done(*items), ended("completed", *items)),
+        sending(CREATED, ADDED, *done(*items), ended("completed", *items)),
         provider.reply(provider.text("done")),
     ]
     reply = await model.complete(HELLO, call="1")
@@ -161,11 +161,9 @@ async def test_openai_streamed_reply_round_trips_bytes(server: provider.Server, 
 
 
 @pytest.mark.anyio
-async def test_a_server_that_ends_with_its_usage_alone_is_understood(
-    server: provider.Server, model: RemoteModel
-) -> None:
+async def test_final_event_with_usage_alone_is_read(server: provider.Server, model: RemoteModel) -> None:
     last = {"type": "response.completed", "response": {"id": "resp_9", "usage": USAGE}}
-    server.handlers.append(saying(*done(MESSAGE, CALL), last))
+    server.handlers.append(sending(*done(MESSAGE, CALL), last))
     reply = await model.complete(HELLO, call="1")
     assert reply.message.raw is not None
     assert reply.message.raw.blocks == (MESSAGE, CALL)
@@ -179,7 +177,7 @@ async def test_openai_reasoning_marked_unstored_is_not_sent_back(
     bare = {"id": "rs_1", "type": "reasoning", "summary": []}
     local = {"id": "rs_2", "type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]}
     server.handlers += [
-        saying(ended("completed", bare, local, MESSAGE)),
+        sending(ended("completed", bare, local, MESSAGE)),
         provider.reply(provider.text("done")),
     ]
     reply = await model.complete(HELLO, call="1")
@@ -206,10 +204,10 @@ async def test_openai_reasoning_marked_unstored_is_not_sent_back(
         ),
     ],
 )
-async def test_every_reason_to_stop_is_known(
+async def test_stop_reasons_are_mapped(
     server: provider.Server, model: RemoteModel, event: dict[str, Any], stop: StopReason
 ) -> None:
-    server.handlers.append(saying(event))
+    server.handlers.append(sending(event))
     reply = await model.complete(HELLO, call="1")
     assert reply.stop is stop
     if stop is StopReason.REFUSAL and reply.message.content:
@@ -225,7 +223,7 @@ async def test_openai_invalid_call_is_reported_and_next_request_works(
     bare = {"type": "function_call", "id": "fc_3"}
     limit = {"reason": "max_output_tokens"}
     server.handlers += [
-        saying(ended("incomplete", cut, same, bare, incomplete_details=limit)),
+        sending(ended("incomplete", cut, same, bare, incomplete_details=limit)),
         provider.reply(provider.text("sorry")),
     ]
     reply = await model.complete(HELLO, call="1")
@@ -269,12 +267,12 @@ async def test_failed_response_states_reason_and_may_be_billed(
     *,
     overloaded: bool,
 ) -> None:
-    said = {"code": code, "message": "Sorry. Please try again in 1m2.5s."}
-    failed = ended("failed", error=said, usage=None)
-    event = {"type": "error", "sequence_number": 1, "param": None, **said}
+    failure = {"code": code, "message": "Sorry. Please try again in 1m2.5s."}
+    failed = ended("failed", error=failure, usage=None)
+    event = {"type": "error", "sequence_number": 1, "param": None, **failure}
     for first in ([CREATED], [CREATED, ADDED]):
         for last in (failed, event):
-            server.handlers.append(saying(*first, last))
+            server.handlers.append(sending(*first, last))
             with pytest.raises(ModelError, match="Sorry") as caught:
                 await model.complete(HELLO, call="1")
             assert caught.value.overloaded is overloaded
@@ -302,13 +300,13 @@ async def test_failed_response_states_reason_and_may_be_billed(
         ([ended("completed", status="queued")], MalformedReply),
     ],
 )
-async def test_a_stream_without_its_closing_event_is_no_reply(
+async def test_stream_without_valid_final_event_is_no_reply(
     server: provider.Server,
     model: RemoteModel,
     events: list[dict[str, Any]],
     error: type[ModelError],
 ) -> None:
-    server.handlers.append(saying(*events))
+    server.handlers.append(sending(*events))
     with pytest.raises(error) as caught:
         await model.complete(HELLO, call="1")
     assert not caught.value.unbilled
@@ -316,7 +314,7 @@ async def test_a_stream_without_its_closing_event_is_no_reply(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("status", "body", "error", "said"),
+    ("status", "body", "error", "message"),
     [
         (429, {"code": "insufficient_quota", "message": "Pay."}, ModelRefused, "waiting does not help"),
         (
@@ -337,16 +335,16 @@ async def test_a_stream_without_its_closing_event_is_no_reply(
         (429, {"code": "slow_down", "message": "x"}, RateLimited, "slow_down"),
     ],
 )
-async def test_official_errors_are_known_by_their_codes(
+async def test_official_errors_are_identified_by_code(
     server: provider.Server,
     model: RemoteModel,
     status: int,
     body: dict[str, Any],
     error: type[ModelError],
-    said: str,
+    message: str,
 ) -> None:
     server.handlers.append(provider.status(status, {"error": body}))
-    with pytest.raises(error, match=said) as caught:
+    with pytest.raises(error, match=message) as caught:
         await model.complete(HELLO, call="1")
     assert caught.value.unbilled
     assert caught.value.overloaded is (error is not ModelRefused)
@@ -374,7 +372,7 @@ async def test_official_errors_are_known_by_their_codes(
         ({}, "Please try again in 99999999h", 3600),
     ],
 )
-async def test_when_to_come_back_is_read_from_what_the_provider_gives(
+async def test_retry_time_is_read_from_headers_or_message(
     server: provider.Server, model: RemoteModel, headers: dict[str, str], message: str, wait_s: float | None
 ) -> None:
     body = {"error": {"code": "rate_limit_exceeded", "type": "requests", "message": message}}

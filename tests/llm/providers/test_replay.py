@@ -37,11 +37,11 @@ def user(*content: Block) -> Message:
     return Message("user", content)
 
 
-def ask(*messages: Message, **fields: Any) -> Request:
+def request_of(*messages: Message, **fields: Any) -> Request:
     return Request(**{"system": "Find rules.", "messages": messages, **fields})
 
 
-class Counting:
+class CountingModel:
     """A model whose every reply is new."""
 
     id = "inner"
@@ -50,7 +50,7 @@ class Counting:
     def __init__(self) -> None:
         self.calls: list[str] = []
 
-    async def complete(self, request: Request, *, call: str) -> Reply:  # noqa: ARG002 - whatever it is
+    async def complete(self, request: Request, *, call: str) -> Reply:  # noqa: ARG002 - the reply does not depend on it
         self.calls.append(call)
         number = len(self.calls)
         content = (TextBlock(f"reply {number} \ud800\x00"), ToolCall(f"toolu_{number}", "look", {"n": 2.0}))
@@ -65,17 +65,17 @@ class Counting:
         self.calls.append("closed")
 
 
-def replayed(folder: Path, inner: Any = None, mode: Any = "replay", run: str = "run") -> ReplayModel:
+def replay_model(folder: Path, inner: Any = None, mode: Any = "replay", run: str = "run") -> ReplayModel:
     served = folder / run / "served.jsonl"
     return ReplayModel("m", "real", Cassette(folder / "tape.jsonl"), inner=inner, mode=mode, ledger=served)
 
 
-async def talk(model: Any, turns: int, *, prefix: str = "c") -> list[Reply]:
-    """A conversation in which every turn answers the tool call of the one before."""
+async def run_conversation(model: Any, turns: int, *, prefix: str = "c") -> list[Reply]:
+    """Run a conversation in which every turn answers the previous tool call."""
     messages: list[Message] = [user(TextBlock("begin"))]
     replies: list[Reply] = []
     for turn in range(turns):
-        reply = await model.complete(ask(*messages), call=f"{prefix}{turn}")
+        reply = await model.complete(request_of(*messages), call=f"{prefix}{turn}")
         replies.append(reply)
         result = ToolResult(reply.message.tool_calls[0].id, f"result {turn}")
         messages += [reply.message, user(result)]
@@ -83,26 +83,26 @@ async def talk(model: Any, turns: int, *, prefix: str = "c") -> list[Reply]:
 
 
 @pytest.mark.anyio
-async def test_a_recorded_conversation_comes_back_exactly_without_the_model(tmp_path: Path) -> None:
-    recorded = await talk(replayed(tmp_path, Counting(), "record", "first"), 5)
-    assert await talk(replayed(tmp_path, run="second"), 5, prefix="d") == recorded
+async def test_recorded_conversation_is_replayed_exactly_without_model(tmp_path: Path) -> None:
+    recorded = await run_conversation(replay_model(tmp_path, CountingModel(), "record", "first"), 5)
+    assert await run_conversation(replay_model(tmp_path, run="second"), 5, prefix="d") == recorded
 
 
 @pytest.mark.anyio
-async def test_a_cassette_holds_each_message_once(tmp_path: Path) -> None:
-    model = replayed(tmp_path, Counting(), "record")
-    await model.complete(ask(user(TextBlock("long " * 10_000))), call="1")
+async def test_cassette_stores_each_message_once(tmp_path: Path) -> None:
+    model = replay_model(tmp_path, CountingModel(), "record")
+    await model.complete(request_of(user(TextBlock("long " * 10_000))), call="1")
     size = (tmp_path / "tape.jsonl").stat().st_size
-    await model.complete(ask(user(TextBlock("long " * 10_000)), user(TextBlock("more"))), call="2")
+    await model.complete(request_of(user(TextBlock("long " * 10_000)), user(TextBlock("more"))), call="2")
     assert (tmp_path / "tape.jsonl").stat().st_size < size + 2500
 
 
 @pytest.mark.anyio
-async def test_identical_requests_are_answered_in_the_order_of_their_recording(tmp_path: Path) -> None:
-    model = replayed(tmp_path, Counting(), "record", "first")
-    same = ask(user(TextBlock("again")))
+async def test_identical_requests_are_replayed_in_recorded_order(tmp_path: Path) -> None:
+    model = replay_model(tmp_path, CountingModel(), "record", "first")
+    same = request_of(user(TextBlock("again")))
     recorded = [await model.complete(same, call=f"{n}") for n in range(3)]
-    later = replayed(tmp_path, run="second")
+    later = replay_model(tmp_path, run="second")
     assert [await later.complete(same, call=f"x{n}") for n in range(3)] == recorded
     with pytest.raises(CassetteMiss, match="recorded 3 times and was made once more"):
         await later.complete(same, call="x3")
@@ -112,16 +112,18 @@ async def test_identical_requests_are_answered_in_the_order_of_their_recording(t
 async def test_replay_key_ignores_call_ids_raw_blocks_and_cap(tmp_path: Path) -> None:
     def conversation(call_id: str, raw: ProviderBlocks | None, cap: int) -> Request:
         call = Message("assistant", (ToolCall(call_id, "look", {}),), raw)
-        return ask(user(TextBlock("x")), call, user(ToolResult(call_id, "seen")), max_output_tokens=cap)
+        return request_of(
+            user(TextBlock("x")), call, user(ToolResult(call_id, "seen")), max_output_tokens=cap
+        )
 
-    model = replayed(tmp_path, Counting(), "record", "first")
+    model = replay_model(tmp_path, CountingModel(), "record", "first")
     reply = await model.complete(
         conversation("toolu_a", ProviderBlocks("anthropic", ({"a": 1},)), 8192), call="1"
     )
-    later = replayed(tmp_path, run="second")
+    later = replay_model(tmp_path, run="second")
     assert await later.complete(conversation("call-77", None, 4096), call="9") == reply
     with pytest.raises(CassetteMiss, match="5 output tokens, and the budget has room for 4"):
-        await replayed(tmp_path, run="third").complete(conversation("x", None, 4), call="9")
+        await replay_model(tmp_path, run="third").complete(conversation("x", None, 4), call="9")
 
 
 BEGIN = user(TextBlock("begin"))
@@ -130,42 +132,48 @@ LONG = "a" * 5000
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         (
-            ask(BEGIN, user(TextBlock(LONG + "Y" + LONG))),
+            request_of(BEGIN, user(TextBlock(LONG + "Y" + LONG))),
             r"message 2 \(user\) differs: at character 50\d\d.*X.*Y",
         ),
-        (ask(BEGIN, user(TextBlock(LONG + "X" + LONG)), BEGIN), r"message 3 \(user\) comes after the end"),
-        (ask(BEGIN), r"continues with message 2 \(user\)"),
-        (ask(BEGIN, user(TextBlock(LONG + "X" + LONG)), system="Other."), r"system differs.*Find.*Other"),
-        (ask(BEGIN, user(TextBlock("X")), options={"temperature": 1}), "options differs"),
-        (ask(BEGIN, tools=(ToolSpec("t", "d", {}),)), "tools differs"),
+        (
+            request_of(BEGIN, user(TextBlock(LONG + "X" + LONG)), BEGIN),
+            r"message 3 \(user\) comes after the end",
+        ),
+        (request_of(BEGIN), r"continues with message 2 \(user\)"),
+        (
+            request_of(BEGIN, user(TextBlock(LONG + "X" + LONG)), system="Other."),
+            r"system differs.*Find.*Other",
+        ),
+        (request_of(BEGIN, user(TextBlock("X")), options={"temperature": 1}), "options differs"),
+        (request_of(BEGIN, tools=(ToolSpec("t", "d", {}),)), "tools differs"),
     ],
 )
 async def test_replay_miss_names_first_difference_from_nearest_recording(
-    tmp_path: Path, changed: Request, said: str
+    tmp_path: Path, changed: Request, message: str
 ) -> None:
-    model = replayed(tmp_path, Counting(), "record", "first")
-    await model.complete(ask(user(TextBlock("something else entirely"))), call="0")
-    await model.complete(ask(BEGIN, user(TextBlock(LONG + "X" + LONG))), call="1")
-    with pytest.raises(CassetteMiss, match=said) as caught:
-        await replayed(tmp_path, run="second").complete(changed, call="2")
-    message = str(caught.value)
-    assert len(message) < 600
-    assert "\n" not in message
-    assert 'mode = "record-missing"' in message
+    model = replay_model(tmp_path, CountingModel(), "record", "first")
+    await model.complete(request_of(user(TextBlock("something else entirely"))), call="0")
+    await model.complete(request_of(BEGIN, user(TextBlock(LONG + "X" + LONG))), call="1")
+    with pytest.raises(CassetteMiss, match=message) as caught:
+        await replay_model(tmp_path, run="second").complete(changed, call="2")
+    text = str(caught.value)
+    assert len(text) < 600
+    assert "\n" not in text
+    assert 'mode = "record-missing"' in text
 
 
 @pytest.mark.anyio
-async def test_record_missing_asks_only_for_what_is_not_there(tmp_path: Path) -> None:
-    recorded = await talk(replayed(tmp_path, Counting(), "record", "first"), 2)
-    inner = Counting()
-    model = replayed(tmp_path, inner, "record-missing", "second")
-    longer = await talk(model, 4)
+async def test_record_missing_calls_model_only_for_missing_replies(tmp_path: Path) -> None:
+    recorded = await run_conversation(replay_model(tmp_path, CountingModel(), "record", "first"), 2)
+    inner = CountingModel()
+    model = replay_model(tmp_path, inner, "record-missing", "second")
+    longer = await run_conversation(model, 4)
     assert longer[:2] == recorded
     assert len(inner.calls) == 2
-    assert await talk(replayed(tmp_path, run="third"), 4) == longer
+    assert await run_conversation(replay_model(tmp_path, run="third"), 4) == longer
     await model.aclose()
     assert inner.calls[-1] == "closed"
 
@@ -174,11 +182,11 @@ async def test_record_missing_asks_only_for_what_is_not_there(tmp_path: Path) ->
 async def test_replay_killed_run_continues_and_looks_up_replies(
     tmp_path: Path,
 ) -> None:
-    recorder = replayed(tmp_path, Counting(), "record", "first")
-    same = ask(user(TextBlock("again")))
+    recorder = replay_model(tmp_path, CountingModel(), "record", "first")
+    same = request_of(user(TextBlock("again")))
     recorded = [await recorder.complete(same, call=f"{n}") for n in range(3)]
-    assert await replayed(tmp_path, run="second").complete(same, call="a") == recorded[0]
-    resumed = replayed(tmp_path, run="second")
+    assert await replay_model(tmp_path, run="second").complete(same, call="a") == recorded[0]
+    resumed = replay_model(tmp_path, run="second")
     assert await resumed.lookup("a") == recorded[0]
     assert await resumed.lookup("b") is None
     assert await resumed.complete(same, call="a") == recorded[0]
@@ -186,51 +194,51 @@ async def test_replay_killed_run_continues_and_looks_up_replies(
 
 
 @pytest.mark.anyio
-async def test_a_new_recording_replaces_the_old_one(tmp_path: Path) -> None:
-    await talk(replayed(tmp_path, Counting(), "record", "first"), 1)
-    inner = Counting()
+async def test_new_recording_replaces_old_one(tmp_path: Path) -> None:
+    await run_conversation(replay_model(tmp_path, CountingModel(), "record", "first"), 1)
+    inner = CountingModel()
     inner.calls = ["x", "y"]
-    newer = await talk(replayed(tmp_path, inner, "record", "second"), 1)
+    newer = await run_conversation(replay_model(tmp_path, inner, "record", "second"), 1)
     assert newer[0].message.text.startswith("reply 3")
-    assert await talk(replayed(tmp_path, run="third"), 1) == newer
+    assert await run_conversation(replay_model(tmp_path, run="third"), 1) == newer
 
 
 @pytest.mark.anyio
-async def test_a_torn_last_line_is_passed_over(tmp_path: Path) -> None:
-    recorded = await talk(replayed(tmp_path, Counting(), "record", "first"), 3)
+async def test_incomplete_last_line_is_skipped(tmp_path: Path) -> None:
+    recorded = await run_conversation(replay_model(tmp_path, CountingModel(), "record", "first"), 3)
     tape = tmp_path / "tape.jsonl"
     tape.write_bytes(tape.read_bytes()[:-20])
-    later = replayed(tmp_path, Counting(), "record-missing", "second")
-    assert (await talk(later, 3))[:2] == recorded[:2]
-    assert len(await talk(replayed(tmp_path, run="third"), 3)) == 3
+    later = replay_model(tmp_path, CountingModel(), "record-missing", "second")
+    assert (await run_conversation(later, 3))[:2] == recorded[:2]
+    assert len(await run_conversation(replay_model(tmp_path, run="third"), 3)) == 3
 
 
 @pytest.mark.anyio
-async def test_many_conversations_at_once_and_two_recorders_share_a_cassette(tmp_path: Path) -> None:
-    models = [replayed(tmp_path, Counting(), "record", f"run-{n}") for n in range(2)]
+async def test_concurrent_conversations_of_two_recorders_share_a_cassette(tmp_path: Path) -> None:
+    models = [replay_model(tmp_path, CountingModel(), "record", f"run-{n}") for n in range(2)]
 
-    async def one(number: int) -> None:
-        request = ask(user(TextBlock(f"conversation {number}" * 500)))
+    async def record(number: int) -> None:
+        request = request_of(user(TextBlock(f"conversation {number}" * 500)))
         await models[number % 2].complete(request, call=f"{number}")
 
     async with anyio.create_task_group() as group:
         for number in range(40):
-            group.start_soon(one, number)
-    later = replayed(tmp_path, run="later")
+            group.start_soon(record, number)
+    later = replay_model(tmp_path, run="later")
     for number in range(40):
-        await later.complete(ask(user(TextBlock(f"conversation {number}" * 500))), call=f"{number}")
+        await later.complete(request_of(user(TextBlock(f"conversation {number}" * 500))), call=f"{number}")
     assert all(json.loads(line) for line in (tmp_path / "tape.jsonl").read_text().splitlines())
 
 
 @pytest.mark.anyio
-async def test_a_config_replays_without_a_key_and_records_around_any_provider(
+async def test_config_replays_without_key_and_records_any_provider(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "play.py").write_text("def reply(request):\n    return 'recorded'\n")
     fields: dict[str, Any] = {"id": "m", "model": "play.py:reply", "cassette": Path("tapes")}
     config = ModelConfig(provider="scripted", mode="record", **fields)
     model = build_model(config, base_dir=tmp_path, record_dir=tmp_path / "one")
-    await model.complete(ask(user(TextBlock("x"))), call="1")
+    await model.complete(request_of(user(TextBlock("x"))), call="1")
     assert (tmp_path / "tapes" / "m.jsonl").is_file()
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     providers: Sequence[Any] = ("replay", "anthropic")
@@ -238,7 +246,7 @@ async def test_a_config_replays_without_a_key_and_records_around_any_provider(
         alone = ModelConfig(provider=provider, **fields)
         assert alone.key_env is None
         again = build_model(alone, base_dir=tmp_path, record_dir=tmp_path / provider)
-        assert (await again.complete(ask(user(TextBlock("x"))), call="1")).message.text == "recorded"
+        assert (await again.complete(request_of(user(TextBlock("x"))), call="1")).message.text == "recorded"
     missing = ModelConfig(id="n", provider="replay", model="x", cassette=Path("tapes"))
     with pytest.raises(ConfigError, match=r"no cassette .*n\.jsonl"):
         build_model(missing, base_dir=tmp_path, record_dir=tmp_path)
@@ -249,7 +257,7 @@ async def test_unsettled_recorded_call_is_looked_up_in_own_record(
     tmp_path: Path,
 ) -> None:
     inner = ScriptedModel("m", lambda _: "billed", price=PRICE, ledger=tmp_path / "ledger.jsonl")
-    await inner.complete(ask(BEGIN), call="lost")
-    found = await replayed(tmp_path, inner, "record").lookup("lost")
+    await inner.complete(request_of(BEGIN), call="unsettled")
+    found = await replay_model(tmp_path, inner, "record").lookup("unsettled")
     assert found is not None
     assert found.message.text == "billed"

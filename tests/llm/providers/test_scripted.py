@@ -19,7 +19,7 @@ from codetaste.llm.providers.scripted import ScriptedModel, ScriptedReply
 PRICE = Price(input=Decimal(3), output=Decimal(15))
 
 
-def ask(text: str, cap: int = 8192) -> Request:
+def request_of(text: str, cap: int = 8192) -> Request:
     return Request("system", (Message("user", (TextBlock(text),)),), max_output_tokens=cap)
 
 
@@ -42,7 +42,7 @@ async def later(_: Request) -> str:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("spoken", "content", "stop"),
+    ("scripted_reply", "content", "stop"),
     [
         ("hi", (TextBlock("hi"),), StopReason.END),
         ("", (), StopReason.END),
@@ -53,16 +53,16 @@ async def later(_: Request) -> str:
     ],
 )
 async def test_script_reply_can_be_written_in_several_forms(
-    tmp_path: Path, spoken: Any, content: tuple[Any, ...], stop: StopReason
+    tmp_path: Path, scripted_reply: Any, content: tuple[Any, ...], stop: StopReason
 ) -> None:
-    reply = await scripted(tmp_path, lambda _: spoken).complete(ask("x"), call="1")
+    reply = await scripted(tmp_path, lambda _: scripted_reply).complete(request_of("x"), call="1")
     assert (reply.message.content, reply.stop) == (content, stop)
     assert reply.model.startswith("scripted:")
 
 
 @pytest.mark.anyio
-async def test_a_script_may_be_a_coroutine(tmp_path: Path) -> None:
-    assert (await scripted(tmp_path, later).complete(ask("x"), call="1")).message.text == "later"
+async def test_script_may_be_a_coroutine(tmp_path: Path) -> None:
+    assert (await scripted(tmp_path, later).complete(request_of("x"), call="1")).message.text == "later"
 
 
 @pytest.mark.anyio
@@ -70,11 +70,11 @@ async def test_scripted_call_is_billed_once_and_found_by_other_process(
     tmp_path: Path,
 ) -> None:
     model = scripted(tmp_path, lambda request: request.messages[0].text.upper())
-    reply = await model.complete(ask("hi"), call="job/turn-1#1")
-    assert await model.complete(ask("hi"), call="job/turn-1#1") == reply
-    other = scripted(tmp_path, lambda _: pytest.fail("asked again"))
+    reply = await model.complete(request_of("hi"), call="job/turn-1#1")
+    assert await model.complete(request_of("hi"), call="job/turn-1#1") == reply
+    other = scripted(tmp_path, lambda _: pytest.fail("the script was called again"))
     assert await other.lookup("job/turn-1#1") == reply
-    assert await other.complete(ask("hi"), call="job/turn-1#1") == reply
+    assert await other.complete(request_of("hi"), call="job/turn-1#1") == reply
     assert await other.lookup("job/turn-1#2") is None
     (line,) = bill(tmp_path)
     assert line["call"] == "job/turn-1#1"
@@ -84,82 +84,86 @@ async def test_scripted_call_is_billed_once_and_found_by_other_process(
 
 
 @pytest.mark.anyio
-async def test_ledger_torn_last_line_is_skipped(
+async def test_ledger_incomplete_last_line_is_skipped(
     tmp_path: Path,
 ) -> None:
-    await scripted(tmp_path, lambda _: "one").complete(ask("x"), call="1")
+    await scripted(tmp_path, lambda _: "one").complete(request_of("x"), call="1")
     with (tmp_path / "record" / "m.jsonl").open("a") as ledger:
         ledger.write('{"call": "2", "repl')
     model = scripted(tmp_path, lambda _: "two")
     assert await model.lookup("2") is None
-    await model.complete(ask("x"), call="3")
+    await model.complete(request_of("x"), call="3")
     again = scripted(tmp_path, lambda _: "never")
     assert [(await again.lookup(call)) is not None for call in ("1", "2", "3")] == [True, False, True]
 
 
 @pytest.mark.anyio
-async def test_a_reply_longer_than_the_cap_is_cut_off_and_billed_at_the_cap(tmp_path: Path) -> None:
+async def test_reply_over_cap_is_truncated_and_billed_at_cap(tmp_path: Path) -> None:
     long = scripted(tmp_path, lambda _: [TextBlock("é" * 5000), CALL])
-    reply = await long.complete(ask("x", cap=100), call="1")
+    reply = await long.complete(request_of("x", cap=100), call="1")
     assert reply.stop is StopReason.LENGTH
     assert reply.usage is not None
     assert reply.usage.output <= 100
     assert 0 < len(reply.message.text) <= 400
     called = await scripted(tmp_path, lambda _: ToolCall("c", "w", {"text": "a" * 9000})).complete(
-        ask("x", cap=10), call="2"
+        request_of("x", cap=10), call="2"
     )
     assert called.message.tool_calls[0].fault == "the reply was cut off inside this call"
 
 
 @pytest.mark.anyio
-async def test_faults_bill_or_do_not_as_the_script_decides(tmp_path: Path) -> None:
+async def test_script_decides_whether_fault_is_billed(tmp_path: Path) -> None:
     def refuse(_: Request) -> str:
         raise RateLimited("slow down", retry_after_s=2.0)
 
     with pytest.raises(RateLimited):
-        await scripted(tmp_path, refuse).complete(ask("x"), call="1")
+        await scripted(tmp_path, refuse).complete(request_of("x"), call="1")
     assert bill(tmp_path) == []
-    cut = scripted(tmp_path, lambda _: ScriptedReply("lost", fault=ModelUnavailable("cut")))
+    cut = scripted(tmp_path, lambda _: ScriptedReply("undelivered", fault=ModelUnavailable("cut")))
     with pytest.raises(ModelUnavailable):
-        await cut.complete(ask("x"), call="2")
+        await cut.complete(request_of("x"), call="2")
     assert [line["call"] for line in bill(tmp_path)] == ["2"]
     found = await cut.lookup("2")
     assert found is not None
-    assert found.message.text == "lost"
+    assert found.message.text == "undelivered"
 
 
 @pytest.mark.anyio
-async def test_usage_may_be_given_or_withheld_and_is_billed_all_the_same(tmp_path: Path) -> None:
+async def test_usage_may_be_given_or_withheld_and_is_billed(tmp_path: Path) -> None:
     given = Usage(input=7, output=5)
     reply = Reply(Message("assistant", (TextBlock("x"),)), StopReason.END, given, "m")
-    assert (await scripted(tmp_path, lambda _: reply).complete(ask("x"), call="1")).usage == given
-    withheld = await scripted(tmp_path, lambda _: ScriptedReply("x", usage=None)).complete(ask("x"), call="2")
+    assert (await scripted(tmp_path, lambda _: reply).complete(request_of("x"), call="1")).usage == given
+    withheld = await scripted(tmp_path, lambda _: ScriptedReply("x", usage=None)).complete(
+        request_of("x"), call="2"
+    )
     assert withheld.usage is None
     assert [line["usage"]["output"] > 0 for line in bill(tmp_path)] == [True, True]
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "message"),
     [
         (lambda _: 1 / 0, r"the script of model 'm' failed: ZeroDivisionError: .*test_scripted\.py:\d+"),
         (lambda _: 42, "returned int, which is not a reply"),
         (lambda _: [TextBlock("x"), 3], "put int into a reply"),
     ],
 )
-async def test_failing_script_is_one_line_error_without_retry(tmp_path: Path, script: Any, said: str) -> None:
-    with pytest.raises(ModelRefused, match=said) as caught:
-        await scripted(tmp_path, script).complete(ask("x"), call="1")
+async def test_failing_script_is_one_line_error_without_retry(
+    tmp_path: Path, script: Any, message: str
+) -> None:
+    with pytest.raises(ModelRefused, match=message) as caught:
+        await scripted(tmp_path, script).complete(request_of("x"), call="1")
     assert "\n" not in str(caught.value)
     assert isinstance(caught.value, ModelError)
 
 
 @pytest.mark.anyio
-async def test_a_config_names_a_function_in_a_file_beside_it_or_in_a_package(tmp_path: Path) -> None:
+async def test_config_names_function_in_file_or_package(tmp_path: Path) -> None:
     (tmp_path / "play.py").write_text("def reply(request):\n    return 'from ' + request.system\n")
     config = ModelConfig(id="m", provider="scripted", model="play.py:reply")
     model = build_model(config, base_dir=tmp_path, record_dir=tmp_path / "record")
-    assert (await model.complete(ask("x"), call="1")).message.text == "from system"
+    assert (await model.complete(request_of("x"), call="1")).message.text == "from system"
     await model.aclose()
     for path, problem in [
         ("play.py:nope", "has no 'nope'"),
@@ -172,10 +176,10 @@ async def test_a_config_names_a_function_in_a_file_beside_it_or_in_a_package(tmp
 
 
 @pytest.mark.anyio
-async def test_a_script_that_wants_to_end_the_program_ends_its_own_call(tmp_path: Path) -> None:
+async def test_system_exit_in_script_fails_only_its_call(tmp_path: Path) -> None:
     def leaves(_: Request) -> str:
         raise SystemExit(3)
 
     with pytest.raises(ModelRefused, match="SystemExit: 3"):
-        await scripted(tmp_path, leaves).complete(ask("x"), call="1")
+        await scripted(tmp_path, leaves).complete(request_of("x"), call="1")
     assert bill(tmp_path) == []

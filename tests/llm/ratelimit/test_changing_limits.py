@@ -1,4 +1,4 @@
-"""Limits that change while hundreds of calls run: those that a provider has, and those that are set by us."""
+"""Limits that change while hundreds of calls run: the provider's limits and our own."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ ANY_SPEED: dict[str, Any] = {
 
 
 @dataclass
-class Watched:
-    """A model that writes down when it is asked, and when it tells that it was refused and for how long.
+class RecordingModel:
+    """A model that records when requests are sent, and when and for how long the provider asks to pause.
 
-    Both on the client's side, where "already sent" has a meaning: nothing may be sent later than it was told.
+    Both are recorded at the client, as no request may be sent after the client has received a pause.
     """
 
     model: Model
     limit: Callable[[], int] = lambda: 10_000
     in_flight: int = 0
-    asked_s: list[float] = field(default_factory=list)
+    sent_s: list[float] = field(default_factory=list)
     pauses: list[tuple[float, float]] = field(default_factory=list)
     together: list[tuple[int, int]] = field(default_factory=list)
-    """How many were in flight after each request was sent, and how many were allowed at that moment."""
+    """For each sent request the number in flight after it, and the limit at that moment."""
     answered: int = 0
     on_answer: Callable[[int], None] = lambda _: None
 
@@ -65,7 +65,7 @@ class Watched:
         return self.model.has_ledger
 
     async def complete(self, request: Request, *, call: str) -> Reply:
-        self.asked_s.append(time.monotonic())
+        self.sent_s.append(time.monotonic())
         self.in_flight += 1
         self.together.append((self.in_flight, self.limit()))
         try:
@@ -89,13 +89,13 @@ class Watched:
 
     @property
     def early(self) -> int:
-        """Requests that were sent in a pause that the provider had asked for before."""
-        return sum(any(told < asked < until for told, until in self.pauses) for asked in self.asked_s)
+        """The number of requests sent in a pause that the provider had requested before."""
+        return sum(any(begin < sent < end for begin, end in self.pauses) for sent in self.sent_s)
 
 
-def watched(metered: MeteredModel) -> Watched:
-    metered.model = watching = Watched(metered.model, lambda: metered.limiter.maximum)
-    return watching
+def record_calls(metered: MeteredModel) -> RecordingModel:
+    metered.model = recording = RecordingModel(metered.model, lambda: metered.limiter.maximum)
+    return recording
 
 
 @pytest.fixture
@@ -111,8 +111,10 @@ def server() -> Iterator[provider.Server]:
         yield running
 
 
-async def hold(server: provider.Server, model: MeteredModel, folder: Path, *, jobs: int, turns: int) -> Audit:
-    """Hold ``jobs`` conversations at once; every call must be answered in the end, and settled."""
+async def run_conversations(
+    server: provider.Server, model: MeteredModel, folder: Path, *, jobs: int, turns: int
+) -> Audit:
+    """Run ``jobs`` conversations at once; assert that every call is finally answered and settled."""
 
     async def work(ctx: JobContext) -> Json:
         return await bill_run.run_conversation(model, ctx, turns)
@@ -134,11 +136,11 @@ async def hold(server: provider.Server, model: MeteredModel, folder: Path, *, jo
 
 
 @dataclass
-class Turning:
-    """Sets the provider's limit while calls run, and keeps how many it had let in and refused by then.
+class LimitChanger:
+    """Changes the provider's limit while calls run, and records how many it had admitted and refused by then.
 
-    ``steps`` gives the limit that holds from a number of answers on; a step that changes nothing is a mark at
-    the end of a time to adapt.
+    ``steps`` maps a number of answers to the limit from then on; a step without a change marks the
+    end of a time to adapt.
     """
 
     gate: Gate
@@ -154,7 +156,7 @@ class Turning:
         self.marks.append((self.gate.let_in, self.gate.refused))
 
     def refused(self, phase: int) -> int:
-        """How many were refused between the marks ``phase`` and ``phase + 1``."""
+        """Return the number of refusals between the marks ``phase`` and ``phase + 1``."""
         return self.marks[phase + 1][1] - self.marks[phase][1]
 
 
@@ -165,21 +167,21 @@ async def test_changing_provider_limit_is_followed_with_few_refusals(
 ) -> None:
     gate = server.gates["expensive"] = Gate(most=16, styles=("seconds", "ms", "none"))
     model = bill_run.make_model("expensive", protocol, server.url, tmp_path, permits=40, **ANY_SPEED)
-    watching = watched(model)
-    turning = watching.on_answer = Turning(gate, {60: 16, 140: 3, 170: 3, 280: 10, 310: 10})
-    await hold(server, model, tmp_path, jobs=35, turns=12)
-    turning.mark()
-    print(turning.marks, gate.early)  # noqa: T201
-    assert watching.early == 0
-    assert watching.pauses
-    # All go at once as nobody has said anything yet; of those, and of a few probes, some are too many.
-    assert turning.refused(0) <= 35 + 20
-    # What is known to be borne is kept, and now and then one more is tried.
-    assert turning.refused(1) <= 80 // 2
-    assert turning.refused(2) <= 2 * (16 + 10)
-    assert turning.refused(3) <= 110 // 2
-    assert turning.refused(4) + turning.refused(5) <= 140 // 2
-    # And the room that there is was used: ten at once are borne again.
+    recording = record_calls(model)
+    changer = recording.on_answer = LimitChanger(gate, {60: 16, 140: 3, 170: 3, 280: 10, 310: 10})
+    await run_conversations(server, model, tmp_path, jobs=35, turns=12)
+    changer.mark()
+    print(changer.marks, gate.early)  # noqa: T201
+    assert recording.early == 0
+    assert recording.pauses
+    # All are sent at once, as no limit is known yet; some of those and of a few probes are refused.
+    assert changer.refused(0) <= 35 + 20
+    # The known limit is used, and sometimes one more request is tried.
+    assert changer.refused(1) <= 80 // 2
+    assert changer.refused(2) <= 2 * (16 + 10)
+    assert changer.refused(3) <= 110 // 2
+    assert changer.refused(4) + changer.refused(5) <= 140 // 2
+    # The raised limit is used: ten requests at once are accepted again.
     assert model.limiter.statistics().limit >= 5
 
 
@@ -189,22 +191,22 @@ async def test_rate_limited_provider_is_not_called_during_pauses(
 ) -> None:
     gate = server.gates["expensive"] = Gate(per_s=60.0, burst=8.0, wait_s=0.1)
     model = bill_run.make_model("expensive", "openai-chat", server.url, tmp_path, permits=20, **ANY_SPEED)
-    watching = watched(model)
-    await hold(server, model, tmp_path, jobs=20, turns=6)
+    recording = record_calls(model)
+    await run_conversations(server, model, tmp_path, jobs=20, turns=6)
     print(gate.let_in, gate.refused, gate.early)  # noqa: T201
-    assert watching.early == 0
+    assert recording.early == 0
     assert 0 < gate.refused <= gate.let_in == 20 * 6
 
 
 @pytest.mark.anyio
-async def test_a_pause_until_a_date_holds_for_all_callers(server: provider.Server, tmp_path: Path) -> None:
-    # A date has whole seconds, so that a pause of two is one and a half in the middle, and never none at all.
+async def test_pause_until_a_date_applies_to_all_callers(server: provider.Server, tmp_path: Path) -> None:
+    # A date has whole seconds, so that a pause of two seconds is 1.5 s on average and never zero.
     gate = server.gates["expensive"] = Gate(most=6, wait_s=2.0, styles=("date",))
     model = bill_run.make_model("expensive", "openai", server.url, tmp_path, permits=20, **ANY_SPEED)
-    watching = watched(model)
-    await hold(server, model, tmp_path, jobs=20, turns=3)
-    assert watching.early == 0
-    assert watching.pauses
+    recording = record_calls(model)
+    await run_conversations(server, model, tmp_path, jobs=20, turns=3)
+    assert recording.early == 0
+    assert recording.pauses
     assert 0 < gate.refused <= gate.let_in == 20 * 3
 
 
@@ -212,20 +214,20 @@ async def test_a_pause_until_a_date_holds_for_all_callers(server: provider.Serve
 async def test_own_limit_changed_during_calls_is_exact(server: provider.Server, tmp_path: Path) -> None:
     gate = server.gates["expensive"] = Gate()
     model = bill_run.make_model("expensive", "anthropic", server.url, tmp_path, permits=8, **ANY_SPEED)
-    watching = watched(model)
+    recording = record_calls(model)
     steps, changed_at = {40: 2, 80: 12, 160: 1, 175: 5}, dict[int, int]()
 
-    def turn(answers: int) -> None:
+    def change_limit(answers: int) -> None:
         if answers in steps:
-            changed_at[answers] = len(watching.together)
+            changed_at[answers] = len(recording.together)
             model.limiter.maximum = steps[answers]
 
-    watching.on_answer = turn
-    await hold(server, model, tmp_path, jobs=25, turns=10)
-    assert all(in_flight <= limit for in_flight, limit in watching.together)
-    phases = [0, *changed_at.values(), len(watching.together)]
+    recording.on_answer = change_limit
+    await run_conversations(server, model, tmp_path, jobs=25, turns=10)
+    assert all(in_flight <= limit for in_flight, limit in recording.together)
+    phases = [0, *changed_at.values(), len(recording.together)]
     reached = [
-        max(in_flight for in_flight, _ in watching.together[begin:end])
+        max(in_flight for in_flight, _ in recording.together[begin:end])
         for begin, end in itertools.pairwise(phases)
     ]
     assert reached == [8, 2, 12, 1, 5]
@@ -239,14 +241,14 @@ async def test_own_limit_applies_while_provider_limit_is_lower(
 ) -> None:
     gate = server.gates["expensive"] = Gate(most=4)
     model = bill_run.make_model("expensive", "openai-chat", server.url, tmp_path, permits=10, **ANY_SPEED)
-    watching, steps = watched(model), {50: 2, 100: 10}
+    recording, steps = record_calls(model), {50: 2, 100: 10}
 
-    def turn(answers: int) -> None:
+    def change_limit(answers: int) -> None:
         if answers in steps:
             model.limiter.maximum = steps[answers]
 
-    watching.on_answer = turn
-    await hold(server, model, tmp_path, jobs=20, turns=10)
-    assert all(in_flight <= limit for in_flight, limit in watching.together)
-    assert watching.early == 0
+    recording.on_answer = change_limit
+    await run_conversations(server, model, tmp_path, jobs=20, turns=10)
+    assert all(in_flight <= limit for in_flight, limit in recording.together)
+    assert recording.early == 0
     assert gate.refused <= 10 + 200 // 5

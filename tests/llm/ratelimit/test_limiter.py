@@ -23,149 +23,155 @@ def limited(seconds: float | None = None) -> RateLimited:
 
 
 def refuse(
-    congestion: AdaptiveLimit, of_round: int, now_s: float, asked_s: float | None = None, wait_s: float = 1.0
+    adaptive: AdaptiveLimit,
+    of_round: int,
+    now_s: float,
+    retry_after_s: float | None = None,
+    wait_s: float = 1.0,
 ) -> Backoff:
-    return congestion.record_refusal(of_round, now_s, asked_s, lambda _: max(wait_s, asked_s or 0.0))
+    return adaptive.record_refusal(
+        of_round, now_s, retry_after_s, lambda _: max(wait_s, retry_after_s or 0.0)
+    )
 
 
-def sent(congestion: AdaptiveLimit, now_s: float) -> list[int]:
-    """Send as much as there is room for."""
+def fill(adaptive: AdaptiveLimit, now_s: float) -> list[int]:
+    """Send requests until there is no room."""
     rounds = []
-    while congestion.has_room(now_s):
-        rounds.append(congestion.start_request(now_s))
+    while adaptive.has_room(now_s):
+        rounds.append(adaptive.start_request(now_s))
     return rounds
 
 
-def test_a_burst_of_refusals_lowers_the_limit_once() -> None:
-    congestion = AdaptiveLimit(100, patience_s=600)
-    rounds = sent(congestion, 0.0)
+def test_burst_of_refusals_lowers_limit_once() -> None:
+    adaptive = AdaptiveLimit(100, patience_s=600)
+    rounds = fill(adaptive, 0.0)
     assert len(rounds) == 100
     for each in rounds:
-        refuse(congestion, each, 0.5)
-    assert (congestion.limit, congestion.in_flight) == (70, 0)
+        refuse(adaptive, each, 0.5)
+    assert (adaptive.limit, adaptive.in_flight) == (70, 0)
 
 
 def test_round_limit_falls_from_reached_concurrency() -> None:
-    congestion, bears, now_s, falls = AdaptiveLimit(1000, patience_s=600), 10, 0.0, []
+    adaptive, capacity, now_s, falls = AdaptiveLimit(1000, patience_s=600), 10, 0.0, []
     for _ in range(40):
-        rounds = sent(congestion, now_s)
-        assert len(rounds) <= (1000 if not now_s else 3 * bears)
-        for each in rounds[bears:]:
-            if refuse(congestion, each, now_s).new_round:
-                falls.append(congestion.limit)
+        rounds = fill(adaptive, now_s)
+        assert len(rounds) <= (1000 if not now_s else 3 * capacity)
+        for each in rounds[capacity:]:
+            if refuse(adaptive, each, now_s).new_round:
+                falls.append(adaptive.limit)
         now_s += 2.0
-        for each in rounds[:bears]:
-            congestion.record_success(each, now_s)
+        for each in rounds[:capacity]:
+            adaptive.record_success(each, now_s)
     assert falls[0] == 700
-    assert all(bears / 2 < limit < 2 * bears for limit in falls[1:])
-    assert bears / 2 < congestion.limit < 1.5 * bears
+    assert all(capacity / 2 < limit < 2 * capacity for limit in falls[1:])
+    assert capacity / 2 < adaptive.limit < 1.5 * capacity
 
 
 def test_adaptive_limit_stays_between_one_and_maximum() -> None:
-    congestion, now_s = AdaptiveLimit(3, patience_s=10_000, step_s=2.0), 0.0
+    adaptive, now_s = AdaptiveLimit(3, patience_s=10_000, step_s=2.0), 0.0
     for _ in range(8):
-        each = congestion.start_request(now_s)
+        each = adaptive.start_request(now_s)
         now_s += 2.5  # the slow start is over
-        refuse(congestion, each, now_s)
+        refuse(adaptive, each, now_s)
         now_s += 1.5
-        assert congestion.has_room(now_s)
-    assert congestion.limit == 1
+        assert adaptive.has_room(now_s)
+    assert adaptive.limit == 1
     limits = []
     for _ in range(20):
-        congestion.record_success(congestion.start_request(now_s), now_s)
-        limits.append(congestion.limit)
+        adaptive.record_success(adaptive.start_request(now_s), now_s)
+        limits.append(adaptive.limit)
     assert limits == sorted(limits)
     assert (limits.count(1), limits.count(2), limits[-1]) == (1, 2, 3)
 
 
-def test_after_a_pause_one_probes_and_the_rest_follow_by_doubling() -> None:
-    congestion = AdaptiveLimit(20, patience_s=600, step_s=2.0)
-    refuse(congestion, congestion.start_request(0.0), 0.0, wait_s=5.0)
-    assert congestion.limit == 14
-    assert not congestion.has_room(4.9)
-    assert congestion.opens_at(4.9) == 5.0
+def test_after_pause_one_request_probes_and_others_follow_by_doubling() -> None:
+    adaptive = AdaptiveLimit(20, patience_s=600, step_s=2.0)
+    refuse(adaptive, adaptive.start_request(0.0), 0.0, wait_s=5.0)
+    assert adaptive.limit == 14
+    assert not adaptive.has_room(4.9)
+    assert adaptive.opens_at(4.9) == 5.0
     at = [(5.0, 1), (6.9, 0), (7.0, 1), (9.0, 2), (11.0, 4), (13.0, 6), (15.0, 0)]
-    assert [(now_s, len(sent(congestion, now_s))) for now_s, _ in at] == at
+    assert [(now_s, len(fill(adaptive, now_s))) for now_s, _ in at] == at
 
 
-def test_a_refused_probe_waits_longer_and_leaves_the_limit() -> None:
-    congestion, waits = AdaptiveLimit(10, patience_s=600), []
-    now_s, each = 0.0, congestion.start_request(0.0)
+def test_refused_probe_extends_pause_and_leaves_limit() -> None:
+    adaptive, waits = AdaptiveLimit(10, patience_s=600), []
+    now_s, each = 0.0, adaptive.start_request(0.0)
     for _ in range(5):
-        refusal = congestion.record_refusal(each, now_s, None, lambda times: 2.0**times)
+        refusal = adaptive.record_refusal(each, now_s, None, lambda times: 2.0**times)
         waits.append(refusal.pause_s)
         now_s += refusal.pause_s
-        each = congestion.start_request(now_s)
-    assert (waits, congestion.limit) == ([2.0, 4.0, 8.0, 16.0, 32.0], 7)
+        each = adaptive.start_request(now_s)
+    assert (waits, adaptive.limit) == ([2.0, 4.0, 8.0, 16.0, 32.0], 7)
 
 
 def test_longer_retry_after_extends_pause_shorter_does_not() -> None:
-    congestion = AdaptiveLimit(4, patience_s=600)
-    rounds = sent(congestion, 0.0)
+    adaptive = AdaptiveLimit(4, patience_s=600)
+    rounds = fill(adaptive, 0.0)
     ends = []
-    for each, asked_s in zip(rounds, [10.0, 3.0, 30.0, 20.0], strict=True):
-        refuse(congestion, each, 1.0, asked_s)
-        ends.append(congestion.paused_until_s)
+    for each, retry_after_s in zip(rounds, [10.0, 3.0, 30.0, 20.0], strict=True):
+        refuse(adaptive, each, 1.0, retry_after_s)
+        ends.append(adaptive.paused_until_s)
     assert ends == [11.0, 11.0, 31.0, 31.0]
-    assert congestion.limit == 2
+    assert adaptive.limit == 2
 
 
-def test_no_pause_is_longer_than_the_patience() -> None:
-    congestion = AdaptiveLimit(4, patience_s=600)
-    for each in sent(congestion, 0.0):
-        refuse(congestion, each, 0.0, 10**9)
-    assert congestion.paused_until_s == 600
+def test_pause_is_at_most_the_patience() -> None:
+    adaptive = AdaptiveLimit(4, patience_s=600)
+    for each in fill(adaptive, 0.0):
+        refuse(adaptive, each, 0.0, 10**9)
+    assert adaptive.paused_until_s == 600
 
 
 def test_refusals_over_timeout_give_up_unless_a_call_is_running() -> None:
-    congestion = AdaptiveLimit(4, patience_s=10)
-    at_work = congestion.start_request(0.0)
+    adaptive = AdaptiveLimit(4, patience_s=10)
+    running = adaptive.start_request(0.0)
     verdicts = []
     for now_s in range(0, 30, 4):
-        verdicts.append(refuse(congestion, congestion.start_request(now_s), now_s).gave_up)
+        verdicts.append(refuse(adaptive, adaptive.start_request(now_s), now_s).gave_up)
     assert not any(verdicts)
-    congestion.release(at_work)
-    assert refuse(congestion, congestion.start_request(32), 32).gave_up
+    adaptive.release(running)
+    assert refuse(adaptive, adaptive.start_request(32), 32).gave_up
 
 
 def test_reply_or_long_silence_restarts_rate_limit_timeout() -> None:
-    congestion = AdaptiveLimit(4, patience_s=10)
+    adaptive = AdaptiveLimit(4, patience_s=10)
     for now_s in (0, 5):
-        refuse(congestion, congestion.start_request(now_s), now_s)
-    congestion.record_success(congestion.start_request(8), 8)
-    verdicts = [refuse(congestion, congestion.start_request(now_s), now_s).gave_up for now_s in (9, 11, 18)]
+        refuse(adaptive, adaptive.start_request(now_s), now_s)
+    adaptive.record_success(adaptive.start_request(8), 8)
+    verdicts = [refuse(adaptive, adaptive.start_request(now_s), now_s).gave_up for now_s in (9, 11, 18)]
     assert verdicts == [False] * REFUSED_ROUNDS
-    assert not refuse(congestion, congestion.start_request(500), 500).gave_up
-    verdicts = [refuse(congestion, congestion.start_request(now_s), now_s).gave_up for now_s in (505, 512)]
+    assert not refuse(adaptive, adaptive.start_request(500), 500).gave_up
+    verdicts = [refuse(adaptive, adaptive.start_request(now_s), now_s).gave_up for now_s in (505, 512)]
     assert verdicts == [False, True]
 
 
-async def use(limiter: RateLimiter, act: Callable[[Permit], Any]) -> None:
-    slot = await limiter.acquire()
+async def use_permit(limiter: RateLimiter, use: Callable[[Permit], Any]) -> None:
+    permit = await limiter.acquire()
     try:
-        act(slot)
+        use(permit)
     finally:
-        slot.release()
+        permit.release()
 
 
 @pytest.mark.anyio
 async def test_retry_after_pauses_all_callers_and_preserves_order() -> None:
     limiter = RateLimiter("m", maximum=4, step_s=0.01)
     first = await limiter.acquire()
-    begun = anyio.current_time()
-    said = first.refused(limited(0.1), RULE)
-    assert said.startswith("m: rate limit (429); all calls wait 0.1 s, 2 instead of 4")
+    started = anyio.current_time()
+    message = first.refused(limited(0.1), RULE)
+    assert message.startswith("m: rate limit (429); all calls wait 0.1 s, 2 instead of 4")
     assert str(limiter.wait_of("m")) == "m: rate limit (429), 1 s"
     times: list[float] = []
     order: list[int] = []
 
     async def call(number: int) -> None:
-        def act(slot: Permit) -> None:
-            times.append(anyio.current_time() - begun)
+        def use(permit: Permit) -> None:
+            times.append(anyio.current_time() - started)
             order.append(number)
-            slot.succeeded()
+            permit.succeeded()
 
-        await use(limiter, act)
+        await use_permit(limiter, use)
 
     async with anyio.create_task_group() as group:
         for number in range(30):
@@ -183,14 +189,14 @@ async def test_waiters_keep_order_when_capacity_returns_late() -> None:
     served = anyio.Event()
 
     async def call() -> None:
-        slot = await limiter.acquire()
+        permit = await limiter.acquire()
         served.set()
-        slot.release()
+        permit.release()
 
     async with anyio.create_task_group() as group:
         group.start_soon(call)
         await anyio.wait_all_tasks_blocked()
-        time.sleep(limiter.statistics().paused_s + 0.01)  # noqa: ASYNC251 - the loop is late, as it may be
+        time.sleep(limiter.statistics().paused_s + 0.01)  # noqa: ASYNC251 - makes the event loop late
         assert limiter.statistics().paused_s == 0
         assert limiter.acquire_nowait() is None
         await served.wait()
@@ -200,28 +206,28 @@ async def test_waiters_keep_order_when_capacity_returns_late() -> None:
 @pytest.mark.anyio
 async def test_raised_maximum_wakes_waiters_lowered_lets_calls_finish() -> None:
     limiter = RateLimiter("m", maximum=1)
-    held: list[Permit] = []
+    permits: list[Permit] = []
 
     async def call() -> None:
-        held.append(await limiter.acquire())
+        permits.append(await limiter.acquire())
 
     async with anyio.create_task_group() as group:
         for _ in range(6):
             group.start_soon(call)
         await anyio.wait_all_tasks_blocked()
-        assert len(held) == 1
+        assert len(permits) == 1
         limiter.maximum = 4
         await anyio.wait_all_tasks_blocked()
-        assert (len(held), limiter.statistics().waiting) == (4, 2)
+        assert (len(permits), limiter.statistics().waiting) == (4, 2)
         limiter.maximum = 2
-        assert not any(slot.valid for slot in held)  # what is not sent yet waits
-        held[0].release()
-        held[1].release()
+        assert not any(permit.valid for permit in permits)  # a request that is not sent yet waits
+        permits[0].release()
+        permits[1].release()
         await anyio.wait_all_tasks_blocked()
-        assert (len(held), limiter.statistics().in_flight) == (4, 2)
-        assert held[2].valid
-        held[2].release()
-        held[3].release()
+        assert (len(permits), limiter.statistics().in_flight) == (4, 2)
+        assert permits[2].valid
+        permits[2].release()
+        permits[3].release()
     with pytest.raises(ValueError, match="at least one"):
         limiter.maximum = 0
 
@@ -248,44 +254,44 @@ async def test_permit_from_before_pause_is_invalid() -> None:
 )
 async def test_endless_refusals_give_up_for_all_waiters_at_once(error: ModelError, why: str) -> None:
     limiter = RateLimiter("m", maximum=8, patience_s=0.3, step_s=10.0)
-    asked = 0
-    said: list[str] = []
+    calls = 0
+    messages: list[str] = []
     ends: list[float] = []
 
-    async def refused_for_ever() -> None:
-        nonlocal asked
+    async def call_for_ever() -> None:
+        nonlocal calls
         while True:
-            slot = await limiter.acquire()
-            asked += 1
+            permit = await limiter.acquire()
+            calls += 1
             await anyio.sleep(0.001)
-            said.append(slot.refused(error, RULE))
+            messages.append(permit.refused(error, RULE))
 
     async def call() -> None:
         with pytest.raises(
             RateLimited, match=r"m is given up: it has answered nothing for \d+ s but"
         ) as caught:
-            await refused_for_ever()
+            await call_for_ever()
         assert is_given_up(caught.value)
         assert str(error) in str(caught.value)
         ends.append(anyio.current_time())
 
-    begun = anyio.current_time()
+    started = anyio.current_time()
     async with anyio.create_task_group() as group:
         for _ in range(100):
             group.start_soon(call)
-    probes = asked - 8
+    probes = calls - 8
     assert probes >= REFUSED_ROUNDS - 1
-    assert sum(text.startswith(f"m: {why}; all calls wait") for text in said) == probes
-    assert ends[0] - begun >= 0.3
+    assert sum(text.startswith(f"m: {why}; all calls wait") for text in messages) == probes
+    assert ends[0] - started >= 0.3
     assert len(ends) == 100
     assert limiter.statistics().gave_up == 1
-    # Later callers share one probe, soon.
+    # Later callers share one early probe.
     async with anyio.create_task_group() as group:
-        before = asked
+        before = calls
         for _ in range(50):
             group.start_soon(call)
-    assert asked == before + 1
-    # And an answer mends it all.
+    assert calls == before + 1
+    # An answer ends the failure.
     await anyio.sleep(limiter.statistics().paused_s)
     (await limiter.acquire()).succeeded()
     (await limiter.acquire()).refused(error, RULE)
@@ -300,12 +306,12 @@ async def test_thousand_waiters_share_one_timer_and_wake_singly() -> None:
 
     async def call() -> None:
         nonlocal served
-        slot = await limiter.acquire()
+        permit = await limiter.acquire()
         served += 1
         try:
             await anyio.sleep_forever()
         finally:
-            slot.release()
+            permit.release()
 
     loop: Any = asyncio.get_running_loop()
     async with anyio.create_task_group() as group:
@@ -349,7 +355,7 @@ def test_models_with_same_limiter_key_share_smallest_limit(
     assert limiters.limiter_for(scripted[0]) is not limiters.limiter_for(scripted[1])
 
 
-def test_a_key_is_nowhere_to_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
     limiters = LimiterRegistry()
     account, limiter = limiter_key_for(config()), limiters.limiter_for(config())

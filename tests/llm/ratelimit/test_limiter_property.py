@@ -1,4 +1,4 @@
-"""Limiters against a model that remembers everything and looks it all up, and under random callers."""
+"""Limiters against a model that derives every answer from a full history, and under random callers."""
 
 from __future__ import annotations
 
@@ -32,62 +32,62 @@ RULE = RetryRule(tries=50, first_s=0.001, max_s=0.004, jitter=0.5)
 
 
 @dataclass
-class Sent:
+class SentRequest:
     at: float
     over: bool = False
 
 
 @dataclass
-class BruteForce:
-    """What was sent and when all were told to pause; the rest is worked out from that, each time anew."""
+class HistoryModel:
+    """The history of requests and pauses; everything else is derived from it each time."""
 
     most: int
     patience: float
     step: float
     limit: int
-    sent: list[Sent] = field(default_factory=list)
+    sent: list[SentRequest] = field(default_factory=list)
     pauses: list[tuple[int, float]] = field(default_factory=list)
-    """For each pause how many requests had been sent before it, and when it ends."""
-    news: list[tuple[str, float]] = field(default_factory=list)
-    """What happened since the last pause: "sent", "answered" and "told nothing"."""
+    """For each pause the number of requests sent before it, and its end."""
+    events: list[tuple[str, float]] = field(default_factory=list)
+    """The events since the last pause: "sent", "answered" and "ended"."""
     climbing: int = 0
 
-    def at_work(self) -> int:
+    def in_flight(self) -> int:
         return sum(not each.over for each in self.sent)
 
-    def earlier(self) -> int:
+    def sent_before_pause(self) -> int:
         return self.pauses[-1][0] if self.pauses else 0
 
     def window(self, now: float) -> float:
-        """How many of those sent since the last pause may be at work at once: replayed from the news."""
+        """Return how many requests sent since the last pause may be in flight at once, from the events."""
         if not self.pauses:
             return math.inf
         window, since, left = 1.0, None, 0
-        for what, at in [*self.news, ("now", now)]:
+        for what, at in [*self.events, ("now", now)]:
             while since is not None and window < self.limit and at - since >= self.step:
                 window, since = window * 2, since + self.step
             if window >= self.limit and window > 1:
                 return math.inf
-            left += {"sent": 1, "answered": -1, "told nothing": -1}.get(what, 0)
+            left += {"sent": 1, "answered": -1, "ended": -1}.get(what, 0)
             if what == "sent" and since is None:
                 since = at
             if what == "answered":
                 window += 1
-            if what == "told nothing" and window == 1 and not left:
+            if what == "ended" and window == 1 and not left:
                 since = None
         return math.inf if window >= self.limit and window > 1 else window
 
     def room(self, now: float) -> bool:
-        fresh = sum(not each.over for each in self.sent[self.earlier() :])
+        fresh = sum(not each.over for each in self.sent[self.sent_before_pause() :])
         paused = bool(self.pauses) and now < self.pauses[-1][1]
-        return not paused and self.at_work() < self.limit and fresh < self.window(now)
+        return not paused and self.in_flight() < self.limit and fresh < self.window(now)
 
     def answered(self, index: int, now: float) -> None:
         self.sent[index].over = True
-        if index < self.earlier():
+        if index < self.sent_before_pause():
             return
         starting = self.window(now) < math.inf
-        self.news.append(("answered", now))
+        self.events.append(("answered", now))
         if not starting:
             self.climbing += 1
             if self.climbing == self.limit:
@@ -95,26 +95,26 @@ class BruteForce:
 
     def ended(self, index: int, now: float) -> None:
         self.sent[index].over = True
-        if index >= self.earlier():
-            self.news.append(("told nothing", now))
+        if index >= self.sent_before_pause():
+            self.events.append(("ended", now))
 
-    def refused(self, index: int, now: float, asked: float | None, own: float) -> None:
+    def refused(self, index: int, now: float, retry_after: float | None, own: float) -> None:
         self.sent[index].over = True
-        if index >= self.earlier():
+        if index >= self.sent_before_pause():
             reached = min(self.window(now), self.limit)
             if reached > 1 or self.window(now) == math.inf:
                 self.limit = max(1, int(reached * 0.7))
-            self.pause(now + min(max(own, asked or 0.0), self.patience))
-        elif asked is not None and now + min(asked, self.patience) > self.pauses[-1][1]:
-            self.pause(now + min(asked, self.patience))
+            self.pause(now + min(max(own, retry_after or 0.0), self.patience))
+        elif retry_after is not None and now + min(retry_after, self.patience) > self.pauses[-1][1]:
+            self.pause(now + min(retry_after, self.patience))
 
     def pause(self, until: float) -> None:
         self.pauses.append((len(self.sent), until))
-        self.news.clear()
+        self.events.clear()
         self.climbing = 0
 
 
-def always(seconds: float) -> Callable[[int], float]:
+def constant(seconds: float) -> Callable[[int], float]:
     return lambda _: seconds
 
 
@@ -130,49 +130,51 @@ STEPS = st.lists(
 
 @given(most=st.integers(1, 9), steps=STEPS)
 @settings(max_examples=300)
-def test_the_limit_is_what_a_model_with_a_perfect_memory_says(
-    most: int, steps: list[tuple[str, int, float | None]]
-) -> None:
-    congestion = AdaptiveLimit(most, patience_s=20.0, step_s=2.0)
-    model = BruteForce(most, patience=20.0, step=2.0, limit=most)
+def test_limit_equals_that_of_history_model(most: int, steps: list[tuple[str, int, float | None]]) -> None:
+    adaptive = AdaptiveLimit(most, patience_s=20.0, step_s=2.0)
+    model = HistoryModel(most, patience=20.0, step=2.0, limit=most)
     rounds: list[int] = []
     now = 0.0
-    for what, number, asked in steps:
-        at_work = [index for index, each in enumerate(model.sent) if not each.over]
-        assert congestion.has_room(now) == model.room(now)
+    for what, number, retry_after in steps:
+        in_flight = [index for index, each in enumerate(model.sent) if not each.over]
+        assert adaptive.has_room(now) == model.room(now)
         if what == "wait":
             now += number / 4
         elif what == "send":
-            if congestion.has_room(now):
-                rounds.append(congestion.start_request(now))
-                model.sent.append(Sent(now))
-                model.news.append(("sent", now))
-        elif at_work:
-            index = at_work[number % len(at_work)]
+            if adaptive.has_room(now):
+                rounds.append(adaptive.start_request(now))
+                model.sent.append(SentRequest(now))
+                model.events.append(("sent", now))
+        elif in_flight:
+            index = in_flight[number % len(in_flight)]
             if what == "answer":
-                congestion.record_success(rounds[index], now)
+                adaptive.record_success(rounds[index], now)
                 model.answered(index, now)
             elif what == "end":
-                congestion.release(rounds[index])
+                adaptive.release(rounds[index])
                 model.ended(index, now)
             else:
-                refusal = congestion.record_refusal(rounds[index], now, asked, always(max(3.0, asked or 0.0)))
-                # What is given up is asked again soon, whatever it said.
-                model.refused(index, now, min(asked or 0.0, 5.0) if refusal.gave_up else asked, 3.0)
-        assert (congestion.limit, congestion.in_flight) == (model.limit, model.at_work())
-        assert 1 <= congestion.limit <= most
-        if not congestion.has_room(now) and congestion.opens_at(now) < math.inf:
-            assert not model.room(congestion.opens_at(now) - 0.01)
+                refusal = adaptive.record_refusal(
+                    rounds[index], now, retry_after, constant(max(3.0, retry_after or 0.0))
+                )
+                # A provider that is given up is probed again soon, whatever its retry-after time.
+                model.refused(
+                    index, now, min(retry_after or 0.0, 5.0) if refusal.gave_up else retry_after, 3.0
+                )
+        assert (adaptive.limit, adaptive.in_flight) == (model.limit, model.in_flight())
+        assert 1 <= adaptive.limit <= most
+        if not adaptive.has_room(now) and adaptive.opens_at(now) < math.inf:
+            assert not model.room(adaptive.opens_at(now) - 0.01)
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Comes at a time, works for a time, and is cancelled at a time, all in milliseconds."""
+    """The times at which a caller arrives and is cancelled, and its duration, all in milliseconds."""
 
-    comes: int
-    works: int
+    arrives: int
+    duration: int
     gives_up: int
-    fate: str
+    outcome: str
 
 
 CALLERS = st.lists(
@@ -181,41 +183,41 @@ CALLERS = st.lists(
         st.integers(0, 12),
         st.integers(0, 4),
         st.sampled_from([*range(12), 1000, 1000, 1000]),
-        st.sampled_from(["answered", "answered", "refused", "asked", "lost"]),
+        st.sampled_from(["answered", "answered", "refused", "retry-after", "ended"]),
     ),
     min_size=1,
     max_size=25,
 )
 
 
-async def live(callers: list[Caller], most: int, changes: list[int]) -> None:
+async def run_callers(callers: list[Caller], most: int, changes: list[int]) -> None:
     limiter = RateLimiter("m", maximum=most, patience_s=0.05, step_s=0.002, rng=random.Random(0))
-    at_work = highest = 0
+    in_flight = highest = 0
     bounds = [most]
 
     async def call(caller: Caller) -> None:
-        nonlocal at_work, highest
-        await anyio.sleep(caller.comes / 1000)
+        nonlocal in_flight, highest
+        await anyio.sleep(caller.arrives / 1000)
         with anyio.move_on_after(caller.gives_up / 1000):
-            slot = await limiter.acquire()
-            if not slot.valid:
-                slot.release()
+            permit = await limiter.acquire()
+            if not permit.valid:
+                permit.release()
                 return
             assert limiter.statistics().paused_s == 0
-            at_work += 1
-            highest = max(highest, at_work)
+            in_flight += 1
+            highest = max(highest, in_flight)
             try:
-                await anyio.sleep(caller.works / 1000)
-                if caller.fate == "answered":
-                    slot.succeeded()
-                elif caller.fate in {"refused", "asked"}:
-                    asked_s = 0.003 if caller.fate == "asked" else None
-                    slot.refused(RateLimited("429", retry_after_s=asked_s), RULE)
+                await anyio.sleep(caller.duration / 1000)
+                if caller.outcome == "answered":
+                    permit.succeeded()
+                elif caller.outcome in {"refused", "retry-after"}:
+                    retry_after_s = 0.003 if caller.outcome == "retry-after" else None
+                    permit.refused(RateLimited("429", retry_after_s=retry_after_s), RULE)
             except RateLimited:
                 pass
             finally:
-                at_work -= 1
-                slot.release()
+                in_flight -= 1
+                permit.release()
 
     async def change() -> None:
         for new in changes:
@@ -232,41 +234,41 @@ async def live(callers: list[Caller], most: int, changes: list[int]) -> None:
     assert (now.in_flight, now.waiting) == (0, 0)
     assert highest <= max(bounds)
     assert 1 <= now.limit <= now.maximum == bounds[-1]
-    # Nothing is left behind: a newcomer gets a slot.
+    # No permit is leaked: a new caller gets one.
     with anyio.fail_after(60):
         (await limiter.acquire()).release()
 
 
 @given(CALLERS, st.integers(1, 5), st.lists(st.integers(1, 6), max_size=3))
 @settings(max_examples=60)
-def test_callers_that_come_and_go_at_any_time_leave_the_counts_right(
+def test_counts_are_correct_after_callers_arriving_and_leaving_at_any_time(
     callers: list[Caller], most: int, changes: list[int]
 ) -> None:
-    anyio.run(live, callers, most, changes)
+    anyio.run(run_callers, callers, most, changes)
 
 
 class Provider:
-    """Answers after a while, or not; counts who is there at once."""
+    """Answers or fails after a short time; counts concurrent requests."""
 
     id = "m"
     has_ledger = False
 
-    def __init__(self, acts: list[str]) -> None:
-        self.acts, self.asked = acts, 0
+    def __init__(self, outcomes: list[str]) -> None:
+        self.outcomes, self.requests = outcomes, 0
         self.at_once = self.most_at_once = 0
 
     async def complete(self, request: Request, *, call: str) -> Reply:  # noqa: ARG002 - it keeps no record
-        act = self.acts[self.asked % len(self.acts)]
-        self.asked += 1
+        outcome = self.outcomes[self.requests % len(self.outcomes)]
+        self.requests += 1
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
-            await anyio.sleep(0.001 * (self.asked % 3))
+            await anyio.sleep(0.001 * (self.requests % 3))
         finally:
             self.at_once -= 1
-        if act == "429":
+        if outcome == "429":
             raise RateLimited("429", retry_after_s=0.001)
-        if act == "cut":
+        if outcome == "cut":
             raise ModelUnavailable("cut")
         usage = Usage(input=100, output=request.max_output_tokens // 2)
         return Reply(Message("assistant", (TextBlock("yes"),)), StopReason.END, usage, "m")
@@ -278,11 +280,11 @@ class Provider:
         pass
 
 
-async def all_end(
-    acts: list[str], slots: int, usd: Decimal, shares: list[int], jobs: int, calls: int
+async def run_jobs(
+    provider_outcomes: list[str], permits: int, usd: Decimal, shares: list[int], jobs: int, calls: int
 ) -> None:
-    provider = Provider(acts)
-    limiter = RateLimiter("m", maximum=slots, patience_s=0.05, step_s=0.002)
+    provider = Provider(provider_outcomes)
+    limiter = RateLimiter("m", maximum=permits, patience_s=0.05, step_s=0.002)
     table = {cause: RetryRule(tries=3, first_s=0.001) for cause in (Cause.RATE_LIMIT, Cause.UNAVAILABLE)}
     model = MeteredModel(provider, Price(input=Decimal(1), output=Decimal(5)), limiter, retries=table)
 
@@ -312,10 +314,10 @@ async def all_end(
     assert money.spent.usd <= usd
     now = limiter.statistics()
     assert (now.in_flight, now.waiting) == (0, 0)
-    assert provider.most_at_once <= slots
+    assert provider.most_at_once <= permits
 
 
-TIGHT = st.tuples(
+TIGHT_PLANS = st.tuples(
     st.lists(st.sampled_from(["ok", "ok", "ok", "429", "cut"]), min_size=1, max_size=8),
     st.integers(1, 3),
     st.decimals("0.01", "0.15", places=3),
@@ -325,19 +327,19 @@ TIGHT = st.tuples(
 )
 
 
-@given(TIGHT)
+@given(TIGHT_PLANS)
 @settings(max_examples=40)
 def test_jobs_over_nested_budgets_and_few_permits_end(
     plan: tuple[list[str], int, Decimal, list[int], int, int],
 ) -> None:
-    anyio.run(all_end, *plan)
+    anyio.run(run_jobs, *plan)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@given(TIGHT)
+@given(TIGHT_PLANS)
 @settings(max_examples=800)
 def test_jobs_over_nested_budgets_and_few_permits_end_many_plans(
     plan: tuple[list[str], int, Decimal, list[int], int, int],
 ) -> None:
-    anyio.run(all_end, *plan)
+    anyio.run(run_jobs, *plan)

@@ -1,4 +1,4 @@
-"""Whatever a provider says, each protocol makes a reply of it that can be sent back, or a named fault."""
+"""Any provider output becomes, in each protocol, a reply that can be sent back or a named error."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ COUNTS = {
 
 
 def check(read: Callable[[], Reply]) -> None:
-    """A reply can be kept, measured, and sent back in every protocol; what is none says so in one line."""
+    """Assert that a reply can be stored, measured and sent back in every protocol, or is a one-line error."""
     try:
         reply = read()
     except ModelError as error:
@@ -60,7 +60,7 @@ def check(read: Callable[[], Reply]) -> None:
     assert wire_size(reply.message) > 0
     calls = reply.message.tool_calls
     assert len({call.id for call in calls}) == len(calls)
-    assert "a" not in {call.id for call in calls}  # it was taken
+    assert "a" not in {call.id for call in calls}  # the id was taken
     results = Message("user", tuple(ToolResult(call.id, "x") for call in calls) or (TextBlock("go on"),))
     for wire in WIRES.values():
         body = wire.request_body(Request("s", (reply.message, results)), "m")
@@ -70,17 +70,17 @@ def check(read: Callable[[], Reply]) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @given(st.data())
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_a_stream_is_a_reply_or_a_named_fault(protocol: Any, data: st.DataObject) -> None:
+def test_any_stream_is_a_reply_or_a_named_error(protocol: Any, data: st.DataObject) -> None:
     events = provider.events_of(BODY, BLOCKS, "tool_use", COUNTS, protocol=protocol)
-    assembly = STREAMS[protocol](taken={"a"})
-    said = data.draw(corrupted(events))
+    decoder = STREAMS[protocol](taken={"a"})
+    messages = data.draw(corrupted(events))
 
     def read() -> Reply:
-        for event in said:
-            assembly.feed(event if isinstance(event, str) else json.dumps(event))
-            if assembly.complete:
+        for event in messages:
+            decoder.feed(event if isinstance(event, str) else json.dumps(event))
+            if decoder.complete:
                 break
-        return assembly.reply()
+        return decoder.reply()
 
     check(read)
 
@@ -95,11 +95,11 @@ def test_a_stream_is_a_reply_or_a_named_fault(protocol: Any, data: st.DataObject
     ],
 )
 def test_unstorable_message_is_a_named_error(protocol: Any, where: str, what: str) -> None:
-    assembly = STREAMS[protocol]()
+    decoder = STREAMS[protocol]()
 
     def read() -> None:
         for event in provider.events_of(BODY, BLOCKS, "tool_use", COUNTS, protocol=protocol):
-            assembly.feed(event if isinstance(event, str) else re.sub(where, what, json.dumps(event)))
+            decoder.feed(event if isinstance(event, str) else re.sub(where, what, json.dumps(event)))
 
     with pytest.raises(MalformedReply):
         read()
@@ -122,10 +122,10 @@ def test_list_of_pairs_is_not_an_object(protocol: Any, event: dict[str, Any]) ->
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @given(st.data())
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_a_whole_answer_is_a_reply_or_a_named_fault(protocol: Any, data: st.DataObject) -> None:
+def test_any_unstreamed_reply_is_a_reply_or_a_named_error(protocol: Any, data: st.DataObject) -> None:
     whole = whole_of(BODY, BLOCKS, "tool_use", COUNTS, protocol=protocol)
-    said = (data.draw(corrupted([whole])) or [None])[0]
-    check(lambda: WIRES[protocol].whole_reply(said, taken={"a"}))
+    document = (data.draw(corrupted([whole])) or [None])[0]
+    check(lambda: WIRES[protocol].whole_reply(document, taken={"a"}))
 
 
 errors = st.fixed_dictionaries(
@@ -147,7 +147,7 @@ errors = st.fixed_dictionaries(
     st.booleans(),
 )
 @settings(max_examples=200, deadline=None)
-def test_a_refusal_in_any_shape_is_a_named_fault(status: int, body: Any, started: bool) -> None:
+def test_any_refusal_is_a_named_error(status: int, body: Any, started: bool) -> None:
     for error in (
         anthropic.error_from(status, body, {}),
         anthropic.error_in_stream(body, started=started),

@@ -1,4 +1,4 @@
-"""What is sent on is what a program asked, but for what its money decides."""
+"""A forwarded request equals the client's, except for what the budget lowers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CAPS: dict[Protocol, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_lowered_request_differs_in_its_cap_alone(protocol: Protocol) -> None:
+def test_lowered_request_differs_in_cap_alone(protocol: Protocol) -> None:
     body = copy.deepcopy(REAL[protocol])
     wire = read(protocol, body)
     sent = SERVERS[protocol].capped_body(wire, 2000, WIRE_PROTOCOLS[protocol].cap_names)
@@ -29,7 +29,7 @@ def test_a_lowered_request_differs_in_its_cap_alone(protocol: Protocol) -> None:
     assert wire.body == body == REAL[protocol]
 
 
-def test_a_budget_of_thoughts_is_lowered_with_the_cap() -> None:
+def test_thinking_budget_is_lowered_with_cap() -> None:
     thinking = {"type": "enabled", "budget_tokens": 31999}
     wire = read("anthropic", {**ANTHROPIC, "thinking": thinking})
     assert anthropic.capped_body(wire, 32000)["thinking"] == thinking

@@ -1,4 +1,4 @@
-"""What is served as a reply is heard as that by our clients and the official ones, whole or in pieces."""
+"""Served replies are read unchanged by our clients and the official ones, streamed or in one piece."""
 
 from __future__ import annotations
 
@@ -43,34 +43,34 @@ REPLY = Reply(
 )
 
 
-def asked(protocol: Protocol, **more: Any) -> WireRequest:
+def request_of(protocol: Protocol, **more: Any) -> WireRequest:
     body = BODIES[protocol](Request("", (Message("user", (TextBlock("hi"),)),)), "m")
     return SERVERS[protocol].read_request({**body, **more})
 
 
-def heard(protocol: Protocol, pieces: list[bytes], *, streamed: bool) -> TapResult:
+def tap_result(protocol: Protocol, pieces: list[bytes], *, streamed: bool) -> TapResult:
     tap = UsageTap(protocol, streamed=streamed, request_id="req_1")
     for piece in pieces:
         tap.feed(piece)
     return tap.result()
 
 
-def neutral(reply: Reply | None) -> Reply | None:
+def without_raw(reply: Reply | None) -> Reply | None:
     return None if reply is None else replace(reply, message=replace(reply.message, raw=None))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @given(replies(), st.data())
 @settings(max_examples=100, deadline=None)
-def test_a_reply_is_heard_as_it_was_served_streamed_and_whole_cut_anywhere(
+def test_reply_is_read_as_served_however_it_is_cut(
     protocol: Protocol, reply: Reply, data: st.DataObject
 ) -> None:
-    serving, wire = SERVERS[protocol], asked(protocol)
+    serving, wire = SERVERS[protocol], request_of(protocol)
     streamed = b"".join(serving.stream_reply(reply, wire, name="1"))
     whole = json.dumps(serving.write_reply(reply, wire, name="1")).encode()
-    for said, as_stream in ((streamed, True), (whole, False)):
-        tapped = heard(protocol, cut(data.draw, said), streamed=as_stream)
-        assert neutral(tapped.reply) == reply
+    for body, as_stream in ((streamed, True), (whole, False)):
+        tapped = tap_result(protocol, cut(data.draw, body), streamed=as_stream)
+        assert without_raw(tapped.reply) == reply
         assert tapped.error is None
         assert (tapped.usage, tapped.complete) == (reply.usage, reply.usage is not None)
 
@@ -81,33 +81,34 @@ def test_long_text_streams_in_many_events_in_all_protocols(
 ) -> None:
     serving = SERVERS[protocol]
     long = replace(REPLY, message=Message("assistant", (TextBlock("word " * 1000),)), stop=StopReason.END)
-    events = list(serving.stream_reply(long, asked(protocol), name="1"))
+    events = list(serving.stream_reply(long, request_of(protocol), name="1"))
     assert len(events) > 20
     assert max(map(len, events)) < 12_000
-    with_pings = [each for event in events for each in (event, serving.PING)]
-    assert neutral(heard(protocol, with_pings, streamed=True).reply) == long
+    ping = b'event: ping\ndata: {"type": "ping"}\n\n' if protocol == "anthropic" else b": ping\n\n"
+    with_pings = [each for event in events for each in (event, ping)]
+    assert without_raw(tap_result(protocol, with_pings, streamed=True).reply) == long
 
 
 def test_usage_is_reported_in_arithmetic_of_each_protocol() -> None:
-    told = {
-        protocol: serving.write_reply(REPLY, asked(protocol), name="1")["usage"]
+    usages = {
+        protocol: serving.write_reply(REPLY, request_of(protocol), name="1")["usage"]
         for protocol, serving in SERVERS.items()
     }
-    assert told["anthropic"] == {
+    assert usages["anthropic"] == {
         "input_tokens": 11,
         "cache_creation_input_tokens": 7,
         "cache_read_input_tokens": 5,
         "output_tokens": 42,
         "output_tokens_details": {"thinking_tokens": 3},
     }
-    assert told["openai"] == {
+    assert usages["openai"] == {
         "input_tokens": 23,
         "input_tokens_details": {"cached_tokens": 5, "cache_write_tokens": 7},
         "output_tokens": 42,
         "output_tokens_details": {"reasoning_tokens": 3},
         "total_tokens": 65,
     }
-    assert told["openai-chat"] == {
+    assert usages["openai-chat"] == {
         "prompt_tokens": 23,
         "prompt_tokens_details": {"cached_tokens": 5, "cache_write_tokens": 7},
         "completion_tokens": 42,
@@ -118,13 +119,13 @@ def test_usage_is_reported_in_arithmetic_of_each_protocol() -> None:
 
 def test_streamed_completion_includes_usage_only_if_requested() -> None:
     serving = SERVERS["openai-chat"]
-    for options, told in (({"include_usage": True}, 1), ({"include_usage": False}, 0), (None, 0)):
-        events = serving.stream_reply(REPLY, asked("openai-chat", stream_options=options), name="1")
-        assert sum(b'"usage"' in event for event in events) == told
+    for options, reports in (({"include_usage": True}, 1), ({"include_usage": False}, 0), (None, 0)):
+        events = serving.stream_reply(REPLY, request_of("openai-chat", stream_options=options), name="1")
+        assert sum(b'"usage"' in event for event in events) == reports
 
 
-def test_a_call_of_a_tool_that_takes_a_text_is_served_as_such() -> None:
-    wire = asked("openai", tools=[{"type": "custom", "name": "apply_patch"}])
+def test_call_of_freeform_tool_is_served_as_text() -> None:
+    wire = request_of("openai", tools=[{"type": "custom", "name": "apply_patch"}])
     call = ToolCall("call_9", "apply_patch", {"input": PATCH})
     reply = replace(REPLY, message=Message("assistant", (call,)))
     item = SERVERS["openai"].write_reply(reply, wire, name="7")["output"][0]
@@ -144,9 +145,9 @@ def test_a_call_of_a_tool_that_takes_a_text_is_served_as_such() -> None:
     ]
     assert len(deltas) > 1
     assert "".join(deltas) == PATCH
-    assert neutral(heard("openai", events, streamed=True).reply) == reply
-    # To a tool that takes arguments, it is a call like any other.
-    plain = SERVERS["openai"].write_reply(reply, asked("openai"), name="7")["output"][0]
+    assert without_raw(tap_result("openai", events, streamed=True).reply) == reply
+    # For a tool with arguments, it is an ordinary call.
+    plain = SERVERS["openai"].write_reply(reply, request_of("openai"), name="7")["output"][0]
     assert (plain["type"], json.loads(plain["arguments"])) == ("function_call", {"input": PATCH})
 
 
@@ -184,28 +185,28 @@ RAW: dict[Protocol, ProviderBlocks] = {
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_providers_own_blocks_are_served_word_for_word(protocol: Protocol) -> None:
+def test_provider_blocks_are_served_unchanged(protocol: Protocol) -> None:
     reply = Reply(
         Message("assistant", (TextBlock("Hi."),), RAW[protocol]), StopReason.END, USAGE, "m", "req_1"
     )
-    serving, wire = SERVERS[protocol], asked(protocol)
-    assert heard(protocol, [*serving.stream_reply(reply, wire, name="1")], streamed=True).reply == reply
+    serving, wire = SERVERS[protocol], request_of(protocol)
+    assert tap_result(protocol, [*serving.stream_reply(reply, wire, name="1")], streamed=True).reply == reply
     whole = json.dumps(serving.write_reply(reply, wire, name="1")).encode()
-    assert heard(protocol, [whole], streamed=False).reply == reply
+    assert tap_result(protocol, [whole], streamed=False).reply == reply
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_half_a_surrogate_pair_does_not_break_a_stream(protocol: Protocol) -> None:
+def test_lone_surrogate_does_not_break_stream(protocol: Protocol) -> None:
     odd = replace(REPLY, message=Message("assistant", (TextBlock("a\ud83db"),)), stop=StopReason.END)
-    events = [*SERVERS[protocol].stream_reply(odd, asked(protocol), name="1")]
-    reply = heard(protocol, events, streamed=True).reply
+    events = [*SERVERS[protocol].stream_reply(odd, request_of(protocol), name="1")]
+    reply = tap_result(protocol, events, streamed=True).reply
     assert reply is not None
     assert reply.message.text == "a?b"
 
 
 @contextmanager
-def serving_once_more(protocol: Protocol, reply: Reply) -> Iterator[str]:
-    """Serve ``reply`` to every request, as the standard library's server would."""
+def serving_replies(protocol: Protocol, reply: Reply) -> Iterator[str]:
+    """Serve ``reply`` to every request with the standard library's server."""
     serving = SERVERS[protocol]
 
     class Handler(BaseHTTPRequestHandler):
@@ -235,32 +236,32 @@ def serving_once_more(protocol: Protocol, reply: Reply) -> Iterator[str]:
 WORDS, CALL = REPLY.message.text, REPLY.message.tool_calls[0]
 
 
-def test_the_official_client_of_anthropic_hears_it() -> None:
+def test_official_anthropic_client_reads_reply() -> None:
     from anthropic import Anthropic
 
-    with serving_once_more("anthropic", REPLY) as url, Anthropic(api_key="k", base_url=url) as client:
-        say: Any = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
-        with client.messages.stream(**say) as stream:
-            heard_ = [stream.get_final_message(), client.messages.create(**say)]
-    for message in heard_:
+    with serving_replies("anthropic", REPLY) as url, Anthropic(api_key="k", base_url=url) as client:
+        request: Any = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+        with client.messages.stream(**request) as stream:
+            results = [stream.get_final_message(), client.messages.create(**request)]
+    for message in results:
         text, call = message.content
         assert (text.text, call.id, call.input) == (WORDS, "call_1", CALL.arguments)
         assert (message.stop_reason, message.usage.output_tokens) == ("tool_use", 42)
         assert (message.usage.input_tokens, message.usage.cache_read_input_tokens) == (11, 5)
 
 
-def test_the_official_client_of_openai_hears_responses() -> None:
+def test_official_openai_client_reads_response() -> None:
     from openai import OpenAI
 
     with (
-        serving_once_more("openai", REPLY) as url,
+        serving_replies("openai", REPLY) as url,
         OpenAI(api_key="k", base_url=url) as client,
         client.responses.stream(model="m", input="hi") as stream,
     ):
         kinds = [event.type for event in stream]
-        heard_ = [stream.get_final_response(), client.responses.create(model="m", input="hi")]
+        results = [stream.get_final_response(), client.responses.create(model="m", input="hi")]
     assert kinds.count("response.output_text.delta") > 1
-    for response in heard_:
+    for response in results:
         message, call = response.output
         assert (response.output_text, call.call_id) == (WORDS, "call_1")
         assert json.loads(call.arguments) == CALL.arguments
@@ -268,18 +269,18 @@ def test_the_official_client_of_openai_hears_responses() -> None:
         assert message.status == "completed"
 
 
-def test_the_official_client_of_openai_hears_completions() -> None:
+def test_official_openai_client_reads_completion() -> None:
     from openai import OpenAI
 
-    say: Any = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    request: Any = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
     with (
-        serving_once_more("openai-chat", REPLY) as url,
+        serving_replies("openai-chat", REPLY) as url,
         OpenAI(api_key="k", base_url=url) as client,
-        client.chat.completions.stream(**say, stream_options={"include_usage": True}) as stream,
+        client.chat.completions.stream(**request, stream_options={"include_usage": True}) as stream,
     ):
         stream.until_done()
-        heard_ = [stream.get_final_completion(), client.chat.completions.create(**say)]
-    for completion in heard_:
+        results = [stream.get_final_completion(), client.chat.completions.create(**request)]
+    for completion in results:
         message = completion.choices[0].message
         assert message.content == WORDS
         assert json.loads(message.tool_calls[0].function.arguments) == CALL.arguments

@@ -1,4 +1,4 @@
-"""What programs send is read without loss, and what costs more than its tokens is told by name."""
+"""Requests of client programs are read without loss, and separately billed features are named."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_client_content_round_trips_in_its_own_protocol(protocol: Protocol) -> N
     wire = read(protocol, body)
     assert through_json(wire.request) == wire.request
     again = BODIES[protocol](through_json(wire.request), wire.model)
-    # What is added is what the providers take for granted, or a cap where there was none.
+    # The additions are the providers' defaults, or a cap where there was none.
     added = {"tool_choice": {"type": "auto"}} if protocol == "anthropic" else {}
     added |= {"max_output_tokens": DEFAULT_CAP} if protocol == "openai" else {}
     assert again == {**body, **added}
@@ -72,7 +72,7 @@ def test_parsed_request_exposes_protocol_neutral_fields() -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_call_without_tools_is_one_on_the_side(protocol: Protocol) -> None:
+def test_call_without_tools_is_no_agent_turn(protocol: Protocol) -> None:
     body = {**REAL[protocol], "tools": []}
     assert not read(protocol, body).is_agent_turn
     assert read(protocol, {**body, "tools": [{"type": "local_shell"}]}).is_agent_turn
@@ -145,14 +145,14 @@ def test_separately_billed_features_are_reported_by_name(
 
 
 def test_tool_arguments_are_treated_as_data() -> None:
-    looks = {"type": "file", "cache_control": {"ttl": "1h"}, "content": [{"type": "document"}]}
-    call = {"type": "tool_use", "id": "t", "name": "Write", "input": looks}
+    data = {"type": "file", "cache_control": {"ttl": "1h"}, "content": [{"type": "document"}]}
+    call = {"type": "tool_use", "id": "t", "name": "Write", "input": data}
     body = {**ANTHROPIC, "messages": [{"role": "assistant", "content": [call]}]}
     assert read("anthropic", body).separately_billed == ()
 
 
 @pytest.mark.parametrize(
-    ("protocol", "more", "told"),
+    ("protocol", "more", "message"),
     [
         ("anthropic", {"model": None}, "model: must be a text, not null"),
         ("anthropic", {"max_tokens": 0}, "max_tokens: must be a whole number above 0, not 0"),
@@ -176,19 +176,19 @@ def test_tool_arguments_are_treated_as_data() -> None:
         ("openai-chat", {"messages": [{"role": "tool", "content": ""}]}, "messages: tool_call_id: must be"),
     ],
 )
-def test_a_request_that_makes_no_sense_is_named_in_one_line(
-    protocol: Protocol, more: dict[str, Any], told: str
+def test_invalid_request_is_reported_in_one_line(
+    protocol: Protocol, more: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(MalformedRequest) as caught:
         read(protocol, {**REAL[protocol], **more})
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"\xff", b"[" * 10_000, b'{"a": NaN}', b'{"a": 1e999}', b"[" * 300 + b"]" * 300]
 )
-def test_a_body_that_is_no_json_is_named_in_one_line(data: bytes) -> None:
+def test_invalid_json_body_is_reported_in_one_line(data: bytes) -> None:
     with pytest.raises(MalformedRequest) as caught:
         parse_body(data)
     assert "\n" not in str(caught.value)
@@ -199,8 +199,8 @@ def test_a_body_that_is_no_json_is_named_in_one_line(data: bytes) -> None:
 @given(st.data())
 @settings(max_examples=200, deadline=None)
 def test_any_body_is_a_request_or_named_malformed(protocol: Protocol, data: st.DataObject) -> None:
-    said = data.draw(corrupted([REAL[protocol]]) | st.lists(odd_values, min_size=1, max_size=1))
-    for body in said:
+    bodies = data.draw(corrupted([REAL[protocol]]) | st.lists(odd_values, min_size=1, max_size=1))
+    for body in bodies:
         try:
             wire = read(protocol, body)
         except MalformedRequest as error:

@@ -22,13 +22,13 @@ ids = st.sampled_from(["", " ", "call_0", "call_1", "call-1", "call-1-2", None, 
 @given(st.lists(ids, max_size=6), st.sets(st.sampled_from(["call_0", "call-1", "call-2", "x"])))
 @settings(max_examples=200, deadline=None)
 def test_tool_call_ids_are_unique_and_preserved_if_possible(given_ids: list[Any], taken: set[str]) -> None:
-    made = unique_call_ids(given_ids, taken)
-    assert len({*made} | taken) == len(made) + len(taken)
-    assert all(made)
-    for place, (asked, got) in enumerate(zip(given_ids, made, strict=True)):
-        if isinstance(asked, str) and asked.strip() and asked not in {*made[:place], *taken}:
-            assert got == asked
-    assert unique_call_ids(given_ids, taken) == made
+    unique = unique_call_ids(given_ids, taken)
+    assert len({*unique} | taken) == len(unique) + len(taken)
+    assert all(unique)
+    for place, (given_id, got) in enumerate(zip(given_ids, unique, strict=True)):
+        if isinstance(given_id, str) and given_id.strip() and given_id not in {*unique[:place], *taken}:
+            assert got == given_id
+    assert unique_call_ids(given_ids, taken) == unique
 
 
 @given(st.none() | st.integers() | st.text(max_size=100))
@@ -56,7 +56,7 @@ def test_well_formed_call_is_sent_back_unchanged() -> None:
         ({"at": "é"}, None, '{"at":"é"}'),
     ],
 )
-def test_arguments_in_any_state_become_a_call_and_go_back_as_an_object(
+def test_any_arguments_become_a_call_and_are_sent_back_as_object(
     given_: Any, fault: str | None, back: str
 ) -> None:
     call = read_call("1", "look", given_)
@@ -66,5 +66,5 @@ def test_arguments_in_any_state_become_a_call_and_go_back_as_an_object(
 
 
 @pytest.mark.parametrize("name", [None, "", "  ", 5, ["look"]])
-def test_a_call_without_a_name_says_so(name: Any) -> None:
+def test_call_without_name_is_reported(name: Any) -> None:
     assert read_call("1", name, "{}") == ToolCall("1", "", {}, "it names no tool")

@@ -1,4 +1,4 @@
-"""Who listens to a relayed answer knows what it cost and said, however it is cut, and is never in its way."""
+"""A tap on a relayed reply knows its usage and content, however it is cut, and raises nothing."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ COUNTS = {
 USAGE = Usage(input=11, cache_read=5, cache_write=7, output=42)
 
 
-def listened(protocol: Protocol, pieces: list[bytes], *, streamed: bool = True) -> TapResult:
+def tap_result(protocol: Protocol, pieces: list[bytes], *, streamed: bool = True) -> TapResult:
     tap = UsageTap(protocol, streamed=streamed, request_id="req_9")
     for piece in pieces:
         tap.feed(piece)
     return tap.result()
 
 
-def streamed_by(protocol: Protocol) -> list[bytes]:
-    """What a provider sends for a reply with thoughts, words and two calls, event by event."""
+def stream_events(protocol: Protocol) -> list[bytes]:
+    """Return the events of a provider's reply with thoughts, text and two calls."""
     events = events_of(BODY, BLOCKS, "tool_use", COUNTS, protocol=protocol)
     return [sse(protocol, event) for event in events]
 
@@ -48,8 +48,8 @@ def streamed_by(protocol: Protocol) -> list[bytes]:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @given(st.data())
 @settings(max_examples=100, deadline=None)
-def test_a_relayed_stream_is_known_however_it_is_cut(protocol: Protocol, data: st.DataObject) -> None:
-    tapped = listened(protocol, cut(data.draw, b"".join(streamed_by(protocol))))
+def test_tap_of_stream_is_independent_of_chunk_boundaries(protocol: Protocol, data: st.DataObject) -> None:
+    tapped = tap_result(protocol, cut(data.draw, b"".join(stream_events(protocol))))
     assert (tapped.complete, tapped.usage, tapped.error) == (True, USAGE, None)
     assert tapped.reply is not None
     assert (tapped.reply.stop, tapped.reply.model, tapped.reply.request_id) == (
@@ -62,13 +62,13 @@ def test_a_relayed_stream_is_known_however_it_is_cut(protocol: Protocol, data: s
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_an_answer_in_one_piece_is_known_as_well(protocol: Protocol) -> None:
+def test_tap_reads_unstreamed_reply(protocol: Protocol) -> None:
     whole = json.dumps(whole_of(BODY, BLOCKS, "tool_use", COUNTS, protocol=protocol)).encode()
-    tapped = listened(protocol, [whole[:50], whole[50:]], streamed=False)
+    tapped = tap_result(protocol, [whole[:50], whole[50:]], streamed=False)
     assert (tapped.complete, tapped.usage) == (True, USAGE)
     assert tapped.reply is not None
     assert tapped.reply.message.text == "Let me look."
-    cut_off = listened(protocol, [whole[:50]], streamed=False)
+    cut_off = tap_result(protocol, [whole[:50]], streamed=False)
     assert (cut_off.complete, cut_off.usage) == (False, None)
     assert isinstance(cut_off.error, MalformedReply)
 
@@ -76,31 +76,29 @@ def test_an_answer_in_one_piece_is_known_as_well(protocol: Protocol) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @given(st.data())
 @settings(max_examples=100, deadline=None)
-def test_a_stream_that_breaks_off_is_never_taken_for_a_whole_one(
-    protocol: Protocol, data: st.DataObject
-) -> None:
-    events = streamed_by(protocol)
-    # The last event that counts: the end, or with completions the usage before it.
+def test_tap_interrupted_stream_is_never_complete(protocol: Protocol, data: st.DataObject) -> None:
+    events = stream_events(protocol)
+    # The last relevant event is the final one, or in Chat Completions the usage before it.
     end = len(b"".join(events[: -2 if protocol == "openai-chat" else -1]))
     whole = b"".join(events)[: data.draw(st.integers(0, end))]
-    tapped = listened(protocol, cut(data.draw, whole))
+    tapped = tap_result(protocol, cut(data.draw, whole))
     assert not tapped.complete
     if tapped.reply is None:
         assert isinstance(tapped.error, ModelUnavailable)
         assert not tapped.error.unbilled
 
 
-def test_of_a_message_that_breaks_off_its_prompt_is_known() -> None:
-    tapped = listened("anthropic", streamed_by("anthropic")[:4])
+def test_tap_interrupted_message_has_prompt_usage() -> None:
+    tapped = tap_result("anthropic", stream_events("anthropic")[:4])
     assert tapped.usage == Usage(input=11, cache_read=5, cache_write=7, output=1)
     assert not tapped.complete
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_tap_stream_error_is_reported_and_ends_reading(protocol: Protocol) -> None:
-    events = streamed_by(protocol)
+    events = stream_events(protocol)
     error = sse(protocol, error_event_of(protocol, "overloaded_error", "too much"))
-    tapped = listened(protocol, [*events[:3], error, *events[3:]])
+    tapped = tap_result(protocol, [*events[:3], error, *events[3:]])
     assert isinstance(tapped.error, ModelUnavailable)
     assert (tapped.reply, tapped.complete) == (None, False)
 
@@ -111,7 +109,7 @@ def test_tap_stream_error_is_reported_and_ends_reading(protocol: Protocol) -> No
 )
 def test_tap_reply_without_usage_is_incomplete(protocol: Protocol, report: Any) -> None:
     events = events_of(BODY, BLOCKS, "tool_use", COUNTS, protocol=protocol, report=report)
-    tapped = listened(protocol, [sse(protocol, event) for event in events])
+    tapped = tap_result(protocol, [sse(protocol, event) for event in events])
     assert tapped.reply is not None
     assert (tapped.reply.usage, tapped.complete) == (None, False)
 
@@ -121,13 +119,13 @@ def test_tap_reply_without_usage_is_incomplete(protocol: Protocol, report: Any) 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_tap_any_input_raises_nothing(protocol: Protocol, data: st.DataObject) -> None:
     events = data.draw(corrupted(events_of(BODY, BLOCKS, "tool_use", COUNTS, protocol=protocol)))
-    said = b"".join(sse(protocol, event if isinstance(event, dict | str) else {}) for event in events)
-    at = data.draw(st.integers(0, len(said)))
+    stream = b"".join(sse(protocol, event if isinstance(event, dict | str) else {}) for event in events)
+    at = data.draw(st.integers(0, len(stream)))
     noise = data.draw(st.binary(max_size=8))
-    tapped = listened(protocol, cut(data.draw, said[:at] + noise + said[at:]))
+    tapped = tap_result(protocol, cut(data.draw, stream[:at] + noise + stream[at:]))
     assert (tapped.reply is None) != (tapped.error is None)
     whole = data.draw(st.binary(max_size=60) | st.sampled_from([b"[" * 5000, b"null", b'{"output": 1}']))
-    listened(protocol, [whole], streamed=False)
+    tap_result(protocol, [whole], streamed=False)
 
 
 def test_tap_endless_stream_uses_bounded_memory() -> None:
@@ -139,4 +137,4 @@ def test_tap_endless_stream_uses_bounded_memory() -> None:
 
 def test_tap_empty_response_is_a_missing_reply() -> None:
     for protocol in PROTOCOLS:
-        assert isinstance(listened(protocol, []).error, ModelUnavailable)
+        assert isinstance(tap_result(protocol, []).error, ModelUnavailable)

@@ -37,7 +37,8 @@ async def test_refusal_names_the_tightest_ancestor_and_what_is_left() -> None:
     root = Budget.root(limit("100"))
     flow = root.child("discover", limit("2"))
     (await flow.child("koa").reserve(usd("1.5"))).settle(usd("1.5"))
-    with pytest.raises(BudgetExceeded, match=r"budget of discover: at least \$1 asked, \$0\.5 left of \$2"):
+    message = r"budget of discover: at least \$1 requested, \$0\.5 left of \$2"
+    with pytest.raises(BudgetExceeded, match=message):
         await flow.child("gqlgen").reserve(usd("1"))
 
 
@@ -188,7 +189,7 @@ async def test_tokens_are_limited_like_dollars() -> None:
     root = Budget.root(BudgetLimits(tokens=100))
     assert (await root.reserve(Cost(Decimal(7), 150), Cost(Decimal(7), 20))).granted == Cost(Decimal(7), 100)
     job = Budget.root(BudgetLimits(tokens=100)).child("a")
-    with pytest.raises(BudgetExceeded, match="at least 150 tokens asked, 100 left of 100"):
+    with pytest.raises(BudgetExceeded, match="at least 150 tokens requested, 100 left of 100"):
         await job.reserve(Cost(tokens=150))
 
 

@@ -226,7 +226,7 @@ def test_sampled_p_is_never_0() -> None:
 
 def test_equal_agents_do_not_differ() -> None:
     assert paired_permutation([0.3, 0.7], [0.3, 0.7]) == 1
-    with pytest.raises(ValueError, match="no pairs"):
+    with pytest.raises(ValueError, match="cannot be paired"):
         paired_permutation([], [])
     with pytest.raises(ValueError, match="value 1 of 1 is nan"):
         paired_permutation([math.nan], [0.0])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from codetaste.rules.engine.bisect import MAX_FAILURES, FailedAttempt, bisect_failure
 from codetaste.rules.rule import Rule
-from codetaste.rules.scan.model import Match, ScanResult
+from codetaste.rules.scan.model import Match, ScanProblemKind, ScanResult
 from support.rules.scan_cases import rule
 
 Pairs = set[tuple[str, str]]
@@ -31,7 +31,7 @@ class FailingEngine:
         if any((rule.id, file) in self.deadly for rule in rules for file in ["", *files]):
             self.failures += 1
             self.now += limit_s
-            return FailedAttempt("timeout", f"no answer in {limit_s:.0f} s")
+            return FailedAttempt(ScanProblemKind.TIMEOUT, f"no answer in {limit_s:.0f} s")
         self.now += 0.1
         return ScanResult(tuple(sorted(Match(rule.id, file, 1, 1) for rule in rules for file in files)))
 
@@ -43,7 +43,7 @@ def search(
     parsed = [rule(name) for name in rules]
 
     async def main() -> ScanResult:
-        first = FailedAttempt("timeout", "no answer")
+        first = FailedAttempt(ScanProblemKind.TIMEOUT, "no answer")
         return await bisect_failure(
             engine.attempt, parsed, files, first, extra_s=extra_s, clock=lambda: engine.now
         )

@@ -118,7 +118,7 @@ class InstallSandbox:
     def _bubblewrap_args(self, *, network: bool) -> Iterator[str]:
         view = host_view()
         yield str(self.bubblewrap)
-        yield from ("--unshare-all", "--die-with-parent", "--new-session", "--hostname", "workshop")
+        yield from ("--unshare-all", "--die-with-parent", "--new-session", "--hostname", "install")
         yield from ("--cap-drop", "ALL", "--proc", "/proc", "--dev", "/dev")
         for path in view.folders:
             yield from ("--ro-bind", path, path)

@@ -64,13 +64,8 @@ class ClientCodec(Protocol):
 
 
 class ServerCodec(Protocol):
-    """What the ``server`` module of a protocol has.
+    """What the ``server`` module of a protocol has; ``ERROR_CODES`` are status and words of each error."""
 
-    ``PING`` is a keep-alive event, valid between any two events; ``ERROR_CODES`` are status and words of each
-    error.
-    """
-
-    PING: bytes
     ERROR_CODES: dict[ErrorKind, ErrorCode]
 
     def read_request(self, body: Any) -> WireRequest:  # noqa: ANN401 - JSON data

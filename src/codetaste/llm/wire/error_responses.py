@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from math import ceil
 from typing import TYPE_CHECKING
 
 from codetaste.llm.wire.codecs import SERVERS
@@ -36,7 +35,6 @@ def error_response(
     kind: ErrorKind,
     message: str,
     *,
-    retry_after_s: float | None = None,
     retry: bool = True,
     stream_started: bool = False,
 ) -> ErrorResponse:
@@ -46,7 +44,6 @@ def error_response(
         protocol: of the request.
         kind: of the error.
         message: for the agent; one line.
-        retry_after_s: seconds until the agent may retry, if known.
         retry: whether the agent may retry at all after a transient error.
         stream_started: whether the beginning of a reply has been sent, so that no status can follow.
     """
@@ -56,6 +53,4 @@ def error_response(
         return ErrorResponse(200, server.error_events(error, message))
     may_retry = retry and kind in TRANSIENT_ERRORS
     headers = {"content-type": "application/json", "x-should-retry": "true" if may_retry else "false"}
-    if may_retry and retry_after_s is not None:
-        headers["retry-after"] = str(ceil(retry_after_s))
     return ErrorResponse(error.status, json.dumps(server.error_body(error, message)).encode(), headers)

@@ -185,8 +185,8 @@ def _refusal(request: ReservationRequest, node: BudgetNode) -> str:
     spent = node.spent
     if limits.usd is not None:
         left_usd = max(limits.usd - spent.usd, _ZERO.usd)
-        parts.append(f"at least ${least.usd} asked, ${left_usd} left of ${limits.usd}")
+        parts.append(f"at least ${least.usd} requested, ${left_usd} left of ${limits.usd}")
     if limits.tokens is not None:
         left_tokens = max(limits.tokens - spent.tokens, 0)
-        parts.append(f"at least {least.tokens} tokens asked, {left_tokens} left of {limits.tokens}")
+        parts.append(f"at least {least.tokens} tokens requested, {left_tokens} left of {limits.tokens}")
     return f"budget of {format_path(node.path)}: " + "; ".join(parts)

@@ -49,15 +49,15 @@ async def run_attempt(
         needs=needs,
         record=record,
     )
-    verdict = AttemptResult.cancelled("cancelled")
+    result = AttemptResult.cancelled("cancelled")
     with entry.cancel_scope, entry.budget.deadline(grace_s=record.grace.seconds) as deadline:
-        verdict = await _run(handler, entry.job, context)
-    stopped = verdict.status in {Status.FAILED, Status.CANCELLED}
+        result = await _run(handler, entry.job, context)
+    stopped = result.status in {Status.FAILED, Status.CANCELLED}
     if stopped and entry.cancel_scope.cancel_called:
-        return AttemptResult.cancelled(verdict.error)
+        return AttemptResult.cancelled(result.error)
     if stopped and deadline.cancel_called:
         return AttemptResult(Status.TIMEOUT, cause=Cause.DEADLINE, error="stopped: time limit exceeded")
-    return verdict
+    return result
 
 
 async def _run(handler: Handler, job: Job, context: JobContext) -> AttemptResult:

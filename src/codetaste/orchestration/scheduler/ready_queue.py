@@ -63,9 +63,9 @@ class ReadyQueue:
             # A job with progress may always continue: replaying costs nothing, and it can still return a
             # partial result.
             progress = self._record.history.has_progress(entry.job.key, entry.fingerprint)
-            verdict = (None if progress else exhausted_by(entry)) or self._no_dependents_left(entry)
-            if verdict is not None:
-                self._end_job(entry, verdict)
+            result = (None if progress else exhausted_by(entry)) or self._no_dependents_left(entry)
+            if result is not None:
+                self._end_job(entry, result)
                 self.release(entry)
             elif progress or entry.job.min_cost is None or self._earmarks.earmark(entry):
                 return entry
@@ -105,8 +105,8 @@ class ReadyQueue:
             return None
         for dependent in entry.dependents:
             untouched = dependent.outcome is None and not self._record.history.job(dependent.job.key).attempts
-            if untouched and (verdict := exhausted_by(dependent)) is not None:
-                self._end_job(dependent, verdict)
+            if untouched and (result := exhausted_by(dependent)) is not None:
+                self._end_job(dependent, result)
         if any(dependent.outcome is None for dependent in entry.dependents):
             return None
         return AttemptResult(

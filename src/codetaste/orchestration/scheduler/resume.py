@@ -93,36 +93,36 @@ def limits_to_json(limits: BudgetLimits) -> LimitsRow:
     return [usd, limits.tokens, limits.wall_s, limits.working_s]
 
 
-def end_record(entry: ScheduledJob, verdict: AttemptResult) -> EndedLine:
+def end_record(entry: ScheduledJob, result: AttemptResult) -> EndedLine:
     """Return the journal line for the end of a job, which ``recorded_outcome`` uses in the next session."""
     line: EndedLine = {
         "event": "ended",
         "key": entry.job.key,
         "fingerprint": entry.fingerprint,
-        "status": verdict.status.value,
+        "status": result.status.value,
     }
-    if verdict.value is not None:
-        line["value"] = verdict.value
-    if verdict.cause is not None:
-        line["cause"], line["error"] = verdict.cause.value, verdict.error
-    if verdict.traceback:
-        line["traceback"] = verdict.traceback
-    if verdict.status in _LIMIT_COLUMNS:
+    if result.value is not None:
+        line["value"] = result.value
+    if result.cause is not None:
+        line["cause"], line["error"] = result.cause.value, result.error
+    if result.traceback:
+        line["traceback"] = result.traceback
+    if result.status in _LIMIT_COLUMNS:
         line["limits"] = chain_limits_to_json(entry.budget)
     return line
 
 
-def make_outcome(entry: ScheduledJob, verdict: AttemptResult, history: History) -> Outcome:
-    """Return the ``Outcome`` of a job that ended with ``verdict``."""
+def make_outcome(entry: ScheduledJob, result: AttemptResult, history: History) -> Outcome:
+    """Return the ``Outcome`` of a job that ended with ``result``."""
     return Outcome(
         entry.job.key,
-        verdict.status,
-        verdict.value,
-        verdict.cause,
-        verdict.error,
+        result.status,
+        result.value,
+        result.cause,
+        result.error,
         history.job(entry.job.key).attempts,
         entry.budget.snapshot(),
-        traceback=verdict.traceback,
+        traceback=result.traceback,
     )
 
 

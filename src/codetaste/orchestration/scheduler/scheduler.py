@@ -194,10 +194,10 @@ class Scheduler:
         needed = [self._entries[need] for need in entry.job.needs]
         unmet = [need.job.key for need in needed if need.outcome is None or not need.outcome.usable]
         if unmet and not self.draining:
-            verdict = AttemptResult(
+            result = AttemptResult(
                 Status.SKIPPED, cause=Cause.NEED, error=f"needs {', '.join(unmet)}: no result"
             )
-            self._end_unstarted(entry, verdict)
+            self._end_unstarted(entry, result)
             return
         if not unmet:
             entry.fingerprint = resume.effective_fingerprint(entry, needed)
@@ -220,27 +220,27 @@ class Scheduler:
             outcomes = {need: self._entries[need].outcome for need in entry.job.needs}
             needs = {need: outcome.value if outcome else None for need, outcome in outcomes.items()}
             handler = self.handlers[entry.job.kind]
-            verdict = await run_attempt(entry, handler, needs, self._record)
+            result = await run_attempt(entry, handler, needs, self._record)
         finally:
             self._queue.release(entry)
         self._advance()
-        delay = self._retry_after(entry, verdict)
-        if delay is not None and await self._back_off(entry, verdict, delay):
+        delay = self._retry_after(entry, result)
+        if delay is not None and await self._back_off(entry, result, delay):
             self._ready.append(entry)
         elif delay is not None:
-            await self._end(entry, AttemptResult.cancelled(verdict.error))
+            await self._end(entry, AttemptResult.cancelled(result.error))
         else:
-            await self._end(entry, verdict)
+            await self._end(entry, result)
         self._advance()
 
-    def _retry_after(self, entry: ScheduledJob, verdict: AttemptResult) -> float | None:
-        if verdict.status is not Status.FAILED or verdict.final or verdict.cause is None or self.draining:
+    def _retry_after(self, entry: ScheduledJob, result: AttemptResult) -> float | None:
+        if result.status is not Status.FAILED or result.final or result.cause is None or self.draining:
             return None
         entry.failures += 1
         delay = retry_delay_s(
-            verdict.cause,
+            result.cause,
             entry.failures,
-            retry_after_s=verdict.retry_after_s,
+            retry_after_s=result.retry_after_s,
             rng=self._rng,
             table=self._retries,
         )
@@ -248,9 +248,9 @@ class Scheduler:
         in_time = delay is not None and delay < clock.wall_left_s() and clock.time_left_s() > 0
         return delay if in_time else None
 
-    async def _back_off(self, entry: ScheduledJob, verdict: AttemptResult, delay: float) -> bool:
+    async def _back_off(self, entry: ScheduledJob, result: AttemptResult, delay: float) -> bool:
         """Wait before the next attempt; False if the run is drained meanwhile."""
-        key, cause = entry.job.key, verdict.cause or Cause.FAULT
+        key, cause = entry.job.key, result.cause or Cause.FAULT
         number = self._record.history.job(key).attempts
         self._record.note(
             {
@@ -258,11 +258,11 @@ class Scheduler:
                 "key": key,
                 "attempt": number,
                 "cause": cause.value,
-                "error": verdict.error,
+                "error": result.error,
                 "delay_s": round(delay, 3),
             }
         )
-        self._record.publish(JobRetrying(key, number, cause, verdict.error, delay))
+        self._record.publish(JobRetrying(key, number, cause, result.error, delay))
         entry.cancel_scope = anyio.CancelScope()
         with entry.cancel_scope, entry.budget.clock.at_work(), entry.budget.waiting():
             await anyio.sleep(delay)
@@ -270,18 +270,18 @@ class Scheduler:
         entry.cancel_scope = anyio.CancelScope()
         return slept and not self.draining
 
-    async def _end(self, entry: ScheduledJob, verdict: AttemptResult) -> None:
+    async def _end(self, entry: ScheduledJob, result: AttemptResult) -> None:
         """Make the end of a job durable, then publish it."""
         try:
-            await self._record.write(resume.end_record(entry, verdict))
+            await self._record.write(resume.end_record(entry, result))
         except JournalError as error:
-            verdict = AttemptResult(Status.FAILED, cause=Cause.STORAGE, error=str(error))
-        self._finish(entry, resume.make_outcome(entry, verdict, self._record.history))
+            result = AttemptResult(Status.FAILED, cause=Cause.STORAGE, error=str(error))
+        self._finish(entry, resume.make_outcome(entry, result, self._record.history))
 
-    def _end_unstarted(self, entry: ScheduledJob, verdict: AttemptResult) -> None:
+    def _end_unstarted(self, entry: ScheduledJob, result: AttemptResult) -> None:
         """End a job that was not run, without waiting for the disk: the next session decides the same."""
-        self._record.note(resume.end_record(entry, verdict))
-        self._finish(entry, resume.make_outcome(entry, verdict, self._record.history))
+        self._record.note(resume.end_record(entry, result))
+        self._finish(entry, resume.make_outcome(entry, result, self._record.history))
 
     def _finish(self, entry: ScheduledJob, outcome: Outcome) -> None:
         entry.outcome = outcome

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _GAP, _INDENT = "  ", "  "
 _MAX_WIDTH = 48
 """Maximum width of one text, in screen columns."""
-_MAX_OVER = 200
+_MAX_HEADING = 200
 _MIN_WIDTH = 40
 """Smallest width to which a table is split."""
 
@@ -113,7 +113,7 @@ def _headings(text_columns: Sequence[_TextColumn]) -> list[str]:
     columns = []
     for heading, same in groupby(text_columns, key=lambda each: each.heading):
         width = _wide(same) - len(_GAP)
-        columns.append([_left(piece, width) for piece in _pieces(printable(heading, _MAX_OVER), width)])
+        columns.append([_left(piece, width) for piece in _pieces(printable(heading, _MAX_HEADING), width)])
     height = max(len(column) for column in columns)
     padded = [[" " * _columns_of(column[0])] * (height - len(column)) + column for column in columns]
     return [_GAP.join(line) for line in zip(*padded, strict=True)]

@@ -126,12 +126,12 @@ def compare_systems(view: AggregatedTrials, by: ComparisonAxis = "agent") -> Com
     Intervals and tests treat the instances of one repository as a cluster.
     """
     trials = view.trials
-    agents, track_modes = view.ranked_agents(), [lane.title for lane in trials.track_modes]
+    agents, track_modes = view.ranked_agents(), [track_mode.title for track_mode in trials.track_modes]
     systems, settings = (agents, track_modes) if by == "agent" else (track_modes, agents)
     measured = [measure for measure in COMPARED_MEASURES if view.has_values(measure)]
     samples: _Samples = {}
-    for (agent, lane), records in view.by_agent.items():
-        system, setting = (agent, lane.title) if by == "agent" else (lane.title, agent)
+    for (agent, track_mode), records in view.by_agent.items():
+        system, setting = (agent, track_mode.title) if by == "agent" else (track_mode.title, agent)
         for measure in measured:
             samples[system, setting, measure] = view.sample(records, measure)
     tests = [
@@ -211,8 +211,8 @@ def _estimates(samples: _Samples, tests: Sequence[PairwiseTest]) -> list[Estimat
 
 
 def _references(view: AggregatedTrials, measured: Sequence[Measure]) -> Iterator[ReferenceMean]:
-    for lane in view.trials.track_modes:
-        tried = {record.instance for record in view.trials.agents if track_mode_of(record) == lane}
+    for track_mode in view.trials.track_modes:
+        tried = {record.instance for record in view.trials.agents if track_mode_of(record) == track_mode}
         for agent, name in REFERENCE_TITLES.items():
             records = [
                 record for record in view.trials.pseudo if record.agent == agent and record.instance in tried
@@ -221,7 +221,7 @@ def _references(view: AggregatedTrials, measured: Sequence[Measure]) -> Iterator
                 values = view.sample(records, measure).values
                 if values:
                     mean = math.fsum(values) / len(values)
-                    yield ReferenceMean(name, lane.title, measure, mean, len(values))
+                    yield ReferenceMean(name, track_mode.title, measure, mean, len(values))
 
 
 def _rank(mean: float | None, means: Sequence[float]) -> int | None:
@@ -239,9 +239,9 @@ def _caveats(view: AggregatedTrials, tests: Sequence[PairwiseTest]) -> list[str]
         notes.append(f"{plural(len(agents), 'trial')}: {by_status}; the published harness drops {dropped:,}")
     passed = view.sample(agents, measures.PASS)
     if agents and not passed.values and view.has_values(measures.IFR):
-        notes.append("PASS was not measured in any trial, so that A is not known: ranked by IFR")
+        notes.append("PASS was not measured in any trial, so A is unknown: ranked by IFR")
     elif passed.missing:
-        notes.append(f"PASS is not known of {passed.missing:,} of {len(agents):,} trials, which are not in A")
+        notes.append(f"PASS is unknown in {passed.missing:,} of {len(agents):,} trials, which are not in A")
     most = max((test.clusters for test in tests), default=0)
     if tests and 2.0 ** (1 - most) > ALPHA:
         notes.append(

@@ -151,7 +151,7 @@ def paired_permutation(
         ValueError: there are no pairs, the numbers differ, or a value is not finite.
     """
     if not a or len(a) != len(b) or (clusters is not None and len(clusters) != len(a)):
-        raise ValueError(f"{len(a)} and {len(b)} values are no pairs")
+        raise ValueError(f"{len(a)} and {len(b)} values cannot be paired: each needs one of the other")
     _check(a, fractions=False)
     _check(b, fractions=False)
     differences = [one - other for one, other in zip(a, b, strict=True)]

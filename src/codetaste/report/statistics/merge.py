@@ -50,11 +50,11 @@ def track_mode_of(record: TrialRecord) -> TrackMode:
     return TrackMode(record.track, record.mode)
 
 
-def track_mode_order(lane: TrackMode) -> tuple[int, str, int, str]:
+def track_mode_order(track_mode: TrackMode) -> tuple[int, str, int, str]:
     """Return the sort key for the paper's order: instructed, open; direct, plan, multiplan."""
-    track = TRACKS.index(lane.track) if lane.track in TRACKS else len(TRACKS)
-    mode = MODES.index(lane.mode) if lane.mode in MODES else len(MODES)
-    return track, lane.track, mode, lane.mode
+    track = TRACKS.index(track_mode.track) if track_mode.track in TRACKS else len(TRACKS)
+    mode = MODES.index(track_mode.mode) if track_mode.mode in MODES else len(MODES)
+    return track, track_mode.track, mode, track_mode.mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,8 @@ def merge_runs(records: Iterable[TrialRecord]) -> MergedTrials:
         for measure in _CHECKED
         if (value := measure.value(record)) is not None and not measure.accepts(value)
     ]
-    lanes = sorted({track_mode_of(record) for record in agents}, key=track_mode_order)
-    return MergedTrials(tuple(agents), tuple(pseudo.values()), tuple(lanes), tuple(notes))
+    track_modes = sorted({track_mode_of(record) for record in agents}, key=track_mode_order)
+    return MergedTrials(tuple(agents), tuple(pseudo.values()), tuple(track_modes), tuple(notes))
 
 
 def _add_pseudo(record: TrialRecord, added: dict[tuple[str, str], TrialRecord], notes: list[str]) -> None:

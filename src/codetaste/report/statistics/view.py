@@ -38,17 +38,17 @@ class AggregatedTrials:
     scored_groups: frozenset[str]
     """Groups (as above) that have a scored trial."""
 
-    def trials_of(self, agent: str, lane: TrackMode) -> tuple[TrialRecord, ...]:
+    def trials_of(self, agent: str, track_mode: TrackMode) -> tuple[TrialRecord, ...]:
         """Return an agent's trials in a track and mode."""
-        return self.by_agent.get((agent, lane), ())
+        return self.by_agent.get((agent, track_mode), ())
 
     def groups(self) -> list[tuple[str, TrackMode, tuple[TrialRecord, ...]]]:
         """Return the trials of each agent, the best first, in each track and mode where it has any."""
         return [
-            (agent, lane, trials)
+            (agent, track_mode, trials)
             for agent in self.ranked_agents()
-            for lane in self.trials.track_modes
-            if (trials := self.trials_of(agent, lane))
+            for track_mode in self.trials.track_modes
+            if (trials := self.trials_of(agent, track_mode))
         ]
 
     def value(self, record: TrialRecord, measure: Measure) -> float | None:
@@ -102,7 +102,8 @@ class AggregatedTrials:
 
         def mean_of_means(agent: str) -> float:
             samples = [
-                self.sample(self.trials_of(agent, lane), primary).values for lane in self.trials.track_modes
+                self.sample(self.trials_of(agent, track_mode), primary).values
+                for track_mode in self.trials.track_modes
             ]
             means = [sum(values) / len(values) for values in samples if values]
             return sum(means) / len(means) if means else -1.0
@@ -139,7 +140,7 @@ def aggregate_trials(
 
 
 def _agent_group(record: TrialRecord) -> str:
-    return f"lane\n{record.agent}\n{record.track}\n{record.mode}"
+    return f"track_mode\n{record.agent}\n{record.track}\n{record.mode}"
 
 
 def _instance_group(record: TrialRecord) -> str:

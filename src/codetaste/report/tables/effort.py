@@ -49,12 +49,12 @@ def effort_table(view: AggregatedTrials) -> Table:
         *(measure_column(measure) for measure in _ACTIVITY),
     )
     rows = []
-    for agent, lane, trials in view.groups():
+    for agent, track_mode, trials in view.groups():
         endings = [
             sum(1 for record in trials if record.metadata.finish_reason == reason) for reason in _ENDINGS
         ]
         means = [view.interval(trials, measure) for measure in (*_SPENT, *_ACTIVITY)]
-        rows.append(Row((lane.title, len(trials), *endings, *means), agent))
+        rows.append(Row((track_mode.title, len(trials), *endings, *means), agent))
     shown = tuple(rows)
     notes = (*interval_legend(shown), *missing_values_note(view, (*_SPENT, *_ACTIVITY)))
     title = "Cost of trials and activity of agents: means of a trial, and shares of trials"
@@ -75,19 +75,23 @@ def counts_table(view: AggregatedTrials) -> Table:
     )
     rows = []
     everywhere = {
-        lane: {record.instance for agent in view.trials.agent_names for record in view.trials_of(agent, lane)}
-        for lane in view.trials.track_modes
+        track_mode: {
+            record.instance
+            for agent in view.trials.agent_names
+            for record in view.trials_of(agent, track_mode)
+        }
+        for track_mode in view.trials.track_modes
     }
-    for agent, lane, trials in view.groups():
+    for agent, track_mode, trials in view.groups():
         by_status = Counter(record.scores.status for record in trials)
         measured = [
             sum(1 for record in trials if measure.value(record) is not None)
             for measure in (measures.PASS, measures.IFR, measures.PREC)
         ]
-        absent = len(everywhere[lane] - {record.instance for record in trials})
+        absent = len(everywhere[track_mode] - {record.instance for record in trials})
         statuses = [by_status[status] for status in _STATUSES]
         dropped = sum(record.published is None for record in trials)
-        rows.append(Row((lane.title, len(trials), *statuses, *measured, dropped, absent), agent))
+        rows.append(Row((track_mode.title, len(trials), *statuses, *measured, dropped, absent), agent))
     notes = (
         "strict: failed, refused and inapplicable trials score 0; others without a value are in no mean",
         "published: all trials that are dropped as published are in no mean",
@@ -118,20 +122,20 @@ def attempts_table(view: AggregatedTrials) -> Table | None:
 
     None where no instance has several attempts.
     """
-    groups = [(agent, lane, _attempts(view, trials)) for agent, lane, trials in view.groups()]
+    groups = [(agent, track_mode, _attempts(view, trials)) for agent, track_mode, trials in view.groups()]
     most = max((len(each) for _, _, attempts in groups for each in attempts.values()), default=0)
     if most < 2:  # noqa: PLR2004 - needs several attempts
         return None
     ks = sorted({1, most, *(2**power for power in range(1, most.bit_length()) if 2**power < most)})
     repository = {record.instance: record.repository or record.instance for record in view.trials.agents}
     rows = []
-    for agent, lane, attempts in groups:
+    for agent, track_mode, attempts in groups:
         cells: list[Cell] = [len(attempts), max((len(each) for each in attempts.values()), default=0)]
         for k in ks:
             enough = {instance: each for instance, each in attempts.items() if len(each) >= k}
             chances = [pass_at_k(len(each), sum(value > 0 for value in each), k) for each in enough.values()]
             cells.append(mean_interval(chances, [repository[instance] for instance in enough]))
-        rows.append(Row((lane.title, *cells), agent))
+        rows.append(Row((track_mode.title, *cells), agent))
     columns = (
         MODE_COLUMN,
         Column("instances", "Instances", Unit.COUNT),

@@ -45,19 +45,19 @@ def group_table(view: AggregatedTrials, by: GroupBy) -> Table:
     groups: defaultdict[tuple[str, str, TrackMode | None], list[TrialRecord]] = defaultdict(list)
     for record in view.trials.agents:
         agent = "" if by is GroupBy.AGENT else record.agent
-        lane = track_mode_of(record) if by_track_mode else None
-        groups[agent, of(record) or "unknown", lane].append(record)
+        track_mode = track_mode_of(record) if by_track_mode else None
+        groups[agent, of(record) or "unknown", track_mode].append(record)
     ranks = {agent: rank for rank, agent in enumerate(view.ranked_agents())}
 
     def order(key: tuple[str, str, TrackMode | None]) -> tuple[object, ...]:
-        agent, name, lane = key
+        agent, name, track_mode = key
         own = (ranks.get(agent, 0), ranks.get(name, 0), name.lower(), name)
-        return own if lane is None else (*own, *track_mode_order(lane))
+        return own if track_mode is None else (*own, *track_mode_order(track_mode))
 
     rows = []
-    for agent, name, lane in sorted(groups, key=order):
-        trials = groups[agent, name, lane]
-        labels = (name, lane.title) if lane is not None else (name,)
+    for agent, name, track_mode in sorted(groups, key=order):
+        trials = groups[agent, name, track_mode]
+        labels = (name, track_mode.title) if track_mode is not None else (name,)
         instances = len({record.instance for record in trials})
         values = [view.interval(trials, measure) for measure in _MEASURES]
         rows.append(Row((*labels, *values, len(trials), instances), agent))

@@ -53,7 +53,7 @@ def make_report(
     *,
     merge: bool = True,
 ) -> TrialReport:
-    """Make the tables ``names`` and one for each of ``groups``; tables without data are left out.
+    """Make the tables ``table_names`` and one for each of ``groups``; tables without data are left out.
 
     With ``merge`` a table that is the same under all aggregations appears once.
     """

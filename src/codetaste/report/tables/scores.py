@@ -32,10 +32,10 @@ def table_3(view: AggregatedTrials) -> Table:
     agents = view.ranked_agents()
     columns = [measure_column(measure, heading=agent, bare=True) for agent in agents for measure in _TABLE_3]
     rows = []
-    for lane in view.trials.track_modes:
-        trials = [view.trials_of(agent, lane) for agent in agents]
+    for track_mode in view.trials.track_modes:
+        trials = [view.trials_of(agent, track_mode) for agent in agents]
         cells = [view.interval(each, measure) for each, measure in product(trials, _TABLE_3)]
-        rows.append(Row((lane.title, *cells)))
+        rows.append(Row((track_mode.title, *cells)))
     title = "IFR⁺, IFR⁻ and PASS of all agents in all tracks and modes, in percent"
     return Table("3", title, (MODE_COLUMN, *columns), tuple(rows), (), view.aggregation)
 
@@ -68,8 +68,8 @@ def table_5(view: AggregatedTrials) -> Table:
 
 def _rows(view: AggregatedTrials, shown: Sequence[Measure]) -> tuple[Row, ...]:
     rows = [
-        Row((lane.title, *(view.interval(trials, measure) for measure in shown), len(trials)), agent)
-        for agent, lane, trials in view.groups()
+        Row((track_mode.title, *(view.interval(trials, measure) for measure in shown), len(trials)), agent)
+        for agent, track_mode, trials in view.groups()
     ]
     # The golden patch and no patch: means only, as in the paper.
     for agent, title in REFERENCE_TITLES.items():

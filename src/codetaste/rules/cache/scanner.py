@@ -16,7 +16,14 @@ from codetaste.rules.cache.entry import CacheEntry
 from codetaste.rules.cache.keys import FileKeys, are_independent, rule_key, set_key
 from codetaste.rules.cache.split import breaks_rule, cacheable_answers
 from codetaste.rules.scan.ignore import IgnoreFile
-from codetaste.rules.scan.model import Match, ScanProblem, ScanResult, merge_scans, with_skipped
+from codetaste.rules.scan.model import (
+    Match,
+    ScanProblem,
+    ScanProblemKind,
+    ScanResult,
+    merge_scans,
+    with_skipped,
+)
 from codetaste.rules.scan.overlay import match_in_tree
 from codetaste.rules.scan.targets import select_targets
 
@@ -111,7 +118,7 @@ def _as_scan(answers: Mapping[str, FileAnswer], keys: Mapping[str, bytes]) -> Sc
         for region in regions
     ]
     problems = [
-        ScanProblem("parse", message, path=path, line=line)
+        ScanProblem(ScanProblemKind.PARSE, message, path=path, line=line)
         for path, answer in answers.items()
         for message, line in answer.problems
     ]

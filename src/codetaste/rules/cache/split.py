@@ -10,6 +10,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from codetaste.rules.cache.entry import NOT_SCANNED, SCANNED_WITHOUT_MATCH, CacheEntry, FileAnswer
+from codetaste.rules.scan.model import ScanProblemKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,10 @@ def cacheable_answers(
     """
     broken = {problem.rule_id for problem in scan.problems if breaks_rule(problem)}
     problems = [problem for problem in scan.problems if not breaks_rule(problem)]
-    of_files = all(problem.kind in {"rule", "parse"} and problem.path in files for problem in problems)
+    of_files = all(
+        problem.kind in {ScanProblemKind.RULE, ScanProblemKind.PARSE} and problem.path in files
+        for problem in problems
+    )
     if not of_files or any(match.path not in files or match.rule_id in broken for match in scan.matches):
         return None
     changing = {problem.path for problem in problems if not _is_repeatable(problem)}
@@ -57,10 +61,10 @@ def cacheable_answers(
 
 def breaks_rule(problem: ScanProblem) -> bool:
     """Whether the engine could not read the rule of ``problem``; that does not affect the other rules."""
-    return problem.kind == "rule" and bool(problem.rule_id) and not problem.path
+    return problem.kind is ScanProblemKind.RULE and bool(problem.rule_id) and not problem.path
 
 
 def _is_repeatable(problem: ScanProblem) -> bool:
     """Whether the file alone causes the problem, in every scan, and no time limit of the engine."""
     timeout = "timeout" in "".join(problem.message.partition(":")[0].split()).lower()
-    return problem.kind == "parse" and not problem.rule_id and not timeout
+    return problem.kind is ScanProblemKind.PARSE and not problem.rule_id and not timeout

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import log2
 from typing import TYPE_CHECKING, TypeVar
 
-from codetaste.rules.scan.model import ScanProblem, ScanResult, merge_scans
+from codetaste.rules.scan.model import ScanProblem, ScanProblemKind, ScanResult, merge_scans
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -28,9 +28,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class FailedAttempt:
-    """An attempt without an answer; ``kind`` is the ``ScanProblem.kind`` it is reported as."""
+    """An attempt without an answer, and the kind of problem that it is reported as."""
 
-    kind: str
+    kind: ScanProblemKind
     message: str
 
 
@@ -88,7 +88,8 @@ class _Bisection:
         """Scan some rules on some files; return None on success."""
         if self._over:
             return FailedAttempt(
-                "timeout", "not scanned: no time left to find out which rule and file are at fault"
+                ScanProblemKind.TIMEOUT,
+                "not scanned: no time left to find out which rule and file are at fault",
             )
         # One culprit costs one failed attempt per remaining halving; two culprits cost somewhat more.
         halvings = log2(len(rules)) + log2(len(files) or 1)

@@ -29,7 +29,7 @@ from codetaste.core.processes import kill_process_group
 from codetaste.errors import EngineError
 from codetaste.rules.engine.bisect import FailedAttempt, bisect_failure
 from codetaste.rules.engine.output import RULE_ALIAS, UnreadableOutput, parse_output
-from codetaste.rules.scan.model import ScanResult, merge_scans
+from codetaste.rules.scan.model import ScanProblemKind, ScanResult, merge_scans
 from codetaste.sandbox.containment.lifetime import make_guard
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class OpenGrep:
         wall_s = self._limits.wall_s
         answer = await self._attempt(tree, 0.0, rules, files, wall_s)
         left_s = wall_s
-        if isinstance(answer, FailedAttempt) and answer.kind == "timeout" and files:
+        if isinstance(answer, FailedAttempt) and answer.kind is ScanProblemKind.TIMEOUT and files:
             # The engine's own time limit, off before (DESIGN §7), finds all rules that hang in one scan.
             pair_s = min(self._limits.pair_s, wall_s / 8)
             second = await self._attempt(tree, pair_s, rules, files, wall_s / 2)
@@ -179,7 +179,7 @@ class OpenGrep:
         finally:
             guard.close()
         if scope.cancelled_caught:
-            return FailedAttempt("timeout", f"no answer in {wall_s:.1f} s")
+            return FailedAttempt(ScanProblemKind.TIMEOUT, f"no answer in {wall_s:.1f} s")
         return await anyio.to_thread.run_sync(_read, folder, process.returncode, rules, files)
 
     def _command(self, folder: Path, files: Sequence[str], pair_s: float) -> tuple[list[str], dict[str, str]]:
@@ -243,8 +243,8 @@ def _read(
         )
     except UnreadableOutput as error:
         if error.rules_refused:
-            return FailedAttempt("rule", str(error))
-        return FailedAttempt("engine", f"the engine {_exit_description(returncode)}: {error}")
+            return FailedAttempt(ScanProblemKind.RULE, str(error))
+        return FailedAttempt(ScanProblemKind.ENGINE, f"the engine {_exit_description(returncode)}: {error}")
 
 
 def _exit_description(returncode: int | None) -> str:

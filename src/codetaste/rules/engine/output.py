@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
-from codetaste.rules.scan.model import Match, ScanProblem, ScanResult
+from codetaste.rules.scan.model import Match, ScanProblem, ScanProblemKind, ScanResult
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -54,7 +54,7 @@ def parse_output(sarif: bytes, report: bytes, ids: Mapping[str, str], files: Col
     stated = _json(report)
     errors = [error for error in _list(stated, "errors") if isinstance(error, dict)]
     problems = tuple(_problem(error, ids, files) for error in errors)
-    refused = next((p for p in problems if p.kind == "rule" and not p.rule_id), None)
+    refused = next((p for p in problems if p.kind is ScanProblemKind.RULE and not p.rule_id), None)
     if refused is not None:
         raise UnreadableOutput(refused.message, rules_refused=True)
     runs = _list(_json(sarif), "runs")
@@ -120,7 +120,7 @@ def _problem(error: Mapping[str, Any], ids: Mapping[str, str], files: Collection
     kind = _kind("".join(name.split()).lower(), rule_id)
     for alias in named:
         message = message.replace(alias, ids.get(alias, alias))
-    if kind == "rule":
+    if kind is ScanProblemKind.RULE:
         # The first line repeats the kind of error and the rule, which the problem has in its fields.
         message = message.partition(":\n")[2] or message
     # For a broken rule this is sometimes the path of the private rule file.
@@ -130,18 +130,20 @@ def _problem(error: Mapping[str, Any], ids: Mapping[str, str], files: Collection
         kind=kind,
         message=shown.encode("utf-8", "backslashreplace").decode(),
         rule_id=rule_id,
-        path=_path(path, files) if path and not (kind == "rule" and Path(path).is_absolute()) else "",
+        path=_path(path, files)
+        if path and not (kind is ScanProblemKind.RULE and Path(path).is_absolute())
+        else "",
         line=_line(error),
     )
 
 
-def _kind(name: str, rule_id: str) -> str:
+def _kind(name: str, rule_id: str) -> ScanProblemKind:
     # The engine stops propagating symbols through a huge function after a while, for any rule: routine.
     if name in _PARSE or (name == "fixpointtimeout" and not rule_id):
-        return "parse"
+        return ScanProblemKind.PARSE
     if name in _RULE:
-        return "rule"
-    return "timeout" if name in _TIME else "engine"
+        return ScanProblemKind.RULE
+    return ScanProblemKind.TIMEOUT if name in _TIME else ScanProblemKind.ENGINE
 
 
 def _line(error: Mapping[str, Any]) -> int:

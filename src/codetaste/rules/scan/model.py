@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from codetaste.rules.scan.targets import ScanTargets
     from codetaste.source.tree.overlay import OverlayTree
 
-
-_PARTIAL = frozenset(("rule", "timeout", "engine"))
 
 Line = tuple[str, int]
 """A path below the tree (POSIX, surrogateescape for bytes that are not UTF-8) and a line number from 1."""
@@ -33,16 +32,29 @@ class Match:
     end_column: int = 0
 
 
+class ScanProblemKind(StrEnum):
+    """Why a rule or a file was not scanned in full."""
+
+    RULE = "rule"
+    """The rule is broken, or has too many matches in one file."""
+    PARSE = "parse"
+    """A file did not parse: routine."""
+    SKIPPED = "skipped"
+    """A file is too large or unreadable."""
+    TIMEOUT = "timeout"
+    """A time limit was exceeded."""
+    ENGINE = "engine"
+    """The engine crashed."""
+
+
+_PARTIAL = frozenset({ScanProblemKind.RULE, ScanProblemKind.TIMEOUT, ScanProblemKind.ENGINE})
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class ScanProblem:
-    """A reason why a rule or a file was not scanned in full.
+    """A rule or a file that was not scanned in full; ``rule_id`` and ``path`` are "" if unknown."""
 
-    ``kind`` is "rule" (the rule is broken), "parse" (a file did not parse, routine), "skipped" (too large,
-    unreadable), "timeout" (a wall-time limit) or "engine" (a crash). ``rule_id`` and ``path`` are "" if
-    unknown.
-    """
-
-    kind: str
+    kind: ScanProblemKind
     message: str
     rule_id: str = ""
     path: str = ""
@@ -116,7 +128,7 @@ class RuleMatcher(Protocol):
 
 def with_skipped(scan: ScanResult, selection: ScanTargets) -> ScanResult:
     """Return ``scan`` with a problem added for each skipped file, all problems sorted."""
-    skipped = (ScanProblem("skipped", reason, path=path) for path, reason in selection.skipped)
+    skipped = (ScanProblem(ScanProblemKind.SKIPPED, reason, path=path) for path, reason in selection.skipped)
     return ScanResult(scan.matches, tuple(sorted({*skipped, *scan.problems})), scan.scanned)
 
 

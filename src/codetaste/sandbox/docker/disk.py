@@ -1,7 +1,7 @@
 """Disk usage of sandboxes where the engine's storage has no quota: one request measures all of them.
 
-The engine walks the files of every container, so it is asked every few seconds, and less often when the walk
-takes long.
+The engine walks the files of every container, so a measurement follows every few seconds, and less often when
+the walk takes long.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class DiskWatch:
         self._volumes.discard(ident)
 
     async def watch(self) -> None:
-        """Measure repeatedly, for ever; an engine that does not answer is asked again later."""
+        """Measure repeatedly, for ever; an engine that does not answer gets the next request later."""
         while True:
             if not self._limits:
                 self._wanted = anyio.Event()

@@ -27,7 +27,7 @@ def arguments(block: Block) -> str:
 
 
 def parse_arguments(block: Block) -> Any:
-    """Return the arguments as parse_arguments JSON; invalid JSON stays a text."""
+    """Return the arguments parsed as JSON; invalid JSON stays a text."""
     try:
         return json.loads(arguments(block))
     except ValueError:

@@ -126,10 +126,6 @@ def capped_body(wire: WireRequest, cap: int, caps: Sequence[str] = ANTHROPIC.cap
     return {**wire.body, **dict.fromkeys(caps, cap), **({} if thinking is None else {"thinking": thinking})}
 
 
-PING = format_event({"type": "ping"}, name="ping")
-"""A keep-alive event, valid between any two events."""
-
-
 def write_reply(reply: Reply, wire: WireRequest, *, name: str) -> dict[str, Any]:
     """Return the body of a reply that is not streamed."""
     stop = {"stop_reason": STOP_REASONS[reply.stop], "stop_sequence": None}

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Request
 
 
-PING = b": ping\n\n"
-"""A keep-alive comment, valid between any two events."""
-
 _STOP_CODE = "invalid_prompt"
 """A code in a stream at which the pinned Codex does not retry."""
 

@@ -198,7 +198,7 @@ def _deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
 
-PING, ERROR_CODES, error_body = openai.PING, openai.ERROR_CODES, openai.error_body
+ERROR_CODES, error_body = openai.ERROR_CODES, openai.error_body
 
 
 def error_events(error: ErrorCode, message: str) -> bytes:

@@ -271,7 +271,7 @@ def _text_events(event: str, field: str, text: str) -> Iterator[dict[str, Any]]:
     yield {"type": f"{event}.done", field: text}
 
 
-PING, error_body = openai.PING, openai.error_body
+error_body = openai.error_body
 
 ERROR_CODES = {
     kind: error if kind in TRANSIENT_ERRORS else replace(error, status=400)

@@ -1,4 +1,4 @@
-"""The same conversation is the same in all three protocols, and survives what records it."""
+"""A conversation has the same content in all three protocols, and round-trips through a cassette."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def client(protocol: Protocol, server: provider.Server, base_dir: Path, **fields
 
 
 async def converse(model: Model, messages: list[Message]) -> list[Reply]:
-    """Go on until the model has said everything, answering its calls in order."""
+    """Continue until the model makes no more calls, answering its calls in order."""
     replies = []
     answers = iter(ANSWERS)
     while not replies or replies[-1].message.tool_calls:
@@ -102,12 +102,12 @@ async def converse(model: Model, messages: list[Message]) -> list[Reply]:
         messages.append(replies[-1].message)
         if calls := replies[-1].message.tool_calls:
             given_ = zip(calls, next(answers), strict=True)
-            results = (ToolResult(call.id, said, is_error=wrong) for call, (said, wrong) in given_)
+            results = (ToolResult(call.id, text, is_error=wrong) for call, (text, wrong) in given_)
             messages.append(Message("user", tuple(results)))
     return replies
 
 
-def say_turns(server: provider.Server) -> None:
+def prepare_turns(server: provider.Server) -> None:
     counts = {
         "input_tokens": 11,
         "cache_read_input_tokens": 5,
@@ -122,33 +122,33 @@ async def test_conversation_is_equal_in_all_three_protocols(
     server: provider.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_KEY", "sk-x")
-    held: dict[str, list[Message]] = {}
-    heard: dict[str, list[Any]] = {}
+    histories: dict[str, list[Message]] = {}
+    results: dict[str, list[Any]] = {}
     for protocol in PROTOCOLS:
-        say_turns(server)
+        prepare_turns(server)
         model = client(protocol, server, tmp_path)
         messages = [Message("user", (TextBlock("Where is it?"),))]
         replies = await converse(model, messages)
         await model.aclose()
-        held[protocol] = [replace(message, raw=None) for message in messages]
-        heard[protocol] = [(reply.stop, reply.usage, reply.model) for reply in replies]
+        histories[protocol] = [replace(message, raw=None) for message in messages]
+        results[protocol] = [(reply.stop, reply.usage, reply.model) for reply in replies]
         assert all(reply.message.raw is not None for reply in replies)
-    assert held["anthropic"] == held["openai"] == held["openai-chat"]
-    assert heard["anthropic"] == heard["openai"] == heard["openai-chat"]
-    assert [stop for stop, _, _ in heard["anthropic"]] == [
+    assert histories["anthropic"] == histories["openai"] == histories["openai-chat"]
+    assert results["anthropic"] == results["openai"] == results["openai-chat"]
+    assert [stop for stop, _, _ in results["anthropic"]] == [
         StopReason.TOOL_USE,
         StopReason.LENGTH,
         StopReason.END,
     ]
-    first, _, second, *_ = held["anthropic"][1:]
+    first, _, second, *_ = histories["anthropic"][1:]
     assert [call.arguments for call in first.tool_calls] == [{"at": "é", "deep": [1, {"x": None}]}, {}]
-    assert second.tool_calls[0].id == "call_a-2"  # an id that was used before is not used again
+    assert second.tool_calls[0].id == "call_a-2"  # ids are unique in the conversation
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("other", PROTOCOLS)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_a_conversation_can_go_on_in_any_other_protocol(
+async def test_conversation_continues_in_any_other_protocol(
     server: provider.Server,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -156,7 +156,7 @@ async def test_a_conversation_can_go_on_in_any_other_protocol(
     other: Protocol,
 ) -> None:
     monkeypatch.setenv("MY_KEY", "sk-x")
-    say_turns(server)
+    prepare_turns(server)
     first = client(protocol, server, tmp_path)
     messages = [Message("user", (TextBlock("Where is it?"),))]
     await converse(first, messages)
@@ -166,8 +166,8 @@ async def test_a_conversation_can_go_on_in_any_other_protocol(
     server.handlers.append(provider.reply(provider.text("fine")))
     await second.complete(Request("", tuple(messages)), call="x")
     await second.aclose()
-    said = told(other, server.bodies[-1])
-    assert said == expected(messages)
+    content = content_of(other, server.bodies[-1])
+    assert content == expected_content(messages)
     if protocol != other:
         assert "näh" not in json.dumps(server.bodies[-1], ensure_ascii=False)
 
@@ -178,14 +178,14 @@ async def test_cassette_stores_provider_blocks_and_replays(
     server: provider.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: Protocol
 ) -> None:
     monkeypatch.setenv("MY_KEY", "sk-x")
-    say_turns(server)
+    prepare_turns(server)
     recording = client(protocol, server, tmp_path, cassette="tape.jsonl", mode="record")
     recorded = await converse(recording, [Message("user", (TextBlock("Where is it?"),))])
     await recording.aclose()
     monkeypatch.delenv("MY_KEY")
-    playing = client(protocol, server, tmp_path, cassette="tape.jsonl")
-    assert await converse(playing, [Message("user", (TextBlock("Where is it?"),))]) == recorded
-    await playing.aclose()
+    replaying = client(protocol, server, tmp_path, cassette="tape.jsonl")
+    assert await converse(replaying, [Message("user", (TextBlock("Where is it?"),))]) == recorded
+    await replaying.aclose()
     for reply in recorded:
         written = json.loads(json.dumps(message_to_json(reply.message)))
         assert message_from_json(written) == reply.message
@@ -198,7 +198,7 @@ data = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=6,
 )
-said_by_model = st.lists(
+model_blocks = st.lists(
     st.builds(TextBlock, texts)
     | st.builds(ToolCall, st.just(""), names, st.dictionaries(texts, data, max_size=3)),
     max_size=4,
@@ -207,12 +207,12 @@ said_by_model = st.lists(
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[Message]:
-    """Turns as the loop makes them: each call has an id of its own, and is answered in the next message."""
+    """Draw turns like the loop's: each call has a unique id and is answered in the next message."""
     messages = [Message("user", (TextBlock(draw(texts.filter(str.strip))),))]
     number = 0
     for _ in range(draw(st.integers(0, 3))):
         blocks: list[Any] = []
-        for block in draw(said_by_model):
+        for block in draw(model_blocks):
             number += isinstance(block, ToolCall)
             blocks.append(replace(block, id=f"c{number}") if isinstance(block, ToolCall) else block)
         calls = [block for block in blocks if isinstance(block, ToolCall)]
@@ -228,70 +228,70 @@ def test_request_bodies_have_equal_content_order_in_all_protocols(messages: list
     for protocol, body_of in BODIES.items():
         request = Request("Be brief.", tuple(messages), (TOOL,))
         body = json.loads(json.dumps(body_of(request, "x"), ensure_ascii=False).encode("utf-8", "replace"))
-        assert told(protocol, body) == expected(messages), protocol
+        assert content_of(protocol, body) == expected_content(messages), protocol
 
 
-def expected(messages: list[Message]) -> list[Any]:
-    """What a body says: of each turn the results, then the words, then the calls."""
-    said: list[Any] = []
+def expected_content(messages: list[Message]) -> list[Any]:
+    """Return the content of a body: of each turn the results, then the text, then the calls."""
+    parts: list[Any] = []
     for message in messages:
         results = [block for block in message.content if isinstance(block, ToolResult)]
-        said += [("result", each.call_id, _unless_blank(each.content), each.is_error) for each in results]
+        parts += [("result", each.call_id, _unless_blank(each.content), each.is_error) for each in results]
         words = [
             block.text for block in message.content if isinstance(block, TextBlock) and block.text.strip()
         ]
-        said += [(message.role, word) for word in words]
-        said += [("call", call.id, call.name, dict(call.arguments)) for call in message.tool_calls]
-    return said
+        parts += [(message.role, word) for word in words]
+        parts += [("call", call.id, call.name, dict(call.arguments)) for call in message.tool_calls]
+    return parts
 
 
-def told(protocol: str, body: dict[str, Any]) -> list[Any]:
-    """Read a body as its protocol's documentation has it, calls after the words of their turn."""
-    reader = {"anthropic": _told_anthropic, "openai": _told_responses, "openai-chat": _told_chat}
+def content_of(protocol: str, body: dict[str, Any]) -> list[Any]:
+    """Read a body by its protocol's documentation, with the calls after the text of their turn."""
+    reader = {"anthropic": _anthropic_content, "openai": _responses_content, "openai-chat": _chat_content}
     return _calls_last(reader[protocol](body))
 
 
-def _told_anthropic(body: dict[str, Any]) -> list[Any]:
-    said: list[Any] = []
+def _anthropic_content(body: dict[str, Any]) -> list[Any]:
+    parts: list[Any] = []
     for message in body["messages"]:
         for block in message["content"]:
             match block["type"]:
                 case "text":
-                    said.append((message["role"], block["text"]))
+                    parts.append((message["role"], block["text"]))
                 case "tool_use":
-                    said.append(("call", block["id"], block["name"], block["input"]))
+                    parts.append(("call", block["id"], block["name"], block["input"]))
                 case "tool_result":
                     wrong = block.get("is_error", False)
-                    said.append(("result", block["tool_use_id"], block.get("content", ""), wrong))
-    return said
+                    parts.append(("result", block["tool_use_id"], block.get("content", ""), wrong))
+    return parts
 
 
-def _told_responses(body: dict[str, Any]) -> list[Any]:
-    said: list[Any] = []
+def _responses_content(body: dict[str, Any]) -> list[Any]:
+    parts: list[Any] = []
     for item in body["input"]:
         match item["type"]:
             case "message":
-                said += [(item["role"], part["text"]) for part in item["content"]]
+                parts += [(item["role"], part["text"]) for part in item["content"]]
             case "function_call":
-                said.append(("call", item["call_id"], item["name"], json.loads(item["arguments"])))
+                parts.append(("call", item["call_id"], item["name"], json.loads(item["arguments"])))
             case "function_call_output":
-                said.append(_result(item["call_id"], item["output"]))
-    return said
+                parts.append(_result(item["call_id"], item["output"]))
+    return parts
 
 
-def _told_chat(body: dict[str, Any]) -> list[Any]:
-    said: list[Any] = []
+def _chat_content(body: dict[str, Any]) -> list[Any]:
+    parts: list[Any] = []
     for message in body["messages"]:
         content = message["content"]
         if message["role"] == "tool":
-            said.append(_result(message["tool_call_id"], content))
+            parts.append(_result(message["tool_call_id"], content))
         elif message["role"] != "system":
             words = content if isinstance(content, list) else [{"text": content}] if content else []
-            said += [(message["role"], part["text"]) for part in words]
+            parts += [(message["role"], part["text"]) for part in words]
         for call in message.get("tool_calls", ()):
             function = call["function"]
-            said.append(("call", call["id"], function["name"], json.loads(function["arguments"])))
-    return said
+            parts.append(("call", call["id"], function["name"], json.loads(function["arguments"])))
+    return parts
 
 
 def _result(call_id: str, content: str) -> Any:
@@ -300,15 +300,15 @@ def _result(call_id: str, content: str) -> Any:
 
 
 def _unless_blank(content: str) -> str:
-    """Anthropic's protocol takes no blank text: a blank result is an empty one."""
+    """Treat a blank result as empty, as Anthropic's protocol accepts no blank text."""
     return content if content.strip() else ""
 
 
-def _calls_last(said: list[Any]) -> list[Any]:
-    """Put the calls of a model's turn after its words."""
+def _calls_last(parts: list[Any]) -> list[Any]:
+    """Put the calls of a model's turn after its text."""
     ordered: list[Any] = []
     calls: list[Any] = []
-    for each in said:
+    for each in parts:
         if each[0] not in {"call", "assistant"}:
             ordered += calls
             calls = []
@@ -318,9 +318,7 @@ def _calls_last(said: list[Any]) -> list[Any]:
 
 @given(conversations(), st.text(max_size=50))
 @settings(max_examples=100, deadline=None)
-def test_what_is_sent_of_a_message_is_never_more_than_it_was_measured_at(
-    messages: list[Message], secret: str
-) -> None:
+def test_message_is_never_longer_than_its_measured_size(messages: list[Message], secret: str) -> None:
     sealed = [
         ProviderBlocks(
             openai_responses.PROTOCOL, ({"type": "reasoning", "encrypted_content": secret * 50, "id": "rs"},)
@@ -333,12 +331,12 @@ def test_what_is_sent_of_a_message_is_never_more_than_it_was_measured_at(
     for protocol, body_of in BODIES.items():
         for message in messages:
             body = body_of(Request("", (message,), options={"cache_control": False}), "x")
-            sent = sum(_size(value) for value in _said_values(protocol, body))
+            sent = sum(_size(value) for value in _model_values(protocol, body))
             assert sent <= wire_size(message)
 
 
-def _said_values(protocol: str, body: dict[str, Any]) -> Iterator[Any]:
-    """What a model reads of the only message: its words, ids, names, arguments, results and reasoning."""
+def _model_values(protocol: str, body: dict[str, Any]) -> Iterator[Any]:
+    """Yield what a model reads of the only message: text, ids, names, arguments, results and reasoning."""
     for item in body["input" if protocol == "openai" else "messages"]:
         yield from _leaves(item)
 
@@ -360,7 +358,7 @@ def _size(value: Any) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def test_a_budget_lowers_the_cap_of_every_protocol_and_nothing_else() -> None:
+def test_budget_lowers_only_the_cap_in_every_protocol() -> None:
     request = Request("", (Message("user", (TextBlock("x"),)),), options={"reasoning": {"effort": "high"}})
     names = {"anthropic": "max_tokens", "openai": "max_output_tokens", "openai-chat": "max_completion_tokens"}
     for protocol, body_of in BODIES.items():
