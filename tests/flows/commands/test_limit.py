@@ -172,7 +172,9 @@ def test_budget_changed_before_kill_applies_in_next_session(tmp_path: Path, alph
 
 
 def test_damaged_limits_file_is_reported_once_and_ignored(tmp_path: Path, alpha: TinyBenchmark) -> None:
-    workspace = alpha.make_workspace(tmp_path, {"m": "lingering"})
+    script = f'provider = "scripted"\nmodel = "{tiny_benchmark.MODELS}:lingering"\n'
+    price = "price = { input = 0.003, output = 0.015 }\n"  # no budget ends the run, however slow the machine
+    workspace = alpha.make_workspace(tmp_path, {"m": script + price})
     texts = ["{", '{"run.budget_usd": {"value": "-3", "replaces": "2.0"}}', "[]"]
     with running(workspace):
         for number, text in enumerate(texts, 1):

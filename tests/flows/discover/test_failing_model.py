@@ -76,7 +76,7 @@ def failing_run(both_runs: tuple[FailingModelsRun, FailingModelsRun]) -> Failing
     return both_runs[0]
 
 
-@pytest.mark.timeout(150)
+@pytest.mark.timeout(300)
 def test_run_with_failing_model_exits_1_and_writes_other_rules(
     failing_run: FailingModelsRun, uninterrupted_run: tuple[Workspace, CommandResult]
 ) -> None:
