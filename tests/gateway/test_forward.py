@@ -128,6 +128,7 @@ async def test_each_part_of_a_stream_is_forwarded_at_once(
             admit_client(ctx, gateway, protocol, ["expensive"]) as (_, client),
             client.stream("POST", PATHS[protocol], json=make_request(protocol, stream=True)) as response,
         ):
+            assert response.status_code == 200
             with anyio.fail_after(200):
                 async for _ in response.aiter_raw():
                     received.set()

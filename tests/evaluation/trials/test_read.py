@@ -89,7 +89,7 @@ def test_bare_owner_folders_take_track_and_mode_from_metadata(outputs: Outputs, 
     bare = (outputs.root / "instructed/direct").rename(tmp_path / "bare")
     record = read_only_trial(bare)
     assert (record.track, record.mode, record.scores.prec) == ("instructed", "direct", None)
-    assert "null agent" in record.scores.notes[0] or "pseudo" in record.scores.notes[0]
+    assert record.scores.notes[0] == "no precision: the pseudo agents' outputs are missing"
 
 
 def test_step_costs_do_not_depend_on_where_mode_is_recorded(outputs: Outputs, tmp_path: Path) -> None:

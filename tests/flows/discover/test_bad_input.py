@@ -173,9 +173,9 @@ def test_missing_descriptions_are_all_reported_before_any_call(tmp_path: Path, t
     workspace = make_workspace(tmp_path, bench, tmp_path / "cache", {"m": "quick"}, run="budget_usd = 20.0")
     result = workspace.run()
     lines = result.err.splitlines()
-    if result.code == 2:
-        assert len(lines) == 2
-        assert not workspace.out.exists()
+    assert result.code == 2
+    assert len(lines) == 2
+    assert not workspace.out.exists()
     for name in ("one", "two"):
         assert any(f"tiny/{name}/" in line and "description" in line for line in lines)
     assert workspace.run("--set", 'benchmark.instances=["tiny__alpha-*"]').code == 0
