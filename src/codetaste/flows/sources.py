@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from codetaste.core.hashing import file_sha256
+from codetaste.flows.job_keys import sources_key
 from codetaste.orchestration.job import Job
 from codetaste.source.checkout import checkout_trees
 
@@ -36,7 +37,7 @@ def sources_handler(benchmark: Benchmark, cache: Path) -> Handler:
 def sources_job(instance: Instance, budget: Budget) -> Job:
     """Return the job that checks out the trees of ``instance``."""
     return Job(
-        f"sources/{instance.id}",
+        sources_key(instance),
         SOURCES,
         budget.path,
         fingerprint=digest_parts("sources", instance.commit_hash, instance.golden_commit_hash),

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from codetaste.core.section import Section
 from codetaste.core.units import Seconds, Usd
+from codetaste.flows.job_keys import pass_key, sources_key
 from codetaste.rules.registration import Direction
 
 if TYPE_CHECKING:
@@ -51,12 +52,12 @@ class DiscoveryPass:
     @property
     def key(self) -> str:
         """The job's key."""
-        return f"discover/{self.model_id}/{self.instance.id}/{self.direction.value}"
+        return pass_key(self.model_id, self.instance, self.direction)
 
     @property
     def sources_key(self) -> str:
         """The key of the job that checks out the instance's two trees."""
-        return f"sources/{self.instance.id}"
+        return sources_key(self.instance)
 
     @property
     def title(self) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import GOLDEN, NULL
 from codetaste.flows.infer.plan import StepKind
+from codetaste.flows.job_keys import pass_key, sources_key
 from codetaste.rules.registration import Direction
 
 if TYPE_CHECKING:
@@ -56,14 +57,14 @@ class EvaluationTask:
     @property
     def sources_key(self) -> str:
         """The key of the job that checks out the instance's trees."""
-        return f"sources/{self.instance.id}"
+        return sources_key(self.instance)
 
     @property
     def pass_keys(self) -> tuple[str, ...]:
         """The keys of the jobs that discover the rules; empty where the benchmark's rules are used."""
         if self.rules_model_id is None:
             return ()
-        return tuple(f"discover/{self.rules_model_id}/{self.instance.id}/{side.value}" for side in Direction)
+        return tuple(pass_key(self.rules_model_id, self.instance, each) for each in Direction)
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from pydantic import Field, model_validator
 from codetaste.benchmark.layout import Track
 from codetaste.core.section import Section
 from codetaste.core.units import Seconds
+from codetaste.flows.job_keys import sources_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -160,7 +161,7 @@ class Step:
     @property
     def sources_key(self) -> str:
         """The key of the job that checks out the instance's trees."""
-        return f"sources/{self.trial.instance.id}"
+        return sources_key(self.trial.instance)
 
     @property
     def install_key(self) -> str:
