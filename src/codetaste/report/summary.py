@@ -100,7 +100,7 @@ def render_summary(summary: Summary, width: int | None = None) -> str:
     if unknown_usd:
         output.append(f"{format_usd(unknown_usd)} is unknown: interrupted calls may have been billed")
     output.extend(f"{what}: {folder}" for what, folder in summary.products.items())
-    output.append(f"everything else: {summary.directory}")
+    output.append(f"run folder: {summary.directory}")
     if summary.comparison is not None:
         output.extend(["", render_comparison(summary.comparison, width)])
     return "\n".join(output)

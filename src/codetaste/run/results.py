@@ -138,11 +138,11 @@ def product_folders(context: RunContext, outcomes: Mapping[str, Outcome]) -> dic
     if context.discovery is not None:
         for each in context.plan.passes:
             if outcomes[each.key].usable:
-                named[f"what {each.model_label} found"] = discovery_folder(each, context.discovery)
+                named[f"rules discovered by {each.model_label}"] = discovery_folder(each, context.discovery)
     if context.inference is not None:
-        named["what the agents changed"] = context.out / OUTPUTS_FOLDER
+        named["predictions"] = context.out / OUTPUTS_FOLDER
     elif context.evaluation is not None:
-        named["what was scored"] = context.out / OUTPUTS_FOLDER
+        named["scored predictions"] = context.out / OUTPUTS_FOLDER
     return named
 
 

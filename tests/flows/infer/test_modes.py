@@ -205,8 +205,8 @@ def test_one_run_discovers_rules_and_scores_trials(
         f"sources/{alpha.row.id}"
     ) == 1
     shown = workspace.run()
-    assert "what rules, scripted found: " in shown.out
-    assert "what the agents changed: runs/r/outputs" in shown.out
+    assert "rules discovered by rules, scripted: " in shown.out
+    assert "predictions: runs/r/outputs" in shown.out
     assert "success, 5 turns, 4 files changed, patch of" in shown.out
 
 
