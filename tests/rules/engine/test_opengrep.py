@@ -311,7 +311,10 @@ def test_cancelling_kills_the_engine_and_leaves_no_files(
         return time.monotonic() - start
 
     assert anyio.run(main) < 60
-    assert not alive("slow-cancelled.py")
+    deadline = time.monotonic() + 200  # a killed process may take a while to go
+    while alive("slow-cancelled.py"):
+        assert time.monotonic() < deadline, "the engine was not killed"
+        time.sleep(0.05)
     assert not list(scratch.iterdir())
 
 
