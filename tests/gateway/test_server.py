@@ -50,7 +50,7 @@ def open_files() -> int:
 async def test_idle_or_incomplete_connection_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "_HEAD_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(server, "_HEAD_TIMEOUT_S", 2.0)
 
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
         async with await connect(gateway) as connection:
@@ -125,9 +125,10 @@ async def test_closed_gateway_with_waiting_clients_leaves_nothing(tmp_path: Path
     assert not Path(str(outcome.value)).parent.exists()
     for connection in connections:
         await connection.aclose()
-    await anyio.sleep(0.05)
     # A worker thread's pipe, and a file opened by the journal's import, may remain.
-    assert open_files() <= before + 2
+    with anyio.fail_after(200):
+        while open_files() > before + 2:  # noqa: ASYNC110 - closed by the loop, a little later
+            await anyio.sleep(0.05)
 
 
 def _head(token: str) -> bytes:

@@ -168,7 +168,7 @@ async def test_current_release_stops_at_time_limit(
     name: str, tmp_path: Path, provider: SandboxProvider, agents_cache: Path
 ) -> None:
     agent = await install_by_name(name, agents_cache)
-    run = await run_with_model(tmp_path, provider, agent, stuck_coder, wall_s=20.0, model=model_of(name))
+    run = await run_with_model(tmp_path, provider, agent, stuck_coder, wall_s=40.0, model=model_of(name))
     assert run.result.finish_reason == "timeout"
     assert apply_patch(run.patch, tmp_path / "after") == EDITED_FILES
     assert run.left_running == ""

@@ -55,7 +55,7 @@ def test_hanging_rule_is_named_and_other_rules_are_registered(tmp_path: Path, to
     bench = Bench(tmp_path)
     bench.add(base={**tiny_benchmark.BASE, "slow.py": discovery_models.SLOW_FILE})
     workspace = make_workspace(
-        tmp_path, bench, tmp_path / "cache", {"m": "hanging"}, more='[rules]\nscan_timeout = "4s"'
+        tmp_path, bench, tmp_path / "cache", {"m": "hanging"}, more='[rules]\nscan_timeout = "15s"'
     )
     result = workspace.run("--json", "--only", "*/additive")
     assert result.code == 0, result.err

@@ -230,7 +230,7 @@ def test_budget_used_up_by_failures_is_an_outcome_with_patch(tmp_path: Path, alp
 
 @pytest.mark.slow  # takes as long as clean-up may
 def test_request_outlasting_time_limit_keeps_the_patch(tmp_path: Path, alpha: TinyBenchmark) -> None:
-    workspace = make_program_workspace(tmp_path, alpha, "by_shell_then_slowly", agent="time_limit = '6s'")
+    workspace = make_program_workspace(tmp_path, alpha, "by_shell_then_slowly", agent="time_limit = '15s'")
     result = workspace.run("--json")
     assert result.code == 0, result.err
     metadata = read_metadata(output_folder(workspace, alpha))
