@@ -95,7 +95,7 @@ def test_terminal_shows_jobs_cost_budget_and_time_left(tmp_path: Path, alpha: Ti
     assert any("additive" in line and "$" in line for line in drawn), "\n".join(drawn)
     assert any("waiting" in line for line in drawn)
     assert "2 of 2 jobs have a result" in terminal.last
-    assert "everything" in terminal.last
+    assert "run folder: " in terminal.last
     assert "waiting" not in terminal.last  # the display is removed, the summary remains
     assert b"\x1b[?25h" in terminal.raw  # the cursor is shown again
 
