@@ -20,7 +20,7 @@ from codetaste.core.units import Seconds
 from codetaste.flows.job_keys import sources_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Self
 
     from codetaste.benchmark.instance import Instance
@@ -93,6 +93,8 @@ class Trial:
     attempt: int
     model_labels: Mapping[str, str]
     """Display names of models by id; that of a scripted model says that it is scripted."""
+    scripted: bool
+    """Whether the agent's model is scripted."""
 
     @property
     def budget_name(self) -> str:
@@ -113,8 +115,7 @@ class Trial:
     def describe(self, what: str) -> str:
         """Return a display name with ``what``, which comes early because the end may be truncated."""
         again = f", attempt {self.attempt}" if self.attempt > 1 else ""
-        scripted = self.model_labels[self.agent.model].endswith("scripted")
-        hint = ", scripted" if scripted and not self.agent.id.endswith("scripted") else ""
+        hint = ", scripted" if self.scripted and self.agent.id != "scripted" else ""
         return f"{self.instance.id} {what} by {self.agent.id}{hint}{again}"
 
     @property
@@ -182,10 +183,14 @@ def plan_trials(
     tracks: Sequence[TrackConfig],
     instances: Iterable[Instance],
     labels: Mapping[str, str],
+    scripted: Collection[str],
 ) -> tuple[Trial, ...]:
-    """List the trials: agents × tracks × instances × attempts; ``labels`` are display names by model id."""
+    """List the trials: agents × tracks × instances × attempts.
+
+    ``labels`` are display names by model id, ``scripted`` the ids of scripted models.
+    """
     return tuple(
-        Trial(agent, track, instance, attempt, labels)
+        Trial(agent, track, instance, attempt, labels, agent.model in scripted)
         for instance in instances
         for track in tracks
         for agent in agents
