@@ -92,6 +92,13 @@ def stations(walk: str) -> list[tuple[str, str]]:
     return [(file, name) for file, names in rows for name in re.findall(r"`([^`]+)`", names)]
 
 
+def test_every_file_of_where_to_look_is_there() -> None:
+    text = (CHECKOUT / "docs" / "where-to-look.md").read_text("utf-8")
+    files = re.findall(r"^\| .+ \| `([\w/.]+)` \|$", text, re.MULTILINE)
+    assert len(files) == 30
+    assert [file for file in files if not (PACKAGE / file).is_file()] == []
+
+
 def test_every_function_of_the_walks_exists() -> None:
     listed = stations(WALKS)
     assert len(listed) > 100
