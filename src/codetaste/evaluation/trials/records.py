@@ -230,6 +230,7 @@ class ProblemKind(StrEnum):
     DUPLICATE = "duplicate"
     UNREADABLE = "unreadable"
     STALE = "stale"
+    FORMAT = "format"
 
 
 @dataclass(frozen=True, slots=True)
