@@ -19,6 +19,7 @@ from codetaste.benchmark.layout import (
     PREDICTION_FILE,
     RESULT_FILE,
     SCORES_FILE,
+    Mode,
     Track,
 )
 from codetaste.core.text import printable
@@ -110,7 +111,7 @@ def _track(
 ) -> tuple[str, str]:
     """Return track and mode: the folder's, else those of the metadata."""
     if pseudo:
-        return "", "direct"
+        return "", Mode.DIRECT
     recorded = (metadata.track, metadata.mode)
     valid = metadata.track in set(Track) and metadata.mode in MODES
     if not trial.track:
