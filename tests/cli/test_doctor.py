@@ -63,7 +63,7 @@ def test_machine_with_all_tools_is_usable(bubblewrap: Path) -> None:
     assert "1.30.0, pinned" in finding_of(report, "opengrep").detail
     assert report.containment in {"bubblewrap", "landlock"}
     text = render_doctor_report(report)
-    assert text.endswith("ready: the main job can run here")
+    assert text.endswith("ready: rules can be discovered here")
     assert "macOS" in text
     assert "aarch64" in text
 
@@ -77,7 +77,7 @@ def test_doctor_reports_key_as_set_without_value(monkeypatch: pytest.MonkeyPatch
     missing = finding_of(anyio.run(examine_machine), "ANTHROPIC_API_KEY")
     assert not missing.ready
     assert not missing.needed
-    assert "quickstart-live.toml" in missing.detail
+    assert missing.detail == "not set; codetaste100.toml, quickstart-live.toml need it"
     assert missing.remedy.startswith("export ANTHROPIC_API_KEY=")
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from codetaste.cli.commands.benchmark.check import check
 from codetaste.cli.commands.evaluate import evaluate
+from codetaste.cli.commands.rules import check as check_rules
 from codetaste.errors import ToolMissing
 from codetaste.evaluation.changed_lines import Exclusions
 from codetaste.rules.engine.install import find_rule_engine
@@ -237,7 +238,14 @@ def test_check_reports_a_sound_instance_and_what_is_unknown(scenario: Scenario, 
     out = capsys.readouterr().out
     assert f"{scenario.row.id}: sound; golden IFR 1.000, PREC " in out
     assert "note: no test baseline is recorded: PASS is unknown" in out
-    assert out.endswith("1 of 1 instances are sound; 0 skipped\n")
+    assert out.endswith("1 of 1 instance is sound; 0 skipped\n")
+
+
+def test_rules_check_counts_rules_and_instances(scenario: Scenario, capsys: Capture) -> None:
+    scenario.write_rules("positive", [{"id": "new", "pattern": "fetch_new(...)", **PYTHON}])
+    (scenario.bench.root / f"assets/rules/{scenario.row.path}/rules_negative.yml").unlink()
+    check_rules(benchmark=scenario.bench.root, repos=scenario.bench.repos)
+    assert capsys.readouterr().out.endswith(" of 1 rule agrees in 1 instance; 0 skipped\n")
 
 
 def test_check_lists_every_reason_against_an_instance(scenario: Scenario, capsys: Capture) -> None:

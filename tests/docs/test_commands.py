@@ -23,7 +23,7 @@ PAGES = (
 FIRST, SECOND = read_commands(CHECKOUT / "README.md")[:2]
 
 SUBSTITUTES = {
-    # tests/packaging/ runs all of it; here only its last part, which runs the main job
+    # tests/packaging/ runs all of it; here only its last part, which discovers rules
     FIRST.text: split_command(FIRST.text)[-1],
     # .ci/run runs it; a test cannot run all tests
     SECOND.text: ".venv/bin/pytest --collect-only -q tests/console/test_command.py",

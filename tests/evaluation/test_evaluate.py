@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from codetaste.evaluation.evaluate import EvaluationStatus
 from codetaste.evaluation.rule_set import parse_rule_set
 from codetaste.rules.engine.install import RuleEngine
 from codetaste.rules.engine.opengrep import OpenGrep, RuleEngineLimits
+from codetaste.rules.rule import Rule
 from codetaste.rules.scan.full import FullScanner
-from codetaste.rules.scan.model import Scanner
+from codetaste.rules.scan.model import Scanner, ScanProblem, ScanProblemKind, ScanResult
+from codetaste.source.tree.overlay import OverlayTree
 from support.evaluation.trees import git_diff, regex_rule, rule, score, write_tree
 
 BASE = {"a.py": "old(1)\nkeep()\n", "b.py": "x = old(2)\n", "dist/c.py": "old(3)\n"}
@@ -85,6 +88,30 @@ def test_file_unparsable_before_patch_is_not_reported(tmp_path: Path, scanner: S
     base = write_tree(tmp_path / "before", before)
     evaluation = score(scanner, base, git_diff(tmp_path, before, after), POSITIVE, NEGATIVE[:1])
     assert (evaluation.unscannable, evaluation.unmet_reductive, evaluation.notes) == ((), (), ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "unscannable"),
+    [
+        (ScanProblemKind.SYMBOLS, "any words", ()),
+        (ScanProblemKind.PARSE, "Fixpoint timeout: the words of the other kind", ("b.py",)),
+    ],
+)
+def test_kind_of_the_problem_tells_whether_the_file_parsed(
+    tmp_path: Path, base: Path, kind: ScanProblemKind, message: str, unscannable: tuple[str, ...]
+) -> None:
+    class TwoScans:
+        problems: tuple[ScanProblem, ...] = ()
+
+        async def scan(self, rules: Sequence[Rule], tree: Path | OverlayTree) -> ScanResult:  # noqa: ARG002
+            found = ScanResult((), self.problems, frozenset({"a.py", "b.py"}))
+            self.problems = (ScanProblem(kind, message, path="b.py"),)
+            return found
+
+    assert (
+        score(TwoScans(), base, git_diff(tmp_path, BASE, GOLDEN), POSITIVE, NEGATIVE).unscannable
+        == unscannable
+    )
 
 
 def test_patch_that_does_not_apply_has_own_status(tmp_path: Path, base: Path, scanner: Scanner) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email
 import subprocess
 import sys
 import zipfile
@@ -71,6 +72,18 @@ def test_wheel_contains_type_marker_and_licence_but_no_tests(wheel: Path) -> Non
     assert "codetaste/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not [name for name in names if name.startswith("tests/")]
+
+
+def test_wheel_names_papers_and_benchmark(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = email.message_from_bytes(archive.read(name))
+    urls = dict(url.split(", ") for url in metadata.get_all("Project-URL", []))
+    assert urls == {
+        "CodeTaste paper": "https://arxiv.org/abs/2603.04177",
+        "CodeTaste benchmark": "https://github.com/logic-star-ai/codetaste",
+        "SWE-Refactor paper": "https://arxiv.org/abs/2602.03712",
+    }
 
 
 def test_wheel_contains_sandbox_supervisor(wheel: Path) -> None:

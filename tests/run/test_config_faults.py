@@ -47,6 +47,22 @@ def test_invalid_budget_is_one_problem(amount: str, tmp_path: Path) -> None:
     (problem,) = problems(VALID, tmp_path, f"run.budget_usd={amount}")
     assert "run.budget_usd: " in problem
     assert "is not an amount of US dollars" in problem
+    assert "Decimal" not in problem
+
+
+def test_number_out_of_range_is_shown_as_written(tmp_path: Path) -> None:
+    (problem,) = problems(VALID, tmp_path, "run.concurrency=2.5")
+    assert problem.endswith("(it is 2.5)")
+    (problem,) = problems(VALID, tmp_path, "run.time_limit=-1.5")
+    assert "run.time_limit: -1.5 is not a duration" in problem
+
+
+def test_earlier_name_beside_the_new_one_is_named(tmp_path: Path) -> None:
+    settings = ("models.scripted.silence=2m", "models.scripted.read_timeout=3m")
+    (problem,) = problems(VALID, tmp_path, *settings)
+    assert problem.endswith(
+        "models[scripted].silence: earlier name of 'read_timeout', which is there, too: remove one of them"
+    )
 
 
 def test_too_deeply_nested_setting_is_refused(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AliasChoices, BaseModel, ConfigDict
 
-from codetaste.core.text import did_you_mean, quoted
+from codetaste.core.text import did_you_mean, format_value, quoted
 from codetaste.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -69,15 +69,18 @@ def validation_messages(
     for fault in error.errors(include_url=False):
         key = _format_key(fault["loc"], raw)
         if fault["type"] == "extra_forbidden":
-            name = str(fault["loc"][-1])
-            yield f"{key}: unknown key{did_you_mean(name, _fields_at(fault['loc'][:-1], model))}"
+            name, fields = str(fault["loc"][-1]), _fields_at(fault["loc"][:-1], model)
+            if current := next((field for field, names in fields.items() if name in names), None):
+                yield f"{key}: earlier name of {current!r}, which is there, too: remove one of them"
+            else:
+                yield f"{key}: unknown key{did_you_mean(name, list(fields))}"
         elif fault["type"] == "missing":
             yield f"{key}: missing"
         else:
             message = fault["msg"].removeprefix("Value error, ")
             value = fault["input"]
-            shown_value = isinstance(value, dict | list) or repr(value) in message
-            suffix = "" if shown_value else f" (it is {value!r})"
+            shown_value = isinstance(value, dict | list) or format_value(value) in message
+            suffix = "" if shown_value else f" (it is {format_value(value)})"
             yield f"{key}: {message}{suffix}" if key else f"{message}{suffix}"
 
 
@@ -98,16 +101,20 @@ def _format_key(location: Sequence[int | str], raw: Mapping[str, Any]) -> str:
     return quoted(key)
 
 
-def _fields_at(location: Sequence[int | str], model: Any) -> list[str]:  # noqa: ANN401 - a type
-    """Return the valid keys of the table at ``location``."""
+def _fields_at(location: Sequence[int | str], model: Any) -> dict[str, list[object]]:  # noqa: ANN401 - a type
+    """Return the valid keys of the table at ``location``, each with all names that it is accepted under."""
     for part in location:
         if isinstance(part, int):
             continue
         fields = getattr(model, "model_fields", {})
         if part not in fields:
-            return []
+            return {}
         model = _model_in(fields[part].annotation)
-    return list(getattr(model, "model_fields", {}))
+    aliases = {name: field.validation_alias for name, field in getattr(model, "model_fields", {}).items()}
+    return {
+        name: list(alias.choices) if isinstance(alias, AliasChoices) else []
+        for name, alias in aliases.items()
+    }
 
 
 def _model_in(annotation: Any) -> Any:  # noqa: ANN401 - a type

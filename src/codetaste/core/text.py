@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -44,6 +45,11 @@ def printable_name(name: bytes) -> str:
 def quoted(text: str) -> str:
     """Return ``text``, as a Python literal if it has characters that are not printable, such as newlines."""
     return text if text.isprintable() else repr(text)
+
+
+def format_value(value: object) -> str:
+    """Format a value of a config as a literal; an exact number looks as it was written."""
+    return str(value) if isinstance(value, Decimal) else repr(value)
 
 
 def plural(count: int, one: str, many: str = "") -> str:

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer
 
+from codetaste.core.text import format_value
+
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {
     "": 1,
@@ -35,7 +37,8 @@ def parse_duration(value: Any) -> float:  # noqa: ANN401 - from a config
         with suppress(OverflowError):
             seconds = float(value)
     if not 0 < seconds < float("inf"):
-        raise ValueError(f'{value!r} is not a duration: write for example "90s", "45m" or "1h30m"')
+        text = format_value(value)
+        raise ValueError(f'{text} is not a duration: write for example "90s", "45m" or "1h30m"')
     return seconds
 
 
@@ -53,7 +56,7 @@ def parse_size(value: Any) -> int:  # noqa: ANN401 - from a config
     elif isinstance(value, int) and not isinstance(value, bool):
         size = value
     if size <= 0:
-        raise ValueError(f'{value!r} is not a size: write for example "512MiB" or "8GiB"')
+        raise ValueError(f'{format_value(value)} is not a size: write for example "512MiB" or "8GiB"')
     return size
 
 
@@ -68,7 +71,7 @@ def parse_usd(value: Any) -> Decimal:  # noqa: ANN401 - from a config
     except InvalidOperation:
         amount = Decimal(-1)
     if not amount.is_finite() or not 0 <= amount <= _MAX_USD or amount != round(amount, _MAX_DECIMALS):
-        raise ValueError(f"{value!r} is not an amount of US dollars")
+        raise ValueError(f"{format_value(value)} is not an amount of US dollars")
     return amount
 
 

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
 
 _MAX_REASON_CHARS = 400
-_SYMBOL_TIMEOUT = "fixpointtimeout"
-"""Message of the engine when it stops propagating symbols through a huge function: the file did parse."""
+_SCAN_GAPS = frozenset({ScanProblemKind.PARSE, ScanProblemKind.SKIPPED})
 
 
 class EvaluationStatus(StrEnum):
@@ -227,18 +226,12 @@ def _find_unscannable(patch: Patch, before: ScanResult, after: ScanResult) -> di
     They no longer parse, in part or at all, or are skipped as too large. A file that the patch renames is
     compared with its old path. A file that did not parse in R either is not included.
     """
-    unscannable_before = {problem.path for problem in before.problems if _is_scan_gap(problem)}
+    unscannable_before = {problem.path for problem in before.problems if problem.kind in _SCAN_GAPS}
     old_paths = {file.new: file.old for file in patch.files if file.renamed or file.copied}
     return {
         problem.path: old
         for problem in after.problems
-        if _is_scan_gap(problem)
+        if problem.kind in _SCAN_GAPS
         and (old := old_paths.get(problem.path) or problem.path) in before.scanned
         and old not in unscannable_before
     }
-
-
-def _is_scan_gap(problem: ScanProblem) -> bool:
-    if problem.kind is ScanProblemKind.PARSE:
-        return "".join(problem.message.partition(":")[0].split()).lower() != _SYMBOL_TIMEOUT
-    return problem.kind is ScanProblemKind.SKIPPED

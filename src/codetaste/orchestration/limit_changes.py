@@ -52,7 +52,7 @@ def read_changes(directory: Path) -> dict[str, LimitChange]:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(
-            f"{path}: not written by `codetaste limit`; `codetaste limit --reset` with the limits rewrites it"
+            f"{path}: not written by `codetaste limit`; `codetaste limit RUN --reset` discards it"
         ) from error
 
 

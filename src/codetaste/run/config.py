@@ -67,13 +67,14 @@ class Config(Section):
         """Return the agents that some track uses."""
         return [agent for agent in self.agents if any(track.includes(agent.id) for track in self.tracks)]
 
+    def scripted_models(self) -> list[str]:
+        """Return the ids of the scripted models."""
+        return [model.id for model in self.models if model.provider == "scripted"]
+
     def labels(self) -> dict[str, str]:
         """Return the display name of each model, by id: scripted models are marked as such."""
-        scripted = {model.id for model in self.models if model.provider == "scripted"}
-        return {
-            model.id: f"{model.id}, scripted" if model.id in scripted - {"scripted"} else model.id
-            for model in self.models
-        }
+        shown = {name: f"{name}, scripted" for name in self.scripted_models() if name != "scripted"}
+        return {model.id: shown.get(model.id, model.id) for model in self.models}
 
 
 def read_config(path: Path, settings: Sequence[str] = ()) -> Config:

@@ -93,7 +93,7 @@ async def execute_run(planned: RunPlan, *, rerun: bool, stop: StopRequest) -> Su
         money=money,
         wall_s=time.monotonic() - started_s,
         lines=lines,
-        scripted=[model.id for model in config.models if model.id in models and model.provider == "scripted"],
+        scripted=[name for name in config.scripted_models() if name in models],
         products=product_folders(context, outcomes),
         prices=planned.dry_run.prices,
         stop_reason=stop.why,

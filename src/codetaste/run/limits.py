@@ -103,7 +103,7 @@ def effective_changes(configured: Mapping[str, Any], changes: Mapping[str, Limit
             value, replaced = read_limit(name, change.value), read_limit(name, change.replaces)
         except ValueError as error:
             raise ConfigError(
-                f"limits.json: {name}: {error}; `codetaste limit --reset` with the limits rewrites it"
+                f"limits.json: {name}: {error}; `codetaste limit RUN --reset` discards it"
             ) from error
         if name in configured and configured[name] == replaced:
             effective[name] = value

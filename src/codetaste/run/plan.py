@@ -91,7 +91,9 @@ def plan_flows(config: Config, instances: Sequence[Instance], only: Sequence[str
     labels = config.labels()
     passes = plan_passes(config.discover, instances, labels) if config.discover is not None else ()
     steps = [
-        step for trial in plan_trials(config.agents, config.tracks, instances, labels) for step in trial.steps
+        step
+        for trial in plan_trials(config.agents, config.tracks, instances, labels, config.scripted_models())
+        for step in trial.steps
     ]
     evaluations = evaluation_tasks(config.evaluate, steps, instances) if config.evaluate is not None else ()
     keys = [

@@ -179,7 +179,11 @@ def test_damaged_limits_file_is_reported_once_and_ignored(tmp_path: Path, alpha:
     with running(workspace):
         for number, text in enumerate(texts, 1):
             (workspace.out / "limits.json").write_text(text)
-            wait_until(lambda n=number: str(workspace.journal()).count("limit --reset` with") == n)  # type: ignore[misc]
+            wait_until(
+                lambda n=number: (
+                    str(workspace.journal()).count("`codetaste limit RUN --reset` discards it") == n
+                )
+            )  # type: ignore[misc]
         assert workspace.cli("limit", "r").code == 2
         assert status(workspace)["money"]["limit_usd"] == "2.0"
         assert job_states(workspace) == ["running", "running"]

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import time
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from codetaste.cli.commands.runs.settle import settle
 from support.flows import tiny_benchmark
 from support.flows.tiny_benchmark import TinyBenchmark
+
+
+def test_one_unknown_call_is_listed_in_the_singular(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reserved = {"event": "reserved", "call": "a/t#1", "key": "a", "fingerprint": "f", "effect": "t"}
+    lines = [
+        {"event": "journal", "format": 2},
+        {**reserved, "path": ["a"], "usd": "0.5", "tokens": 9, "note": {"model": "m"}},
+    ]
+    (tmp_path / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert settle(tmp_path) == 0
+    total = "1 call of unknown cost, $0.50 at most, counts against the budget\n"
+    assert capsys.readouterr().out.endswith(total)
 
 
 @pytest.mark.heavy

@@ -62,6 +62,7 @@ def test_signal_in_shell_command_exits_130_without_processes(
     assert list(tiny_benchmark.leftover_processes(str(tmp_path))) == []
     assert result.json["stop_reason"] == number.name
     assert {job["status"] for job in result.json["jobs"]} == {"cancelled"}
+    assert ": stopped while running" in result.err
     assert "run the same command again to continue" in result.err
 
 

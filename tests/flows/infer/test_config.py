@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from codetaste.benchmark.benchmark import open_benchmark
+from codetaste.run.config import read_config
+from codetaste.run.plan import plan_flows
 from support.flows.tiny_benchmark import CommandResult, TinyBenchmark, Workspace
 from support.flows.trial_runs import ALL, agent_table, make_trial_workspace, model_table, track_table
 
@@ -16,6 +19,19 @@ def config_faults(result: CommandResult) -> list[str]:
     assert result.code == 2, result.out + result.err
     assert result.out == ""
     return [line.partition("config.toml: ")[2] for line in result.err.splitlines() if "config.toml: " in line]
+
+
+@pytest.mark.parametrize(
+    ("provider", "hint"), [('provider = "scripted"', ", scripted"), ('provider = "anthropic"', "")]
+)
+def test_trials_of_scripted_models_only_are_shown_as_scripted(
+    tmp_path: Path, alpha: TinyBenchmark, provider: str, hint: str
+) -> None:
+    more = model_table("unscripted", "coder").replace('provider = "scripted"', provider)
+    tables = more + agent_table("b", "unscripted") + track_table("open/plan", 'agents = ["b"]')
+    config = read_config(make_trial_workspace(tmp_path, alpha, more=tables).config)
+    plan = plan_flows(config, open_benchmark(alpha.bench.root).select(), ["*/b/*"])
+    assert {step.title.partition(" by ")[2] for step in plan.steps} == {f"b{hint}"}
 
 
 def test_config_faults_are_all_reported_one_line_each(tmp_path: Path, alpha: TinyBenchmark) -> None:

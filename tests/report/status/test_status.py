@@ -169,7 +169,9 @@ def test_status_groups_calls_by_model_id_or_job_lane(tmp_path: Path) -> None:
         settled("old", "a", "0.125", {"reply": {"usage": {"input": 3, "output": 2}}, "call": "old/a#1"}),
         {"event": "price", "model": "m", "price": {}, "source": "config"},
     ]
-    models = {model.id: model for model in poll_once(write(tmp_path, lines)).models}
+    status = poll_once(write(tmp_path, lines))
+    assert "n: $0.00 + $0.50 unknown · 1 call (1 of unknown cost)" in render_status(status)
+    models = {model.id: model for model in status.models}
     assert models.keys() == {"m", "n", "o"}
     assert models["m"].spend.settled_usd == Decimal("0.2")
     assert models["m"].tokens == {"total": 90, "input": 7, "cache_read": 5, "reasoning": 1}
@@ -263,7 +265,7 @@ def test_damaged_journal_is_one_error_with_the_line(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match=r"journal\.jsonl, line 4: not a journal line"):
         poll_once(tmp_path)
     for bad in ({"event": "started"}, {"event": "settled", "call": "x"}, {"event": "wait_ended", "key": "a"}):
-        with pytest.raises(JournalError):
+        with pytest.raises(JournalError, match=r"journal\.jsonl: .*; repair or remove that line$"):
             poll_once(write(tmp_path, [SESSION, bad]))
 
 

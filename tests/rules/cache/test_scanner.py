@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 from codetaste.core.concurrency import gather
 from codetaste.rules.cache.keys import engine_cache_name
 from codetaste.rules.cache.scanner import IncrementalScanner
+from codetaste.rules.cache.split import cacheable_answers
 from codetaste.rules.cache.store import MatchStore
 from codetaste.rules.engine.install import RuleEngine
 from codetaste.rules.engine.opengrep import OpenGrep, RuleEngineLimits
 from codetaste.rules.rule import Rule
 from codetaste.rules.scan.full import FullScanner
-from codetaste.rules.scan.model import Scanner, ScanResult
+from codetaste.rules.scan.model import Scanner, ScanProblem, ScanProblemKind, ScanResult
 from support.rules.scan_cases import MakeTree, rule
 
 pytestmark = pytest.mark.anyio
@@ -287,6 +288,14 @@ async def test_incomplete_answer_is_not_stored(
     grep, scanner = recording_scanner(engine, tmp_path / "cache")
     assert (await scanner.scan([FOO], tree)).count("foo") == 1
     assert grep.calls == []
+
+
+def test_answers_for_files_with_time_limits_are_not_stored() -> None:
+    problem = ScanProblem(ScanProblemKind.SYMBOLS, "any words", path="a.py")
+    scan = ScanResult((), (problem,), frozenset({"a.py", "b.py"}))
+    entry = cacheable_answers(scan, {"foo": b"rule"}, {"a.py": b"a", "b.py": b"b"})
+    assert entry is not None
+    assert set(entry.files) == {b"b"}
 
 
 def test_scan_leaves_no_hidden_files_and_survives_a_deleted_cache(

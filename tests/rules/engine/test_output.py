@@ -45,7 +45,7 @@ def test_message_has_the_original_rule_id() -> None:
         type="Fixpoint timeout", message=f"Fixpoint timeout [rule: {RULE_ALIAS.format(1)} file: a.py]"
     )
     assert found == [("timeout", "other", "", "Fixpoint timeout: Fixpoint timeout [rule: other file: a.py]")]
-    assert problems(type="Fixpoint timeout", message="svalue propagation", path="a.py")[0][0] == "parse"
+    assert problems(type="Fixpoint timeout", message="svalue propagation", path="a.py")[0][0] == "symbols"
 
 
 def test_message_is_one_bounded_printable_line() -> None:

@@ -59,7 +59,7 @@ class Finding:
     Attributes:
         name: what was checked.
         ready: it is installed and works.
-        needed: the main job cannot run without it.
+        needed: rules cannot be discovered without it.
         detail: version and path, or the problem.
         remedy: the command or the step that fixes it, "" if there is none.
     """
@@ -83,7 +83,7 @@ class DoctorReport:
 
     @property
     def usable(self) -> bool:
-        """Whether the main job can run on this machine."""
+        """Whether rules can be discovered on this machine."""
         everything = (*self.tools, *self.sandbox, *self.containers, *self.keys)
         return all(finding.ready for finding in everything if finding.needed)
 
@@ -101,7 +101,7 @@ async def doctor(*, json_: AsJson = False) -> int:
         json_: Print the result as JSON.
 
     Returns:
-        The exit code, 1 if the main job cannot run on this machine.
+        The exit code, 1 if rules cannot be discovered on this machine.
     """
     report = await examine_machine()
     print_result(doctor_to_json(report) if json_ else render_doctor_report(report))
@@ -144,7 +144,7 @@ def render_doctor_report(report: DoctorReport) -> str:
         lines += ["", title, *(line for finding in findings for line in _finding_lines(finding))]
     lines += ["", "other machines", *(f"  {text}" for text in OTHER_PLATFORMS), ""]
     lines.append(
-        "ready: the main job can run here" if report.usable else "not ready: fix what is marked NEEDED"
+        "ready: rules can be discovered here" if report.usable else "not ready: fix what is marked NEEDED"
     )
     return "\n".join(lines)
 
@@ -243,6 +243,7 @@ def _check_keys() -> tuple[Finding, ...]:
     findings = []
     for name, files in sorted(needed_by.items()):
         is_set = bool(os.environ.get(name))
-        detail = f"{'set' if is_set else 'not set'}; {', '.join(files)} needs it"
+        verb = "needs" if len(files) == 1 else "need"
+        detail = f"{'set' if is_set else 'not set'}; {', '.join(files)} {verb} it"
         findings.append(Finding(name, ready=is_set, detail=detail, remedy=f"export {name}=…"))
     return tuple(findings)

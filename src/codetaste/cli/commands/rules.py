@@ -14,6 +14,7 @@ from codetaste.cli.arguments import open_scan
 from codetaste.cli.options import AsJson, Several
 from codetaste.console.command import command
 from codetaste.console.streams import print_result
+from codetaste.core.text import plural
 from codetaste.errors import ConfigError
 from codetaste.flows.check_rules import check_published_rules, format_rule_check, rule_checks_to_json
 
@@ -67,5 +68,6 @@ def _format_total(checked: list[RuleCheckResult]) -> str:
     wrong = sum(len(report.mismatches) for report in reports)
     failed = sum(1 for each in checked if each.error)
     skipped = sum(1 for each in checked if each.skip_reason)
-    text = f"{total - wrong} of {total} rules agree in {len(reports)} instances; {skipped} skipped"
+    agree = f"{plural(total, 'rule')} {'agrees' if total == 1 else 'agree'}"
+    text = f"{total - wrong} of {agree} in {plural(len(reports), 'instance')}; {skipped} skipped"
     return f"{text}, {failed} failed" if failed else text

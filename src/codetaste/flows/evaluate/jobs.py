@@ -13,6 +13,7 @@ from anyio import to_thread
 
 from codetaste.core.hashing import canonical_json
 from codetaste.evaluation.metrics import METRICS_VERSION
+from codetaste.evaluation.output.scores_json import SCORES_FORMAT
 from codetaste.flows.agents.result import utc_now
 from codetaste.flows.evaluate.context import EvaluationInputs
 from codetaste.flows.evaluate.evaluate_prediction import (
@@ -75,6 +76,7 @@ def _fingerprints(tasks: Sequence[EvaluationTask], context: EvaluationContext) -
     common = (
         str(VERSION),
         str(METRICS_VERSION),
+        str(SCORES_FORMAT),
         context.scan.engine.version,
         context.scan.ignore_text,
         context.config.exclusions,

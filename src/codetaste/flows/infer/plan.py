@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import Field, model_validator
 
-from codetaste.benchmark.layout import Track
+from codetaste.benchmark.layout import Mode, Track
 from codetaste.core.section import Section
 from codetaste.core.units import Seconds
 from codetaste.flows.job_keys import sources_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Self
 
     from codetaste.benchmark.instance import Instance
@@ -35,7 +35,7 @@ class TrackConfig(Section):
 
     track: Track
     """"instructed" or "open"."""
-    mode: Literal["direct", "plan", "multiplan"] = "direct"
+    mode: Mode = Mode.DIRECT
     """The instructed track supports only "direct"."""
     judge: str | None = None
     """The id of the model that picks one of the five plans of "multiplan"."""
@@ -50,11 +50,11 @@ class TrackConfig(Section):
 
     @model_validator(mode="after")
     def _check_mode(self) -> Self:
-        if self.track is Track.INSTRUCTED and self.mode != "direct":
+        if self.track is Track.INSTRUCTED and self.mode is not Mode.DIRECT:
             raise ValueError('the track "instructed" has the mode "direct" only: its description is the plan')
-        if self.mode == "multiplan" and self.judge is None:
+        if self.mode is Mode.MULTIPLAN and self.judge is None:
             raise ValueError('the mode "multiplan" needs a judge: the id of one of [[models]]')
-        if self.mode != "multiplan" and self.judge is not None:
+        if self.mode is not Mode.MULTIPLAN and self.judge is not None:
             raise ValueError('only the mode "multiplan" has a judge')
         return self
 
@@ -77,9 +77,9 @@ class StepKind(StrEnum):
 
 
 _STEPS = {
-    "direct": (StepKind.EXECUTE,),
-    "plan": (StepKind.PLAN, StepKind.EXECUTE),
-    "multiplan": (StepKind.PLAN, StepKind.JUDGE, StepKind.EXECUTE),
+    Mode.DIRECT: (StepKind.EXECUTE,),
+    Mode.PLAN: (StepKind.PLAN, StepKind.EXECUTE),
+    Mode.MULTIPLAN: (StepKind.PLAN, StepKind.JUDGE, StepKind.EXECUTE),
 }
 
 
@@ -93,6 +93,8 @@ class Trial:
     attempt: int
     model_labels: Mapping[str, str]
     """Display names of models by id; that of a scripted model says that it is scripted."""
+    scripted: bool
+    """Whether the agent's model is scripted."""
 
     @property
     def budget_name(self) -> str:
@@ -113,8 +115,7 @@ class Trial:
     def describe(self, what: str) -> str:
         """Return a display name with ``what``, which comes early because the end may be truncated."""
         again = f", attempt {self.attempt}" if self.attempt > 1 else ""
-        scripted = self.model_labels[self.agent.model].endswith("scripted")
-        hint = ", scripted" if scripted and not self.agent.id.endswith("scripted") else ""
+        hint = ", scripted" if self.scripted and self.agent.id != "scripted" else ""
         return f"{self.instance.id} {what} by {self.agent.id}{hint}{again}"
 
     @property
@@ -139,7 +140,7 @@ class Step:
     def title(self) -> str:
         """The job's display name."""
         track = self.trial.track
-        return self.trial.describe(track.name if track.mode == "direct" else f"{track.name} {self.kind}")
+        return self.trial.describe(track.name if track.mode is Mode.DIRECT else f"{track.name} {self.kind}")
 
     @property
     def model_id(self) -> str:
@@ -182,10 +183,14 @@ def plan_trials(
     tracks: Sequence[TrackConfig],
     instances: Iterable[Instance],
     labels: Mapping[str, str],
+    scripted: Collection[str],
 ) -> tuple[Trial, ...]:
-    """List the trials: agents × tracks × instances × attempts; ``labels`` are display names by model id."""
+    """List the trials: agents × tracks × instances × attempts.
+
+    ``labels`` are display names by model id, ``scripted`` the ids of scripted models.
+    """
     return tuple(
-        Trial(agent, track, instance, attempt, labels)
+        Trial(agent, track, instance, attempt, labels, agent.model in scripted)
         for instance in instances
         for track in tracks
         for agent in agents

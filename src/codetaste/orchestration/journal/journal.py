@@ -262,7 +262,12 @@ def _check_format(path: Path, line: Mapping[str, Any]) -> None:
         )
 
 
-def _replay(path: Path, line: dict[str, Any], replay: Callable[[dict[str, Any]], None]) -> None:
+def replay_line(path: Path, line: dict[str, Any], replay: Callable[[dict[str, Any]], None]) -> None:
+    """Pass ``line`` of the journal at ``path`` to ``replay``.
+
+    Raises:
+        JournalError: ``replay`` finds it damaged; the message names the file.
+    """
     try:
         replay(line)
     except JournalError as error:
@@ -275,7 +280,7 @@ def _open(path: Path, replay: Callable[[dict[str, Any]], None]) -> Journal:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         end = 0
         for end, line in read_lines(path):  # noqa: B007  # the last end is used below
-            _replay(path, line, replay)
+            replay_line(path, line, replay)
         torn = os.fstat(descriptor).st_size - end
         if torn:
             os.ftruncate(descriptor, end)

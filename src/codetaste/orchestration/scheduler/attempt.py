@@ -49,7 +49,7 @@ async def run_attempt(
         needs=needs,
         record=record,
     )
-    result = AttemptResult.cancelled("cancelled")
+    result = AttemptResult.cancelled("stopped while running")
     with entry.cancel_scope, entry.budget.deadline(grace_s=record.grace.seconds) as deadline:
         result = await _run(handler, entry.job, context)
     stopped = result.status in {Status.FAILED, Status.CANCELLED}

@@ -14,7 +14,7 @@ from codetaste.core.text import printable
 from codetaste.errors import ConfigError, JournalError
 from codetaste.orchestration.budget.node import CallState
 from codetaste.orchestration.journal.history import LIVE_STATES, History, JobState
-from codetaste.orchestration.journal.journal import JOURNAL_FILE, read_lines
+from codetaste.orchestration.journal.journal import JOURNAL_FILE, read_lines, replay_line
 from codetaste.orchestration.journal.run_lock import lock_owner
 from codetaste.orchestration.wait import Wait, WaitReason
 from codetaste.report.status.journal_view import RATE_WINDOW_S, JobTimes, JournalView
@@ -55,12 +55,13 @@ class RunWatcher:
                 # Another run has replaced it.
                 self._end, self.history, self.view = 0, History(), JournalView()
             for end, line in read_lines(path, self._end):
-                self.history.apply(line)
+                replay_line(path, line, self.history.apply)
                 self.view.apply(line)
                 self._end = end
         except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
             raise JournalError(
-                f"{path}: a line is not in the format that codetaste writes ({error!r})"
+                f"{path}: a line is not in the format that codetaste writes ({error!r}); "
+                "repair or remove that line"
             ) from error
         except OSError as error:
             raise JournalError(f"{path}: cannot be read: {error.strerror}") from error

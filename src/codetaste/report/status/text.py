@@ -84,7 +84,7 @@ def _head_lines(status: RunStatus) -> list[str]:
 def _model_line(model: ModelStatus) -> str:
     calls = model.spend.calls
     of_which = [f"{calls[state]} {word}" for state, word in _CALLS if calls[state]]
-    line = f"model       {model.id}: {_format_spend(model.spend)} · {sum(calls.values())} calls"
+    line = f"model       {model.id}: {_format_spend(model.spend)} · {plural(sum(calls.values()), 'call')}"
     line += f" ({', '.join(of_which)})" if of_which else ""
     line += f" · {_format_tokens(model.tokens)}" if model.tokens["total"] else ""
     line += f" · retries: {_format_counts(model.retries)}" if model.retries else ""

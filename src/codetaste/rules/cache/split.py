@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from codetaste.rules.cache.entry import Region
     from codetaste.rules.scan.model import ScanProblem, ScanResult
 
+_OF_ONE_FILE = frozenset({ScanProblemKind.RULE, ScanProblemKind.PARSE, ScanProblemKind.SYMBOLS})
+
 
 def cacheable_answers(
     scan: ScanResult, rules: Mapping[str, bytes], files: Mapping[str, bytes]
@@ -31,10 +33,7 @@ def cacheable_answers(
     """
     broken = {problem.rule_id for problem in scan.problems if breaks_rule(problem)}
     problems = [problem for problem in scan.problems if not breaks_rule(problem)]
-    of_files = all(
-        problem.kind in {ScanProblemKind.RULE, ScanProblemKind.PARSE} and problem.path in files
-        for problem in problems
-    )
+    of_files = all(problem.kind in _OF_ONE_FILE and problem.path in files for problem in problems)
     if not of_files or any(match.path not in files or match.rule_id in broken for match in scan.matches):
         return None
     changing = {problem.path for problem in problems if not _is_repeatable(problem)}
@@ -66,5 +65,4 @@ def breaks_rule(problem: ScanProblem) -> bool:
 
 def _is_repeatable(problem: ScanProblem) -> bool:
     """Whether the file alone causes the problem, in every scan, and no time limit of the engine."""
-    timeout = "timeout" in "".join(problem.message.partition(":")[0].split()).lower()
-    return problem.kind is ScanProblemKind.PARSE and not problem.rule_id and not timeout
+    return problem.kind is ScanProblemKind.PARSE and not problem.rule_id

@@ -138,9 +138,10 @@ def _problem(error: Mapping[str, Any], ids: Mapping[str, str], files: Collection
 
 
 def _kind(name: str, rule_id: str) -> ScanProblemKind:
-    # The engine stops propagating symbols through a huge function after a while, for any rule: routine.
-    if name in _PARSE or (name == "fixpointtimeout" and not rule_id):
+    if name in _PARSE:
         return ScanProblemKind.PARSE
+    if name == "fixpointtimeout" and not rule_id:
+        return ScanProblemKind.SYMBOLS
     if name in _RULE:
         return ScanProblemKind.RULE
     return ScanProblemKind.TIMEOUT if name in _TIME else ScanProblemKind.ENGINE

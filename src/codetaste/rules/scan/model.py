@@ -39,6 +39,8 @@ class ScanProblemKind(StrEnum):
     """The rule is broken, or has too many matches in one file."""
     PARSE = "parse"
     """A file did not parse: routine."""
+    SYMBOLS = "symbols"
+    """The engine stopped propagating symbols through a huge function of a file that did parse: routine."""
     SKIPPED = "skipped"
     """A file is too large or unreadable."""
     TIMEOUT = "timeout"

@@ -13,6 +13,7 @@ from codetaste.cli.arguments import open_scan, resolve_benchmark
 from codetaste.cli.options import AsJson, Several
 from codetaste.console.command import command
 from codetaste.console.streams import print_result
+from codetaste.core.text import plural
 from codetaste.evaluation.validation import ValidationContext, validate_instances
 from codetaste.report.validation import all_sound, render_validation, validations_to_json
 
@@ -64,5 +65,6 @@ async def check(
 def _format_total(checked: list[InstanceValidation]) -> str:
     not_skipped = [each for each in checked if not each.skip_reason]
     sound = sum(bool(each.valid) for each in not_skipped)
-    text = f"{sound} of {len(not_skipped)} instances are sound; {len(checked) - len(not_skipped)} skipped"
+    are = f"{plural(len(not_skipped), 'instance')} {'is' if len(not_skipped) == 1 else 'are'}"
+    text = f"{sound} of {are} sound; {len(checked) - len(not_skipped)} skipped"
     return text if not_skipped else f"{text}: nothing was checked"

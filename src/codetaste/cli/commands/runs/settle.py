@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.cli.options import AsJson
 from codetaste.console.command import command
 from codetaste.console.streams import notify, print_result
-from codetaste.core.text import did_you_mean, printable
+from codetaste.core.text import did_you_mean, plural, printable
 from codetaste.core.units import format_usd, parse_usd
 from codetaste.errors import ConfigError
 from codetaste.orchestration.budget.node import CallState
@@ -107,8 +107,9 @@ def _format_result(history: History, settled: CallRecord | None, unknown: list[C
             printable(f"{format_usd(call.granted.usd):>9} at most, {model}: {call.call}", 500)
             for call, model in zip(unknown, models, strict=True)
         ]
-    total = f"{format_usd(_total(unknown))} at most, count against the budget"
-    return "\n".join([*lines, f"{len(unknown)} calls of unknown cost, {total}"])
+    verb = "counts" if len(unknown) == 1 else "count"
+    total = f"{format_usd(_total(unknown))} at most, {verb} against the budget"
+    return "\n".join([*lines, f"{plural(len(unknown), 'call')} of unknown cost, {total}"])
 
 
 def _total(calls: list[CallRecord]) -> Decimal:
