@@ -35,6 +35,14 @@ class Track(StrEnum):
     OPEN = "open"
 
 
+class Mode(StrEnum):
+    """How an agent gets from the task to the patch (CodeTaste §3.5)."""
+
+    DIRECT = "direct"
+    PLAN = "plan"
+    MULTIPLAN = "multiplan"
+
+
 class FinishReason(StrEnum):
     """How a trial, or one agent run of it, ended; the published harness rejects metadata with any other."""
 
@@ -52,7 +60,7 @@ class FinishReason(StrEnum):
     ERROR_JUDGE = "error_judge"
 
 
-MODES = ("direct", "plan", "multiplan")
+MODES = tuple(Mode)
 PSEUDO_TRACK = "pseudo_agents"
 """The folder beside the tracks for the predictions of golden and null agent."""
 GOLDEN, NULL = "golden_agent", "null_agent"
@@ -134,4 +142,4 @@ def trial_folder(outputs: Path, track: str, mode: str, path: str, agent: str, at
 
 def pseudo_trial_folder(outputs: Path, path: str, agent: str) -> Path:
     """Return the folder of a pseudo agent's prediction, which belongs to no track."""
-    return trial_folder(outputs, PSEUDO_TRACK, "direct", path, agent)
+    return trial_folder(outputs, PSEUDO_TRACK, Mode.DIRECT, path, agent)

@@ -98,8 +98,12 @@ def test_write_scored_patch_has_published_and_own_files(tmp_path: Path, evaluati
 def test_scores_file_has_values_and_their_inputs(tmp_path: Path, evaluation: Evaluation) -> None:
     write(tmp_path / "e", evaluation)
     scores = read(tmp_path / "e", "scores.json")
-    values = {key: scores[key] for key in ("status", "ifr", "ifr_plus", "ifr_minus", "passed", "alignment")}
+    values = {
+        key: scores[key]
+        for key in ("format", "status", "ifr", "ifr_plus", "ifr_minus", "passed", "alignment")
+    }
     assert values == {
+        "format": 2,
         "status": "scored",
         "ifr": 0.5,
         "ifr_plus": 1.0,

@@ -214,6 +214,22 @@ def test_unscored_patch_has_status_and_reason(outputs: Outputs, status: str, rea
     assert (record.scores.status, record.scores.why, record.scores.ifr) == (read_as, "because", None)
 
 
+def test_scores_of_earlier_format_are_not_read(outputs: Outputs) -> None:
+    folder = outputs.add_trial()
+    scores = make_scores(why="a reason", codetaste="0.5.0")
+    for key in ("format", "reason", "codetaste_version"):
+        del scores[key]
+    write_json(folder / "evaluation/scores.json", scores)
+    reading = read_outputs(outputs.root)
+    (record,) = reading.records
+    why = "scores.json has format 1, this codetaste reads format 2: evaluate it again"
+    assert (record.scores.status, record.scores.why) == (TrialStatus.NOT_SCORED, f"its {why}")
+    assert record.scores.ifr is None
+    assert [str(problem).rpartition("/")[2] for problem in reading.problems] == [
+        why.replace(" has", ": has", 1)
+    ]
+
+
 @pytest.mark.parametrize(
     ("size", "read_as"), [(0, TrialStatus.DOES_NOT_APPLY), (300_000_000, TrialStatus.NOT_SCORED)]
 )

@@ -127,6 +127,13 @@ CASES: dict[str, tuple[Damage, TrialStatus, ProblemKind, str]] = {
         *(lambda f: write_json(f / "evaluation/scores.json", make_scores(b"other")), TrialStatus.NOT_SCORED),
         *(ProblemKind.STALE, "evaluation/scores.json"),
     ),
+    "scores of no format": (
+        *(
+            lambda f: write_json(f / "evaluation/scores.json", make_scores(format=["2"])),
+            TrialStatus.NOT_SCORED,
+        ),
+        *(ProblemKind.FORMAT, "evaluation/scores.json"),
+    ),
     "damaged activity": (
         *(lambda f: (f / "evaluation/activity.json").write_text("{"), SCORED),
         *(ProblemKind.TRUNCATED, "evaluation/activity.json"),

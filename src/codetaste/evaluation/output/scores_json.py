@@ -11,6 +11,8 @@ from codetaste.evaluation.metrics import METRICS_VERSION, alignment, ifr, ifr_mi
 if TYPE_CHECKING:
     from codetaste.evaluation.evaluate import Evaluation
 
+SCORES_FORMAT = 2
+"""Version of the keys; a file without it has format 1. Scores of another format are computed again."""
 _MAX_LISTED_PATHS = 100
 
 
@@ -27,6 +29,7 @@ def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
     added, removed = evaluation.line_counts or (None, None)
     added_all, removed_all = evaluation.line_counts_all or (None, None)
     return {
+        "format": SCORES_FORMAT,
         "status": evaluation.status.value,
         "reason": evaluation.why,
         "passed": passed,

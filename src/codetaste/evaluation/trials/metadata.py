@@ -14,6 +14,7 @@ from codetaste.benchmark.layout import (
     PLAN_METADATA_FILE,
     PLANS_METADATA_FILE,
     FinishReason,
+    Mode,
 )
 from codetaste.evaluation.trials.records import ProblemKind, TrialMetadata, TrialSource
 from codetaste.evaluation.trials.untrusted_files import (
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
     from codetaste.evaluation.trials.context import ReadContext
     from codetaste.evaluation.trials.find import TrialFolder
 
-_STEPS = {
-    "direct": (),
-    "plan": (PLAN_METADATA_FILE,),
-    "multiplan": (PLANS_METADATA_FILE, JUDGE_METADATA_FILE),
+_STEPS: dict[str, tuple[str, ...]] = {
+    Mode.DIRECT: (),
+    Mode.PLAN: (PLAN_METADATA_FILE,),
+    Mode.MULTIPLAN: (PLANS_METADATA_FILE, JUDGE_METADATA_FILE),
 }
 """Metadata files of the steps before the execution in the published layout, by mode."""
 _UNKNOWN_COST = -1.0

@@ -19,12 +19,14 @@ from codetaste.benchmark.layout import (
     PREDICTION_FILE,
     RESULT_FILE,
     SCORES_FILE,
+    Mode,
     Track,
 )
 from codetaste.core.text import printable
 from codetaste.evaluation.activity.counts import activity_from_json
 from codetaste.evaluation.evaluate import EvaluationStatus
 from codetaste.evaluation.metrics import passes
+from codetaste.evaluation.output.scores_json import SCORES_FORMAT
 from codetaste.evaluation.trials.metadata import read_metadata
 from codetaste.evaluation.trials.published import scores_of_evaluation, scores_without_evaluation
 from codetaste.evaluation.trials.records import (
@@ -109,7 +111,7 @@ def _track(
 ) -> tuple[str, str]:
     """Return track and mode: the folder's, else those of the metadata."""
     if pseudo:
-        return "", "direct"
+        return "", Mode.DIRECT
     recorded = (metadata.track, metadata.mode)
     valid = metadata.track in set(Track) and metadata.mode in MODES
     if not trial.track:
@@ -172,7 +174,7 @@ def _scores(
 
 
 def _own_scores(trial: TrialFolder, context: ReadContext) -> TrialScores | None:
-    """Return the scores in our ``scores.json``, if it exists and is of this patch."""
+    """Return the scores in ``scores.json``, if it exists; not scored if it has another format or patch."""
     path, prediction = trial.folder / EVALUATION_FOLDER / SCORES_FILE, trial.folder / PREDICTION_FILE
     label = f"{trial.label}/{EVALUATION_FOLDER}/{SCORES_FILE}"
     if is_link(path.parent):  # already reported
@@ -183,6 +185,11 @@ def _own_scores(trial: TrialFolder, context: ReadContext) -> TrialScores | None:
         if problem.kind is not ProblemKind.MISSING:
             context.add_fault(label, problem)
         return None
+    if (written := scores.get("format", 1)) != SCORES_FORMAT:
+        shown = printable(str(written), 20) if isinstance(written, int) else "unknown"
+        text = f"has format {shown}, this codetaste reads format {SCORES_FORMAT}: evaluate it again"
+        context.add_problem(label, ProblemKind.FORMAT, text)
+        return TrialScores(TrialStatus.NOT_SCORED, f"its {SCORES_FILE} {text}")
     try:
         digest = scores.get("patch_sha256")
         if scores.get("status") == EvaluationStatus.TOO_LARGE and not digest:  # the patch was not read

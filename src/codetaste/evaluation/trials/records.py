@@ -172,8 +172,8 @@ class TrialRecord:
     Attributes:
         run: name of the run or folder that it was read from.
         agent: the agent's id, shortened and without control characters.
-        track: "instructed" or "open"; "" for the pseudo agents, which belong to every track.
-        mode: "direct", "plan" or "multiplan".
+        track: a ``Track``; "" for the pseudo agents, which belong to every track.
+        mode: a ``Mode``; "" if unknown.
         instance: the instance's id.
         repository: "owner/repo".
         language: from the benchmark, "" if unknown.
@@ -230,6 +230,7 @@ class ProblemKind(StrEnum):
     DUPLICATE = "duplicate"
     UNREADABLE = "unreadable"
     STALE = "stale"
+    FORMAT = "format"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from anyio import to_thread
 
 from codetaste.core.hashing import canonical_json
 from codetaste.evaluation.metrics import METRICS_VERSION
+from codetaste.evaluation.output.scores_json import SCORES_FORMAT
 from codetaste.flows.agents.result import utc_now
 from codetaste.flows.evaluate.context import EvaluationInputs
 from codetaste.flows.evaluate.evaluate_prediction import (
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from codetaste.flows.evaluate.context import EvaluationContext
     from codetaste.flows.evaluate.plan import EvaluationTask
-    from codetaste.orchestration.budget.budget import Budget
+    from codetaste.orchestration.budget.cost import BudgetPath
     from codetaste.orchestration.job import Handler, JobContext
     from codetaste.orchestration.journal.journal import Json
 
@@ -41,7 +42,7 @@ _MAX_CONCURRENT = 4
 
 
 async def evaluation_jobs(
-    tasks: Sequence[EvaluationTask], context: EvaluationContext, budget: Budget, cpus: int
+    tasks: Sequence[EvaluationTask], context: EvaluationContext, budget: BudgetPath, cpus: int
 ) -> list[Job]:
     """Return the jobs of ``tasks`` and of their sources, under ``budget``, for a host with ``cpus`` CPUs."""
     fingerprints = await to_thread.run_sync(_fingerprints, tasks, context)
@@ -51,7 +52,7 @@ async def evaluation_jobs(
         made[task.key] = Job(
             task.key,
             EVALUATE,
-            budget.path,
+            budget,
             fingerprint=fingerprints[task.key],
             parameters=task,
             needs=task.needs,
@@ -75,6 +76,7 @@ def _fingerprints(tasks: Sequence[EvaluationTask], context: EvaluationContext) -
     common = (
         str(VERSION),
         str(METRICS_VERSION),
+        str(SCORES_FORMAT),
         context.scan.engine.version,
         context.scan.ignore_text,
         context.config.exclusions,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from anyio import to_thread
 
-from codetaste.benchmark.layout import PLAN_FILE, PLAN_FILES
+from codetaste.benchmark.layout import PLAN_FILE, PLAN_FILES, Mode
 from codetaste.flows.infer.plan import PLAN_COUNT
 from codetaste.sandbox.base import OUTPUT
 
@@ -32,8 +32,8 @@ class AgentPlans:
     problem: str = ""
 
 
-async def read_plans(sandbox: Sandbox, mode: str) -> AgentPlans:
-    """Read the plans for ``mode``, "plan" or "multiplan"; also works on a stopped sandbox.
+async def read_plans(sandbox: Sandbox, mode: Mode) -> AgentPlans:
+    """Read the plans for ``mode``, not "direct"; also works on a stopped sandbox.
 
     A file that is not a regular file, too long or blank counts as missing. Bytes that are not valid UTF-8 are
     replaced.
@@ -50,7 +50,7 @@ async def read_plans(sandbox: Sandbox, mode: str) -> AgentPlans:
                 if left <= 0:
                     break
         texts, problem = await to_thread.run_sync(
-            _read_plan_texts, file, (PLAN_FILE,) if mode == "plan" else PLAN_FILES
+            _read_plan_texts, file, (PLAN_FILE,) if mode is Mode.PLAN else PLAN_FILES
         )
     if left <= 0 and problem:
         problem += f" within the first {_MAX_OUTPUT_BYTES:,} bytes of {OUTPUT}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from codetaste.benchmark.layout import FinishReason, Track
+from codetaste.benchmark.layout import FinishReason, Mode
 from codetaste.errors import BudgetExceeded, CodetasteError, DeadlineExceeded
 from codetaste.flows.agents.result import AgentRunResult, utc_now
 from codetaste.flows.agents.run import AgentRun, AgentRunSpec
@@ -33,10 +33,9 @@ if TYPE_CHECKING:
 def execution_prompt(step: Step, context: InferenceContext, plan: str | None) -> str:
     """Return the executing agent's prompt: its track's description or the plan, and nothing else."""
     trial = step.trial
-    if trial.track.mode != "direct":
+    if trial.track.mode is not Mode.DIRECT:
         return load_prompt("execute_plan").render(plan=plan or "")
-    track = Track(trial.track.track)
-    return load_prompt("infer").render(task=context.benchmark.description(trial.instance, track))
+    return load_prompt("infer").render(task=context.benchmark.description(trial.instance, trial.track.track))
 
 
 @dataclass(slots=True)

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import Field, model_validator
 
-from codetaste.benchmark.layout import Track
+from codetaste.benchmark.layout import Mode, Track
 from codetaste.core.section import Section
 from codetaste.core.units import Seconds
 from codetaste.flows.job_keys import sources_key
@@ -35,7 +35,7 @@ class TrackConfig(Section):
 
     track: Track
     """"instructed" or "open"."""
-    mode: Literal["direct", "plan", "multiplan"] = "direct"
+    mode: Mode = Mode.DIRECT
     """The instructed track supports only "direct"."""
     judge: str | None = None
     """The id of the model that picks one of the five plans of "multiplan"."""
@@ -50,11 +50,11 @@ class TrackConfig(Section):
 
     @model_validator(mode="after")
     def _check_mode(self) -> Self:
-        if self.track is Track.INSTRUCTED and self.mode != "direct":
+        if self.track is Track.INSTRUCTED and self.mode is not Mode.DIRECT:
             raise ValueError('the track "instructed" has the mode "direct" only: its description is the plan')
-        if self.mode == "multiplan" and self.judge is None:
+        if self.mode is Mode.MULTIPLAN and self.judge is None:
             raise ValueError('the mode "multiplan" needs a judge: the id of one of [[models]]')
-        if self.mode != "multiplan" and self.judge is not None:
+        if self.mode is not Mode.MULTIPLAN and self.judge is not None:
             raise ValueError('only the mode "multiplan" has a judge')
         return self
 
@@ -77,9 +77,9 @@ class StepKind(StrEnum):
 
 
 _STEPS = {
-    "direct": (StepKind.EXECUTE,),
-    "plan": (StepKind.PLAN, StepKind.EXECUTE),
-    "multiplan": (StepKind.PLAN, StepKind.JUDGE, StepKind.EXECUTE),
+    Mode.DIRECT: (StepKind.EXECUTE,),
+    Mode.PLAN: (StepKind.PLAN, StepKind.EXECUTE),
+    Mode.MULTIPLAN: (StepKind.PLAN, StepKind.JUDGE, StepKind.EXECUTE),
 }
 
 
@@ -140,7 +140,7 @@ class Step:
     def title(self) -> str:
         """The job's display name."""
         track = self.trial.track
-        return self.trial.describe(track.name if track.mode == "direct" else f"{track.name} {self.kind}")
+        return self.trial.describe(track.name if track.mode is Mode.DIRECT else f"{track.name} {self.kind}")
 
     @property
     def model_id(self) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from codetaste.benchmark.layout import FinishReason, Track
+from codetaste.benchmark.layout import FinishReason, Mode, Track
 from codetaste.core.units import format_exact_usd
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
 from codetaste.flows.agents.run import AgentRun, AgentRunSpec
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import JobContext
     from codetaste.orchestration.journal.journal import Json
 
-PLAN_ERRORS = {"plan": FinishReason.ERROR_PLANMODE, "multiplan": FinishReason.ERROR_MULTIPLAN}
+PLAN_ERRORS = {Mode.PLAN: FinishReason.ERROR_PLANMODE, Mode.MULTIPLAN: FinishReason.ERROR_MULTIPLAN}
 
 
 def planning_prompt(step: Step, context: InferenceContext) -> str:
     """Return the planning agent's prompt, which has only the open-track description of the task."""
     area = context.benchmark.description(step.trial.instance, Track.OPEN)
-    if step.trial.track.mode == "plan":
+    if step.trial.track.mode is Mode.PLAN:
         return load_prompt("plan").render(task=area)
     return load_prompt("multiplan").render(task=area, plans=PLAN_COUNT)
 
@@ -41,7 +41,7 @@ def planning_prompt(step: Step, context: InferenceContext) -> str:
 class PlanRun(AgentRun):
     """An agent run whose output are the plans for ``mode``."""
 
-    mode: str = field(kw_only=True)
+    mode: Mode = field(kw_only=True)
     plans: AgentPlans = field(default_factory=lambda: AgentPlans(problem="no plan was written"), init=False)
 
     async def extract(self) -> None:
@@ -86,7 +86,7 @@ async def plan(step: Step, context: InferenceContext, job: JobContext) -> Json:
     return PlanResult(reason, tuple(attempts), cost_usd).to_json()
 
 
-def _early_end(result: AgentRunResult, mode: str, job: JobContext) -> FinishReason | None:
+def _early_end(result: AgentRunResult, mode: Mode, job: JobContext) -> FinishReason | None:
     """Return the finish reason of a trial that ended early by its budget or a time limit; None if none did.
 
     The step's own time limit counts as a failure of planning; the time limit of the trial or run is a

@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from codetaste.benchmark.layout import GOLDEN, MODES, NULL, TRACKS
+from codetaste.benchmark.layout import GOLDEN, MODES, NULL, TRACKS, Mode, Track
 from codetaste.report.statistics import measures
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class TrackMode:
     @property
     def title(self) -> str:
         """The title in the paper: "Instructed", "Open Plan"."""
-        if (self.track, self.mode) == ("instructed", "direct"):
+        if (self.track, self.mode) == (Track.INSTRUCTED, Mode.DIRECT):
             return "Instructed"
         return f"{self.track} {self.mode}".strip().title()
 
