@@ -41,7 +41,7 @@ WORDS = frozenset(
 )
 """In no identifier."""
 PROSE_WORDS = frozenset(["whoever", "nobody", "somebody", "strangers", "deaf", "dear"])
-"""In no docstring and no message."""
+"""In no docstring, no message and no page."""
 LAYOUT_FILE = "benchmark/layout.py"
 """Names of the published layout and of a run's folder are its constants ``…_FILE(S)`` and ``…_FOLDER(S)``."""
 PROTOCOLS = {"openai-chat": 2, "openai-responses": 1, "openai": 5, "anthropic": 11}
@@ -198,6 +198,20 @@ def prose_faults(modules: list[Module]) -> Iterator[str]:
                     yield f"{module.path}:{node.lineno}: a text has the word {word!r}"
 
 
+def pages(checkout: Path) -> list[Path]:
+    """Return the texts for people and models: pages at the root and in ``runs/``, docs, prompts."""
+    folders = [path for name in ("docs", "prompts") for path in sorted((checkout / name).rglob("*.md"))]
+    return [*sorted(checkout.glob("*.md")), *sorted(checkout.glob("runs/*.md")), *folders]
+
+
+def page_faults(checkout: Path) -> Iterator[str]:
+    """Check pages and prompts, code in them included, for words that hide what is meant."""
+    for path in pages(checkout):
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+            for word in sorted(set(re.findall(r"\b[a-z]+\b(?!:)", line.lower())) & PROSE_WORDS):
+                yield f"{path.relative_to(checkout)}:{number}: a text has the word {word!r}"
+
+
 def texts(module: Module) -> Iterator[tuple[str, int]]:
     """Yield every literal text of a module that is no docstring, with its line."""
     documentation = {
@@ -307,18 +321,18 @@ def main(checkout: Path) -> int:
     """Run every check and print what is wrong."""
     package = checkout / "src" / "codetaste"
     modules = [Module(package, path) for path in sorted(package.rglob("*.py"))]
-    around = [
-        Module(checkout, path)
-        for folder in ("tests", "perf", ".ci")
-        for path in sorted((checkout / folder).rglob("*.py"))
-    ]
+    shipped, around = (
+        [Module(checkout, path) for folder in folders for path in sorted((checkout / folder).rglob("*.py"))]
+        for folders in (("examples", "agents"), ("tests", "perf", ".ci"))
+    )
     faults = [
         *folder_faults(package),
         *length_faults(modules),
         *circle_faults(modules),
         *class_faults(modules),
-        *name_faults([*modules, *around]),
-        *prose_faults(modules),
+        *name_faults([*modules, *shipped, *around]),
+        *prose_faults([*modules, *shipped]),
+        *page_faults(checkout),
         *literal_faults(modules),
         *import_faults(modules),
         *parameter_faults(modules),

@@ -153,9 +153,9 @@ def hasty(request: Request) -> Message:
 
 def judge(request: Request) -> str:
     """Pick the plan that has most of the names that the description has, and say so as models do."""
-    asked = request.messages[0].text
-    description = re.findall(r"<task>(.*?)</task>", asked, re.DOTALL)[0]
-    plans = re.findall(r'<plan number="\d+">(.*?)</plan>', asked, re.DOTALL)
+    task = request.messages[0].text
+    description = re.findall(r"<task>(.*?)</task>", task, re.DOTALL)[0]
+    plans = re.findall(r'<plan number="\d+">(.*?)</plan>', task, re.DOTALL)
     names = set(re.findall(r"`([^`]+)`", description))
     overlap = [sum(f"`{name}`" in plan for name in names) for plan in plans]
     best = max(range(len(plans)), key=lambda number: overlap[number])

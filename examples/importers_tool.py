@@ -26,7 +26,7 @@ async def importers(context: RuleContext, module: str, limit: int = 20) -> str:
     pattern = rf"^\s*(from {re.escape(module)} import|import {re.escape(module)}\b)"
     done = await context.shell.run(["rg", "--count", "--glob", "*.py", pattern])
     files = sorted(done.stdout.decode("utf-8", "replace").splitlines())
-    context.facts.add("asked", module)
-    before = len(context.facts.of_kind("asked")) - 1
-    shown = "\n".join(files[:limit]) or "nobody"
+    context.facts.add("module", module)
+    before = len(context.facts.of_kind("module")) - 1
+    shown = "\n".join(files[:limit]) or "none"
     return f"{len(files)} files import {module} (file:lines; {before} modules asked for before):\n{shown}"

@@ -137,8 +137,8 @@ def _steps(direction: str, request: Request) -> Iterator[tuple[str, str, dict[st
     bold = BOLD[direction]
     exempt: list[str] = []
     yield "A broad one, which may need exemptions.", "register", {"rules": _yaml([bold])}
-    for said in _answers(request):
-        found = re.search(EXEMPT.pattern.format(name=bold["id"]), said, re.MULTILINE)
+    for answer in _answers(request):
+        found = re.search(EXEMPT.pattern.format(name=bold["id"]), answer, re.MULTILINE)
         if found and found[1] not in exempt and len(exempt) < REPAIRS:
             exempt.append(found[1])
             narrowed = {**bold, "paths": {"exclude": list(exempt)}}

@@ -20,7 +20,7 @@ import anyio
 from codetaste.llm.build import build_metered_model
 from codetaste.llm.config import ModelConfig
 from codetaste.llm.messages import Message, Request, TextBlock
-from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.orchestration.budget.cost import BudgetLimits, NamedLimits
 from codetaste.orchestration.job import Handler, Job, JobContext, Status
 from codetaste.orchestration.session import open_session
 
@@ -65,7 +65,7 @@ async def main(folder: Path, count: int) -> None:
     async with open_session(folder, BUDGET, capacities={"jobs": PERMITS}) as session:
         session.add_handlers({"work": handler(model, witness)})
         jobs = [
-            Job(f"job {number}", "work", ("flow",), "1", number, lane=str(number % PAID))
+            Job(f"job {number}", "work", (NamedLimits("flow"),), "1", number, lane=str(number % PAID))
             for number in range(count)
         ]
         outcomes = await session.run(jobs)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.orchestration.budget.cost import BudgetLimits, NamedLimits
 from codetaste.orchestration.job import Job, JobContext, Status
 from codetaste.orchestration.session import Session, open_session
 
@@ -71,7 +71,7 @@ def buyer(folder: Path) -> Callable[[JobContext], Awaitable[Json]]:
 def jobs(session: Session, kind: str, count: int, folder: Path) -> list[Job]:
     run = {"trivial": nothing, "wait": wait, "idle": nothing}.get(kind) or buyer(folder)
     session.add_handlers({"work": lambda _job, context: run(context)})
-    return [Job(f"job {number}", "work", ("flow",), "1") for number in range(count)]
+    return [Job(f"job {number}", "work", (NamedLimits("flow"),), "1") for number in range(count)]
 
 
 async def work(kind: str, count: int, permits: int, folder: Path) -> None:
@@ -108,7 +108,9 @@ async def idle(count: int, permits: int, folder: Path) -> None:
         session.add_handlers({"wait": wait_until_measured})
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(measure)
-            await session.run([Job(f"job {number}", "wait", ("flow",), "1") for number in range(count)])
+            await session.run(
+                [Job(f"job {number}", "wait", (NamedLimits("flow"),), "1") for number in range(count)]
+            )
 
 
 def main(kind: str, count: str, permits: str, folder: str) -> None:

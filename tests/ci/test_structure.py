@@ -126,6 +126,22 @@ FAULTS = {
         {"src/codetaste/llm/a.py": 'def f(x):\n    raise E(f"{x}: no' + 'body knows")\n'},
         "llm/a.py:2: a text has the word 'no" + "body'",
     ),
+    "a word in an example": (
+        {"examples/a.py": "for said in []: ...\n"},
+        "examples/a.py:1: the identifier said has the word 'said'",
+    ),
+    "a word in a text of an agent": (
+        {"agents/mine/a.py": 'A = "no' + 'body"\n'},
+        "agents/mine/a.py:1: a text has the word 'no" + "body'",
+    ),
+    "a word in a page": (
+        {"docs/guide/page.md": "```\nWho" + "ever\n```\n"},
+        "docs/guide/page.md:2: a text has the word 'who" + "ever'",
+    ),
+    "a word in a prompt": (
+        {"prompts/a.md": "for some" + "body\n"},
+        "prompts/a.md:1: a text has the word 'some" + "body'",
+    ),
     "a name of the layout": (
         {"src/codetaste/llm/a.py": 'def f(x):\n    return f"{x}/prediction.diff"\n'},
         "llm/a.py:2: '/prediction.diff' is a name of benchmark/layout.py",

@@ -29,6 +29,27 @@ def codetaste(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
+    ("words", "usage"),
+    [
+        ("run", "run [OPTIONS] CONFIG"),
+        ("settle", "settle [OPTIONS] RUN [CALL]"),
+        ("report", "report [OPTIONS] [RUNS...]"),
+        ("benchmark fetch", "benchmark fetch [OPTIONS] [NAME]"),
+        ("benchmark list", "benchmark list [OPTIONS]"),
+        ("agents install", "agents install [OPTIONS] [NAMES...]"),
+    ],
+)
+def test_help_names_optional_arguments_and_shows_no_empty_default(
+    words: str, usage: str, tmp_path: Path
+) -> None:
+    done = codetaste(tmp_path, *words.split(), "--help")
+    assert done.stdout.startswith(f"Usage: codetaste {usage}\n")
+    assert "[default: published]" in codetaste(tmp_path, "evaluate", "--help").stdout
+    for empty in ("()", '""', "False"):
+        assert f"[default: {empty}]" not in done.stdout
+
+
+@pytest.mark.parametrize(
     ("args", "expected"),
     [
         (["rnu", "config.toml"], 'Did you mean "run"'),

@@ -139,6 +139,10 @@ def test_report_missing_folder_is_bad_input_and_empty_is_reported(
     assert "nowhere" in printed.err
     assert ReportOutput(capsys).code == 2
     assert ReportOutput(capsys, tmp_path, table=("1",)).code == 2
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/journal.jsonl").write_text('{"event": "journal", "format": 2}\n')
+    discovery = ReportOutput(capsys, tmp_path / "run")
+    assert (discovery.code, "there is no trial in" in discovery.err) == (1, True)
     made = Outputs(tmp_path / "outputs")
     made.add_null()
     only_null = ReportOutput(capsys, made.root)

@@ -1,63 +1,22 @@
-"""Jobs as data: every kind of job can be written as JSON and read again, and gives the same result."""
+"""Jobs as data: jobs of every kind are run by another process, which has only their JSON."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
-import anyio
 import pytest
-from pydantic import TypeAdapter
 
-from codetaste.benchmark.instance import Instance
 from codetaste.errors import ConfigError
-from codetaste.flows.discover.plan import DiscoveryPass
-from codetaste.flows.evaluate.plan import EvaluationTask
-from codetaste.flows.infer.plan import Step, TrackConfig, Trial
-from codetaste.harness.config import AgentConfig
-from codetaste.orchestration.budget.cost import Cost
+from codetaste.orchestration.budget.cost import BudgetLimits, NamedLimits
 from codetaste.orchestration.job import Job, JobContext
-from codetaste.orchestration.session import Session, open_session
-from codetaste.run.execute import execute_run
-from codetaste.run.plan import plan_run
-from codetaste.run.signals import StopRequest
+from codetaste.orchestration.session import open_session
 from flows.infer.test_gateway import MANIFEST, PROGRAM
 from support.flows import discovery_models
+from support.flows.jobs_as_json import PARAMETERS, in_second_process, read_jobs, write_made_jobs
 from support.flows.tiny_benchmark import PRICE, TinyBenchmark, Workspace
 from support.flows.trial_runs import ALL, agent_table, make_trial_workspace, model_table, read_products
-
-PARAMETERS: Mapping[str, type] = {
-    "sources": Instance,
-    "discover": DiscoveryPass,
-    "infer.install": str,
-    "infer.plan": Step,
-    "infer.judge": Step,
-    "infer.execute": Step,
-    "evaluate": EvaluationTask,
-}
-
-
-NAMES = {each.__name__: each for each in (AgentConfig, Cost, Instance, Mapping, Step, TrackConfig, Trial)}
-"""The types in the fields of jobs and of their parameters."""
-
-
-def make_adapter(kind: type) -> TypeAdapter[Any]:
-    found: TypeAdapter[Any] = TypeAdapter(kind)
-    found.rebuild(_types_namespace=NAMES)
-    return found
-
-
-ADAPTERS = {each: make_adapter(each) for each in (Job, *PARAMETERS.values())}
-
-
-def copy_job(job: Job) -> Job:
-    """Write a job as JSON and read it again."""
-    read = ADAPTERS[Job].validate_json(ADAPTERS[Job].dump_json(job))
-    parameters = ADAPTERS[PARAMETERS[job.kind]].validate_json(json.dumps(read.parameters))
-    return replace(read, parameters=parameters)
 
 
 def make_full_workspace(folder: Path, alpha: TinyBenchmark) -> Workspace:
@@ -72,41 +31,61 @@ def make_full_workspace(folder: Path, alpha: TinyBenchmark) -> Workspace:
     )
     tables = (
         model_table("shell", "by_shell"),
-        agent_table("cli", "shell", harness="prog"),
+        agent_table("cli", "shell", 'budget_usd = 3.0\ntime_limit = "4m"', harness="prog"),
         f"[[models]]\n{finder}\n",
-        '[discover]\nmodels = ["finder"]\n',
+        '[discover]\nmodels = ["finder"]\nbudget_usd = 1.5\n',
         '[evaluate]\nrules = "discover/finder"\n',
     )
     return make_trial_workspace(folder, alpha, ALL, more="\n".join(tables))
 
 
-@pytest.mark.heavy
-def test_jobs_read_from_json_are_equal_and_have_equal_results(
+@pytest.fixture
+def workspace(
     tmp_path: Path, alpha: TinyBenchmark, require: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> Workspace:
     require("bwrap")
     require("python3", ok=Path("/usr/bin/python3").exists(), reason="no python3 for agents in sandboxes")
-    kinds: set[str] = set()
-    add = Session.add
+    made = make_full_workspace(tmp_path / "made", alpha)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(made.cache))
+    monkeypatch.chdir(made.folder)
+    return made
 
-    def add_copies(session: Session, *jobs: Job) -> None:
-        copies = [copy_job(job) for job in jobs]
-        assert copies == list(jobs)
-        kinds.update(job.kind for job in jobs)
-        add(session, *copies)
 
-    workspace = make_full_workspace(tmp_path / "copies", alpha)
-    with monkeypatch.context() as patched:
-        patched.setattr(Session, "add", add_copies)
-        patched.setenv("XDG_CACHE_HOME", str(workspace.cache))
-        patched.chdir(workspace.folder)
+def test_jobs_have_the_same_limits_in_another_process(
+    tmp_path: Path, alpha: TinyBenchmark, workspace: Workspace
+) -> None:
+    nodes = write_made_jobs(workspace.config, tmp_path / "jobs")
+    jobs = read_jobs(tmp_path / "jobs")
+    assert {job.kind for job in jobs} == set(PARAMETERS)
 
-        async def run() -> Any:
-            return await execute_run(plan_run(workspace.config), rerun=False, stop=StopRequest())
+    shared = f"finder/{alpha.row.id}"
+    assert nodes["discover " + shared] == ["1.5", None, None, 2700.0]
+    trials = {job.budget[-1].name: job.parameters.trial.agent.id for job in jobs if "infer.e" in job.kind}
+    for name, agent in trials.items():
+        limits = ["2.0", None, None, 300.0] if agent == "a" else ["3.0", None, None, 240.0]
+        assert nodes[f"infer {name}"] == limits
+    plans = [job for job in jobs if job.kind == "infer.plan"]
+    assert plans
+    for job in plans:
+        assert nodes[f"infer {job.budget[-1].name} {job.key}"] == [None, None, None, 1800.0]
 
-        summary = anyio.run(run)
-    assert kinds == set(PARAMETERS)
-    assert [line.outcome.status for line in summary.lines if not line.outcome.usable] == []
+    second = in_second_process("limits", tmp_path / "jobs", tmp_path / "second")
+    assert second["nodes"] == nodes
+    ends = second["ends"]
+    assert {ends[job.key][0] for job in jobs if job.kind in {"sources", "infer.plan"}} == {"done"}
+    for job in jobs:
+        if job.kind == "discover":
+            assert ends[job.key][0] == "budget_exceeded"
+            expected = f"budget of discover/{shared}: at least $1000 requested, $1.5 left of $1.5"
+            assert ends[job.key][1].startswith(expected)
+
+
+@pytest.mark.heavy
+def test_jobs_have_the_same_results_in_another_process(
+    tmp_path: Path, alpha: TinyBenchmark, workspace: Workspace
+) -> None:
+    write_made_jobs(workspace.config, tmp_path / "jobs")
+    assert in_second_process("run", tmp_path / "jobs", workspace.config) == {"unusable": []}
 
     plain = make_full_workspace(tmp_path / "plain", alpha)
     result = plain.run("--json")
@@ -115,6 +94,25 @@ def test_jobs_read_from_json_are_equal_and_have_equal_results(
     again = workspace.run("--json")
     assert {job["resumed"] for job in again.json["jobs"]} == {True}
     assert again.json["money"]["settled_usd"] == result.json["money"]["settled_usd"]
+
+
+@pytest.mark.anyio
+async def test_job_with_other_limits_for_a_node_is_refused(tmp_path: Path) -> None:
+    def make(key: str, usd: int) -> Job:
+        return Job(key, "work", (NamedLimits("trial", BudgetLimits(usd=Decimal(usd))),), "1")
+
+    async def work(job: Job, _context: JobContext) -> str:
+        if job.key == "a":
+            await session.set_limits(BudgetLimits(usd=Decimal(9)))
+            session.add(make("b", 1))
+            with pytest.raises(ConfigError, match="budget trial: two different limits"):
+                session.add(make("c", 2))
+        return job.key
+
+    async with open_session(tmp_path, BudgetLimits(usd=Decimal(5))) as session:
+        session.add_handlers({"work": work})
+        assert {*await session.run([make("a", 1)])} == {"a", "b"}
+        assert session.budget.find(("trial",)).limits == BudgetLimits(usd=Decimal(1))
 
 
 @pytest.mark.anyio

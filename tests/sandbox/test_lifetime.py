@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -165,11 +167,40 @@ async def test_many_sandboxes_run_concurrently(provider: SandboxProvider) -> Non
             tasks.start_soon(one, number)
 
 
-async def test_killing_the_supervisor_ends_the_sandbox(sandbox: Sandbox) -> None:
-    with pytest.raises(SandboxError):
-        await sh(sandbox, "touch before; kill -9 -1; sleep 60")
-    assert await wait_for_end(sandbox)
+@pytest.mark.parametrize("name", ["KILL", "TERM", "HUP"])
+async def test_command_killing_the_supervisor_ends_sandbox_by_agent(sandbox: Sandbox, name: str) -> None:
+    with pytest.raises(SandboxError, match="a command in it killed its supervisor"):
+        await sh(sandbox, f"touch before; kill -{name} -1; sleep 60")
+    end = await wait_for_end(sandbox)
+    assert end == SandboxEnd(EndReason.SUPERVISOR_KILLED)
+    assert end.reason.caused_by_agent
     assert "testbed/before" in await get_members(sandbox, "/testbed")
+
+
+def find_in_namespace(pid: int) -> int:
+    """Return the process of the host that is ``pid`` in the only sandbox of this process."""
+    for one in find_descendants():
+        line = next(line for line in Path(f"/proc/{one}/status").read_text().splitlines() if "NSpid" in line)
+        if line.split()[2:] == [str(pid)]:
+            return one
+    raise LookupError(pid)
+
+
+@pytest.mark.parametrize(
+    ("pid", "number", "reason"),
+    [
+        pytest.param(1, signal.SIGKILL, EndReason.KILLED, id="sandbox-killed"),
+        pytest.param(2, signal.SIGSEGV, EndReason.EXITED, id="supervisor-crashed"),
+    ],
+)
+async def test_sandbox_killed_from_host_or_crashed_did_not_end_by_agent(
+    bubblewrap: Path, tmp_path: Path, pid: int, number: int, reason: EndReason
+) -> None:
+    async with bubblewrap_provider(tmp_path).open(SandboxSpec("test")) as sandbox:
+        os.kill(find_in_namespace(pid), number)
+        end = await wait_for_end(sandbox)
+        assert end is not None
+        assert (end.reason, end.reason.caused_by_agent) == (reason, False)
 
 
 async def test_killing_all_user_processes_leaves_sandbox_running(sandbox: Sandbox) -> None:

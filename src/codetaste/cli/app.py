@@ -6,15 +6,16 @@ imports none of them: it lists the first line of each description here.
 
 from __future__ import annotations
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from codetaste import __version__
-from codetaste.console.command import launch
+from codetaste.console.command import format_default, launch
 
 app = App(
     name="codetaste",
     help="Build and run code-refactoring benchmarks with concurrent agents under hard limits.",
     version=__version__,
+    default_parameter=Parameter(show_default=format_default),
 )
 app.command(
     "codetaste.run.__main__:run",
@@ -35,6 +36,7 @@ app.command(
 )
 app.command(
     "codetaste.cli.commands.runs.settle:settle",
+    usage="Usage: codetaste settle [OPTIONS] RUN [CALL]",
     help="""\
     Record the real cost of a call whose cost is unknown, from the provider's bill; or list such calls.
 
@@ -51,6 +53,7 @@ app.command(
 )
 app.command(
     "codetaste.cli.commands.report:report",
+    usage="Usage: codetaste report [OPTIONS] [RUNS...]",
     help="""\
     Print tables of runs and published outputs: comparison, the paper's tables, costs, activity of agents.
 

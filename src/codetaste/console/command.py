@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 _Parameters = ParamSpec("_Parameters")
 
 
+def format_default(value: object) -> str | None:
+    """Format the default of an option for ``--help``; an empty one is not shown."""
+    return str(value) if value else None
+
+
 def launch(app: App) -> NoReturn:
     """Run the command line of a program and exit with its exit code."""
     from cyclopts import CycloptsError  # noqa: PLC0415 - the program has imported it

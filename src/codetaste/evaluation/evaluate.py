@@ -1,7 +1,7 @@
 """Evaluate one patch: apply it to R, scan both trees with the rules, count (CodeTaste §4.1, Figure 4).
 
 A rate that is unknown is None, and the evaluation gives the reason: a patch that does not apply or a partial
-scan never scores 1.0 by omission (DESIGN §7).
+scan never scores 1.0 by omission.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def _partial_reason(rules: RuleSet, tree: str, scan: ScanResult) -> str:
 
 
 def _find_unscannable(patch: Patch, before: ScanResult, after: ScanResult) -> dict[str, str]:
-    """Return the paths in R∘X̂, with those in R, of files scanned completely in R but not in R∘X̂ (DESIGN §7).
+    """Return the paths in R∘X̂, with those in R, of files scanned completely in R but not in R∘X̂.
 
     They no longer parse, in part or at all, or are skipped as too large. A file that the patch renames is
     compared with its old path. A file that did not parse in R either is not included.

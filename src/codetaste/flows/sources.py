@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.instance import Instance
-    from codetaste.orchestration.budget.budget import Budget
+    from codetaste.orchestration.budget.cost import BudgetPath
     from codetaste.orchestration.job import Handler, JobContext
     from codetaste.orchestration.journal.journal import Json
 
@@ -34,12 +34,12 @@ def sources_handler(benchmark: Benchmark, cache: Path) -> Handler:
     return run
 
 
-def sources_job(instance: Instance, budget: Budget) -> Job:
+def sources_job(instance: Instance, budget: BudgetPath) -> Job:
     """Return the job that checks out the trees of ``instance``."""
     return Job(
         sources_key(instance),
         SOURCES,
-        budget.path,
+        budget,
         fingerprint=digest_parts("sources", instance.commit_hash, instance.golden_commit_hash),
         parameters=instance,
         resources={"cpu": _CPU},

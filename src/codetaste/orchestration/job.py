@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import anyio
 
 from codetaste.errors import Cause, CodetasteError
-from codetaste.orchestration.budget.cost import BudgetSnapshot
+from codetaste.orchestration.budget.cost import BudgetLimits, BudgetPath, BudgetSnapshot
 from codetaste.orchestration.events import CallRetrying
 from codetaste.orchestration.journal.journal import Json, json_copy
 from codetaste.orchestration.paid_call import PaidCall
@@ -42,15 +42,16 @@ class Job:
     ``kind`` selects the handler that runs the job, such as "infer.execute"; ``parameters``, JSON or a frozen
     dataclass of plain data, tell the handler what to work on. ``fingerprint`` identifies everything that
     decides the result except the results of ``needs``, which the scheduler adds. ``budget`` is the path of
-    the parent node: the scheduler gives each job a child node named by ``key``. ``lane`` is the fairness
-    group (a model's id). A job with ``costs_nothing`` runs even when the budget is used up. ``min_cost`` is
-    the least that the job needs to be useful: its first call, at its cheapest. A ``prerequisite_only`` job is
-    useful only to the jobs that need it, and is skipped when none of them can run.
+    the parent node, with limits: the scheduler creates its nodes and gives each job a child node named by
+    ``key``, with the job's own ``limits``. ``lane`` is the fairness group (a model's id). A job with
+    ``costs_nothing`` runs even when the budget is used up. ``min_cost`` is the least that the job needs to be
+    useful: its first call, at its cheapest. A ``prerequisite_only`` job is useful only to the jobs that need
+    it, and is skipped when none of them can run.
     """
 
     key: str
     kind: str
-    budget: tuple[str, ...]
+    budget: BudgetPath
     fingerprint: str
     parameters: Any = None
     needs: tuple[str, ...] = ()
@@ -60,6 +61,7 @@ class Job:
     costs_nothing: bool = False
     min_cost: Cost | None = None
     prerequisite_only: bool = False
+    limits: BudgetLimits = field(default_factory=BudgetLimits)
 
 
 class Status(StrEnum):

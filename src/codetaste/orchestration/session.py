@@ -4,8 +4,8 @@
 
     async with open_session(directory, BudgetLimits(usd=Decimal(5)), capacities={"jobs": 64}) as session:
         session.add_handlers({"discover": discover})
-        node = session.budget.child("discover", BudgetLimits(usd=Decimal(1)))
-        session.add(Job("discover/koajs__koa-1234/additive", "discover", node.path, fingerprint))
+        budget = (NamedLimits("discover", BudgetLimits(usd=Decimal(1))),)
+        session.add(Job("discover/koajs__koa-1234/additive", "discover", budget, fingerprint))
         outcomes = await session.run()
 """
 
@@ -75,7 +75,8 @@ class Session:
         """Run ``jobs`` and all added jobs until each has ended; returns outcomes by key.
 
         Raises:
-            ConfigError: unknown kinds or needs, cycles, too large demands; nothing was started.
+            ConfigError: unknown kinds or needs, cycles, too large demands, different limits of one node;
+                nothing was started.
             StorageFull: writing the journal failed. Jobs that had finished before are not lost.
         """
         self.scheduler.add(*jobs)

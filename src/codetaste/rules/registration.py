@@ -186,7 +186,7 @@ def _invalid(wanted: int, unwanted: int, there: str, gone: str) -> str:
 
 
 def _error(failures: Mapping[str, tuple[ScanProblem, ...]]) -> str:
-    """Return why a rule was not scanned; only engine errors about the rule are quoted (DESIGN §8)."""
+    """Return why a rule was not scanned; only engine errors about the rule are quoted."""
     for side, problems in failures.items():
         for problem in problems:
             if problem.kind is ScanProblemKind.RULE and not problem.path:

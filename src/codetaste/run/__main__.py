@@ -13,13 +13,18 @@ from typing import Annotated
 import anyio
 from cyclopts import App, Parameter
 
-from codetaste.console.command import launch, run_command
+from codetaste.console.command import format_default, launch, run_command
 from codetaste.console.streams import print_result
 from codetaste.report.dry_run import render_dry_run
 from codetaste.run.plan import plan_run
 from codetaste.run.signals import signals_raise_keyboard_interrupt
 
-app = App(name="codetaste.run", help="Run the flows of a config file.", version_flags=[])
+app = App(
+    name="codetaste.run",
+    help="Run the flows of a config file.",
+    version_flags=[],
+    default_parameter=Parameter(show_default=format_default),
+)
 
 
 @app.default

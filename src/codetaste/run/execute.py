@@ -30,7 +30,7 @@ from codetaste.flows.evaluate.context import EvaluationContext, load_references
 from codetaste.flows.evaluate.jobs import evaluation_handlers, evaluation_jobs
 from codetaste.flows.infer.context import InferenceContext
 from codetaste.flows.infer.jobs import inference_handlers, inference_jobs
-from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.orchestration.budget.cost import BudgetLimits, NamedLimits
 from codetaste.orchestration.limit_changes import watch_changes
 from codetaste.orchestration.session import open_session
 from codetaste.report.dry_run import format_worst_case, prices_to_json
@@ -184,17 +184,15 @@ async def _add_jobs(context: RunContext) -> None:
     plan, session = context.plan, context.session
     jobs: list[Job] = []
     if context.discovery is not None:
-        node = session.budget.child("discover")
         session.add_handlers(discovery_handlers(context.discovery))
-        jobs.extend(discovery_jobs(plan.passes, context.discovery, node))
+        jobs.extend(discovery_jobs(plan.passes, context.discovery, (NamedLimits("discover"),)))
     if context.inference is not None:
-        node = session.budget.child("infer")
         session.add_handlers(inference_handlers(context.inference))
-        jobs.extend(inference_jobs(plan.steps, context.inference, node))
+        jobs.extend(inference_jobs(plan.steps, context.inference, (NamedLimits("infer"),)))
     if context.evaluation is not None:
-        node = session.budget.child("evaluate")
         session.add_handlers(evaluation_handlers(context.evaluation))
-        jobs.extend(await evaluation_jobs(plan.evaluations, context.evaluation, node, cpu_count()))
+        budget = (NamedLimits("evaluate"),)
+        jobs.extend(await evaluation_jobs(plan.evaluations, context.evaluation, budget, cpu_count()))
     made: dict[str, Job] = {}
     for job in jobs:
         made.setdefault(job.key, job)

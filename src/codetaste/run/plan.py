@@ -16,6 +16,7 @@ from codetaste.errors import ConfigError
 from codetaste.flows.discover.plan import plan_passes, worst_case_usd
 from codetaste.flows.evaluate.plan import evaluation_tasks
 from codetaste.flows.infer.plan import Trial, plan_trials, with_previous_steps
+from codetaste.orchestration.journal.journal import JOURNAL_FILE, check_format
 from codetaste.report.dry_run import DryRun, PlannedJob, PlannedTrial
 from codetaste.run.config import read_config
 from codetaste.run.limits import RuntimeLimits
@@ -131,9 +132,13 @@ def plan_run(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ())
 
     Raises:
         ConfigError: the input is invalid; all problems are reported together.
+        JournalError: another version of codetaste made the run.
     """
     base = read_config(path, settings)
-    limits = RuntimeLimits.load(base, base.run.out / base.run.name)
+    directory = base.run.out / base.run.name
+    if (directory / JOURNAL_FILE).is_file():
+        check_format(directory / JOURNAL_FILE)
+    limits = RuntimeLimits.load(base, directory)
     config = limits.config
     for line in limits.messages:
         notify(line)

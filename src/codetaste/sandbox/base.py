@@ -145,13 +145,19 @@ class SandboxSpec:
 
 
 class EndReason(StrEnum):
-    """Why a sandbox ended without ``stop``."""
+    """Why a sandbox ended without ``stop``.
+
+    A signal that ends only the supervisor counts as a command's, although a user of the host could send it,
+    too. A kill of the whole sandbox from the host ends the first process, which no command can signal. A
+    supervisor that crashes (as by SIGSEGV) has EXITED.
+    """
 
     OUT_OF_MEMORY = "out of memory"
     DISK_FULL = "disk full"
     TOO_MANY_PROCESSES = "too many processes"
     LIFETIME_OVER = "its lifetime is over"
-    KILLED = "killed: from the host, or its supervisor by a command in it"
+    SUPERVISOR_KILLED = "a command in it killed its supervisor"
+    KILLED = "killed from the host"
     EXITED = "its first process ended"
     REMOVED = "its container was removed by another program"
     SUPERVISOR_LOST = "the sandbox supervisor is lost"
@@ -160,11 +166,16 @@ class EndReason(StrEnum):
 
     @property
     def caused_by_agent(self) -> bool:
-        """Whether the agent's commands exceeded a limit of the sandbox, as they would in another one."""
-        return self in _LIMITS_EXCEEDED
+        """Whether the agent's commands ended the sandbox, as they would another one."""
+        return self in _CAUSED_BY_AGENT
 
 
-_LIMITS_EXCEEDED = {EndReason.OUT_OF_MEMORY, EndReason.DISK_FULL, EndReason.TOO_MANY_PROCESSES}
+_CAUSED_BY_AGENT = {
+    EndReason.OUT_OF_MEMORY,
+    EndReason.DISK_FULL,
+    EndReason.TOO_MANY_PROCESSES,
+    EndReason.SUPERVISOR_KILLED,
+}
 
 
 @dataclass(frozen=True, slots=True)

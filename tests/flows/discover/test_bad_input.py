@@ -235,18 +235,19 @@ def test_unwritable_run_directory_is_one_line(tmp_path: Path, alpha: tiny_benchm
     assert result.err.splitlines()[-1].startswith("codetaste: ")
 
 
-@pytest.mark.parametrize("version", [1, 99])
+@pytest.mark.parametrize(("version", "inner"), [(1, ""), (99, "outputs/open/direct")])
 def test_journal_of_another_format_is_refused_by_every_command(
-    tmp_path: Path, alpha: tiny_benchmark.TinyBenchmark, version: int
+    tmp_path: Path, alpha: tiny_benchmark.TinyBenchmark, version: int, inner: str
 ) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "quick"})
-    (workspace.out / "outputs" / "open" / "direct").mkdir(parents=True)
+    (workspace.out / inner).mkdir(parents=True)
     text = f'{{"event": "journal", "format": {version}, "t": 1}}\n{{"event": "obeyed", "limits": {{}}}}\n'
     (workspace.out / "journal.jsonl").write_text(text)
     run = str(workspace.out)
     commands = (["status", run], ["limit", run, "--jobs", "2"], ["settle", run], ["report", run])
     for result in (
         workspace.run(),
+        workspace.run("--dry-run"),
         *(workspace.cli(*words) for words in (*commands, ["import", run, "--name", "x"])),
     ):
         assert result.code == 1

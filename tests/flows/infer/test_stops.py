@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.flows import tiny_benchmark
-from support.flows.tiny_benchmark import TinyBenchmark
+from support.flows.tiny_benchmark import TinyBenchmark, Workspace
 from support.flows.trial_runs import apply_prediction, make_trial_workspace, output_folder, read_metadata
 
 
@@ -124,17 +124,38 @@ NO_GROUPS = 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"'
 """Without control groups codetaste counts the processes of a sandbox of root, not the kernel."""
 
 
+def make_harness(folder: Path, script: str) -> Path:
+    folder.mkdir()
+    (folder / "agent.toml").write_text('protocol = "none"\nversions = ["1"]\ndefault = "1"\ninstall = ""\n')
+    (folder / "run.sh").write_text(script)
+    (folder / "run.sh").chmod(0o755)
+    return folder
+
+
+def count_starts(workspace: Workspace) -> int:
+    keys = [line["key"] for line in workspace.journal() if line["event"] == "started"]
+    return sum(key.endswith("/execute") for key in keys)
+
+
+def find_first_process(pid: int) -> int:
+    """Return the first process of the sandbox below ``pid``."""
+    for one in tiny_benchmark.descendants(pid):
+        try:
+            status = Path(f"/proc/{one}/status").read_text()
+        except OSError:
+            continue
+        if status.partition("NSpid:")[2].splitlines()[0].split()[1:] == ["1"]:
+            return one
+    raise LookupError(pid)
+
+
 def test_too_many_processes_end_trial_once_and_keep_patch(
     tmp_path: Path, alpha: TinyBenchmark, require: Callable[..., None]
 ) -> None:
     hidden = ["unshare", "--mount", "sh", "-c", NO_GROUPS, "sh"]
     mount = subprocess.run([*hidden, "true"], capture_output=True, check=False)
     require("unshare", ok=mount.returncode == 0, reason=f"cannot mount a tmpfs: {mount.stderr.decode()}")
-    harness = tmp_path / "forks"
-    harness.mkdir()
-    (harness / "agent.toml").write_text('protocol = "none"\nversions = ["1"]\ndefault = "1"\ninstall = ""\n')
-    (harness / "run.sh").write_text(FORKS)
-    (harness / "run.sh").chmod(0o755)
+    harness = make_harness(tmp_path / "forks", FORKS)
     workspace = make_trial_workspace(tmp_path / "place", alpha)
     text = workspace.config.read_text().replace("max = 4", "max = 4\nprocesses = 64")
     workspace.config.write_text(text.replace('harness = "codetaste"', f'harness = "{harness}"'))
@@ -143,9 +164,50 @@ def test_too_many_processes_end_trial_once_and_keep_patch(
     assert found["finish_reason"] == "execution_error"
     assert "too many processes" in found["additional"]["message"]
     assert "pack/forked.py" in apply_prediction(alpha, output_folder(workspace, alpha), tmp_path / "applied")
-    starts = [line["key"].rpartition("/")[2] for line in workspace.journal() if line["event"] == "started"]
-    assert starts.count("execute") == 1
+    assert count_starts(workspace) == 1
     assert result.code == 0, result.err
+
+
+KILLS = """#!/bin/sh
+[ "$1" = --version ] && echo 1 && exit
+echo 'killed = True' >/testbed/pack/killed.py
+kill -9 -1
+sleep 60
+"""
+
+
+@pytest.mark.parametrize("cli", [False, True], ids=["own-loop", "cli-agent"])
+def test_agent_killing_its_sandbox_ends_trial_once_and_keeps_patch(
+    tmp_path: Path, alpha: TinyBenchmark, cli: bool
+) -> None:
+    workspace = make_trial_workspace(tmp_path / "place", alpha, coder="killer")
+    if cli:
+        harness = make_harness(tmp_path / "kills", KILLS)
+        text = workspace.config.read_text().replace('harness = "codetaste"', f'harness = "{harness}"')
+        workspace.config.write_text(text)
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
+    metadata = read_metadata(output_folder(workspace, alpha))
+    assert metadata["finish_reason"] == "execution_error"
+    assert metadata["additional"]["message"] == "the sandbox ended: a command in it killed its supervisor"
+    files = apply_prediction(alpha, output_folder(workspace, alpha), tmp_path / "applied")
+    assert files["pack/killed.py"] == "killed = True\n"
+    assert count_starts(workspace) == 1
+    assert [job["status"] for job in result.json["jobs"]] == ["done"]
+
+
+def test_trial_whose_sandbox_is_killed_from_host_is_retried(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = make_trial_workspace(tmp_path, alpha, coder="sleeper", agent="time_limit = '60s'")
+    process = workspace.start("--json")
+    wait_for_command(process, "sleep 1234.5")
+    os.kill(find_first_process(process.pid), signal.SIGKILL)
+    deadline = time.monotonic() + 200
+    while count_starts(workspace) < 2:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    assert tiny_benchmark.wait_for_result(process, 200).code == 130
 
 
 def test_failed_trial_without_patch_has_record_until_success(

@@ -24,7 +24,7 @@ from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.scheduler.earmarks import Earmarks, missing_funds
 from codetaste.orchestration.scheduler.scheduled_job import ScheduledJob
 from codetaste.orchestration.session import Session, open_session
-from support.orchestration.closure_jobs import closure_job
+from support.orchestration.closure_jobs import budget_path, closure_job
 from support.orchestration.journal_lines import read_journal
 
 pytestmark = pytest.mark.anyio
@@ -281,7 +281,7 @@ def step(model: Recount, serial: int) -> None:
     node = model.nodes[rng.choice([("a",), ("b",)])]
     if action < 0.4:
         least = dollars(rng.choice([1, 2, 5, 9, 25]))
-        new_job = Job(str(serial), "never", node.path, "1", min_cost=least)
+        new_job = Job(str(serial), "never", budget_path(node), "1", min_cost=least)
         model.start(ScheduledJob(new_job, node.child(str(serial)), {}))
     elif action < 0.6 and model.started:
         entry = rng.choice(list(model.started))

@@ -118,6 +118,13 @@ def sleeper(request: Request) -> Message:
     )
 
 
+def killer(request: Request) -> Message:
+    """Creates a file, then kills every process in its sandbox."""
+    return next_step(
+        request, [edit("pack/killed.py", "", "killed = True\n"), shell("kill -9 -1; sleep 1234.5")]
+    )
+
+
 def sleepy_planner(request: Request) -> Message:
     """Runs a long command before it writes a plan."""
     return sleeper(request) if planning(request) else coder(request)

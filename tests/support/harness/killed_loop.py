@@ -24,7 +24,7 @@ from codetaste.llm.metering.metered import MeteredModel
 from codetaste.llm.price import Price
 from codetaste.llm.providers.scripted import ScriptedModel
 from codetaste.llm.ratelimit.limiter import RateLimiter
-from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.orchestration.budget.cost import BudgetLimits, NamedLimits
 from codetaste.orchestration.events import Note, ToolCalled
 from codetaste.orchestration.job import Job, JobContext
 from codetaste.orchestration.journal.journal import Json
@@ -94,7 +94,7 @@ async def main(folder: Path, kill_at_turn: int, number: int) -> None:
         folder / "run", BudgetLimits(usd=Decimal(5)), retries={}, observers=[observe]
     ) as session:
         session.add_handlers({"talk": run})
-        outcomes = await session.run([Job("talk", "talk", ("flow",), "f")])
+        outcomes = await session.run([Job("talk", "talk", (NamedLimits("flow"),), "f")])
     report["status"], report["error"] = outcomes["talk"].status, outcomes["talk"].error
     sys.stdout.write(json.dumps(report))
 

@@ -13,7 +13,7 @@ from codetaste.llm.build import build_metered_model
 from codetaste.llm.config import ModelConfig
 from codetaste.llm.messages import Message, Request, TextBlock, ToolResult
 from codetaste.llm.providers.scripted import ScriptedReply
-from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.orchestration.budget.cost import BudgetLimits, NamedLimits
 from codetaste.orchestration.job import Job, JobContext
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
@@ -58,7 +58,7 @@ async def main(folder: Path, provider: str) -> None:
 
     async with open_session(folder / "run", BudgetLimits(usd=BUDGET), retries={}) as session:
         session.add_handlers({"talk": body})
-        jobs = [Job(f"job-{number}", "talk", ("discover",), "f") for number in range(JOBS)]
+        jobs = [Job(f"job-{number}", "talk", (NamedLimits("discover"),), "f") for number in range(JOBS)]
         outcomes = await session.run(jobs)
         spent = session.budget.snapshot()
     await model.aclose()

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from codetaste.errors import StorageFull
-from codetaste.orchestration.budget.cost import BudgetLimits, Cost
+from codetaste.orchestration.budget.cost import BudgetLimits, Cost, NamedLimits
 from codetaste.orchestration.job import Job, JobContext
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
@@ -33,7 +33,9 @@ async def reply() -> Json:
 async def main(directory: Path) -> None:
     async with open_session(directory, BudgetLimits(usd=Decimal(100)), capacities={"jobs": 4}) as session:
         session.add_handlers({"work": run})
-        outcomes = await session.run(Job(f"job-{number}", "work", ("flow",), "1") for number in range(8))
+        outcomes = await session.run(
+            Job(f"job-{number}", "work", (NamedLimits("flow"),), "1") for number in range(8)
+        )
     print(json.dumps({key: outcome.status for key, outcome in outcomes.items()}))  # noqa: T201
 
 

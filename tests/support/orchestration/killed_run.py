@@ -14,7 +14,7 @@ from pathlib import Path
 
 import anyio
 
-from codetaste.orchestration.budget.cost import BudgetLimits, Cost
+from codetaste.orchestration.budget.cost import BudgetLimits, Cost, NamedLimits
 from codetaste.orchestration.job import Job, JobContext
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
@@ -66,7 +66,7 @@ async def main(directory: Path, bill: Path) -> None:
             Job(
                 f"job-{number}",
                 "work",
-                ("flow",),
+                (NamedLimits("flow"),),
                 "1",
                 needs=(f"job-{number - 3}",) if number >= 3 else (),
             )

@@ -45,7 +45,7 @@ def list_agents(*, json_: AsJson = False) -> int:
     return 0
 
 
-@agents.command
+@agents.command(usage="Usage: codetaste agents install [OPTIONS] [NAMES...]")
 @command
 async def install(*names: str, json_: AsJson = False) -> int:
     """Install agents now; a run installs missing agents itself.

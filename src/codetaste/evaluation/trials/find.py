@@ -31,6 +31,7 @@ from codetaste.core.text import printable
 from codetaste.errors import ConfigError
 from codetaste.evaluation.trials.records import ProblemKind, ReadProblem
 from codetaste.evaluation.trials.untrusted_files import is_folder
+from codetaste.orchestration.journal.journal import JOURNAL_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,8 +123,8 @@ def _starts(root: Path, walk: _Walk) -> tuple[Path | None, list[tuple[Path, str,
         return parent.parent, [(root, parent.name, absolute.name)]
     if names & set(MODES):
         return None, _modes(root, "", walk)
-    if absolute.name == OUTPUTS_FOLDER and not names:
-        return root, []
+    if (absolute.name == OUTPUTS_FOLDER and not names) or (root / JOURNAL_FILE).is_file():
+        return root, []  # a run without inference, or one that has not come to it
     if any(_HASH8.fullmatch(path.name) for path in walk.third_level(root, quiet=True)):
         return None, [(root, "", "")]
     raise ConfigError(

@@ -18,7 +18,7 @@ from codetaste.flows.discover.result import DiscoveryResult
 from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
 from codetaste.flows.transcript import write_transcript
 from codetaste.llm.prompts import load_prompt
-from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.orchestration.budget.cost import BudgetLimits, BudgetPath, NamedLimits
 from codetaste.orchestration.job import Job
 from codetaste.rules.yaml_writer import dump_rules
 from codetaste.source.checkout import checkout_trees
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from codetaste.benchmark.instance import Instance
     from codetaste.flows.discover.context import DiscoveryContext, RuleToolServices
     from codetaste.flows.discover.plan import DiscoveryPass
-    from codetaste.orchestration.budget.budget import Budget
     from codetaste.orchestration.job import Handler, JobContext
     from codetaste.orchestration.journal.journal import Json
     from codetaste.rules.registration import Direction
@@ -41,14 +40,16 @@ VERSION = 1
 """Increment it when a change of this module changes the result of a pass with the same prompts and tools."""
 
 
-def discovery_jobs(passes: Iterable[DiscoveryPass], context: DiscoveryContext, budget: Budget) -> list[Job]:
+def discovery_jobs(
+    passes: Iterable[DiscoveryPass], context: DiscoveryContext, budget: BudgetPath
+) -> list[Job]:
     """Return the jobs of ``passes``, and one job for the sources of each instance, under ``budget``."""
     made: dict[str, Job] = {}
     limits = BudgetLimits(usd=context.config.budget_usd, working_s=context.config.time_limit)
     for each in passes:
         made.setdefault(each.sources_key, sources_job(each.instance, budget))
-        node = budget.child(f"{each.model_id}/{each.instance.id}", limits)
-        made[each.key] = _pass_job(each, context, node)
+        shared = NamedLimits(f"{each.model_id}/{each.instance.id}", limits)
+        made[each.key] = _pass_job(each, context, (*budget, shared))
     return list(made.values())
 
 
@@ -60,12 +61,12 @@ def discovery_handlers(context: DiscoveryContext) -> dict[str, Handler]:
     }
 
 
-def _pass_job(each: DiscoveryPass, context: DiscoveryContext, node: Budget) -> Job:
+def _pass_job(each: DiscoveryPass, context: DiscoveryContext, budget: BudgetPath) -> Job:
     settings, models, scan = _loop_settings(each, context), context.models, context.services.scan
     return Job(
         each.key,
         DISCOVER,
-        node.path,
+        budget,
         fingerprint=digest_parts(
             str(VERSION),
             settings.system,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from codetaste.flows.evaluate.context import EvaluationContext
     from codetaste.flows.evaluate.plan import EvaluationTask
-    from codetaste.orchestration.budget.budget import Budget
+    from codetaste.orchestration.budget.cost import BudgetPath
     from codetaste.orchestration.job import Handler, JobContext
     from codetaste.orchestration.journal.journal import Json
 
@@ -42,7 +42,7 @@ _MAX_CONCURRENT = 4
 
 
 async def evaluation_jobs(
-    tasks: Sequence[EvaluationTask], context: EvaluationContext, budget: Budget, cpus: int
+    tasks: Sequence[EvaluationTask], context: EvaluationContext, budget: BudgetPath, cpus: int
 ) -> list[Job]:
     """Return the jobs of ``tasks`` and of their sources, under ``budget``, for a host with ``cpus`` CPUs."""
     fingerprints = await to_thread.run_sync(_fingerprints, tasks, context)
@@ -52,7 +52,7 @@ async def evaluation_jobs(
         made[task.key] = Job(
             task.key,
             EVALUATE,
-            budget.path,
+            budget,
             fingerprint=fingerprints[task.key],
             parameters=task,
             needs=task.needs,

@@ -16,7 +16,7 @@ from codetaste.flows.infer.fingerprint import agent_step_fingerprint, judge_fing
 from codetaste.flows.infer.judge import judge, opening_request
 from codetaste.flows.infer.plan_step import plan, planning_prompt
 from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
-from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.orchestration.budget.cost import BudgetLimits, BudgetPath, NamedLimits
 from codetaste.orchestration.job import Job
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from codetaste.flows.infer.context import InferenceContext
     from codetaste.flows.infer.plan import Step
     from codetaste.llm.messages import Request
-    from codetaste.orchestration.budget.budget import Budget
     from codetaste.orchestration.job import Handler, JobContext
     from codetaste.orchestration.journal.journal import Json
 
@@ -33,7 +32,7 @@ INSTALL = "infer.install"
 """The kind of the jobs that install CLI agents; those of the steps are "infer." and the step's kind."""
 
 
-def inference_jobs(steps: Iterable[Step], context: InferenceContext, budget: Budget) -> list[Job]:
+def inference_jobs(steps: Iterable[Step], context: InferenceContext, budget: BudgetPath) -> list[Job]:
     """Return the jobs of ``steps`` and of the sources and CLI agents that they need, under ``budget``."""
     made: dict[str, Job] = {}
     for step in steps:
@@ -63,13 +62,10 @@ def inference_handlers(context: InferenceContext) -> dict[str, Handler]:
     }
 
 
-def _step_job(step: Step, context: InferenceContext, budget: Budget) -> Job:
+def _step_job(step: Step, context: InferenceContext, budget: BudgetPath) -> Job:
     trial, agent = step.trial, step.trial.agent
-    node = budget.child(trial.budget_name, BudgetLimits(usd=agent.budget_usd, working_s=agent.time_limit))
-    if step.kind is StepKind.PLAN:
-        # The job's own budget node; the scheduler would create it without limits.
-        node.child(step.key, BudgetLimits(working_s=trial.track.plan_time_limit))
-
+    shared = BudgetLimits(usd=agent.budget_usd, working_s=agent.time_limit)
+    own_s = trial.track.plan_time_limit if step.kind is StepKind.PLAN else None
     request: Request | None
     if step.kind is StepKind.JUDGE:
         request = opening_request(step, context)
@@ -83,7 +79,7 @@ def _step_job(step: Step, context: InferenceContext, budget: Budget) -> Job:
     return Job(
         step.key,
         f"infer.{step.kind}",
-        node.path,
+        (*budget, NamedLimits(trial.budget_name, shared)),
         fingerprint=fingerprint,
         parameters=step,
         needs=step.needs,
@@ -91,15 +87,16 @@ def _step_job(step: Step, context: InferenceContext, budget: Budget) -> Job:
         lane=step.lane,
         title=step.title,
         min_cost=None if request is None else context.models.models[step.model_id].min_cost(request),
+        limits=BudgetLimits(working_s=own_s),
     )
 
 
-def _install_job(step: Step, runner: CliAgentRunner, budget: Budget) -> Job:
+def _install_job(step: Step, runner: CliAgentRunner, budget: BudgetPath) -> Job:
     adapter, version = runner.adapter, runner.version
     return Job(
         step.install_key,
         INSTALL,
-        budget.path,
+        budget,
         fingerprint=digest_parts("install", adapter.digest, version),
         parameters=step.trial.agent.id,
         resources={"cpu": 1},

@@ -1,4 +1,4 @@
-"""The metadata files beside a trial's patch, in the published layout (DESIGN §6)."""
+"""The metadata files beside a trial's patch, in the published layout."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.errors import BudgetExceeded, ConfigError
 from codetaste.orchestration.budget.clock import Clock
-from codetaste.orchestration.budget.cost import BudgetLimits, Cost, PriorCharges
+from codetaste.orchestration.budget.cost import BudgetLimits, BudgetPath, Cost, NamedLimits, PriorCharges
 from codetaste.orchestration.budget.node import BudgetNode, CallState, format_path
 from codetaste.orchestration.budget.reservation import Reservation, ReservationQueue, ReservationRequest
 
@@ -82,9 +82,17 @@ class Budget(BudgetNode):
 
     def find(self, path: tuple[str, ...]) -> Budget:
         """Return the node at ``path``, relative to this one."""
+        return self.open(tuple(map(NamedLimits, path)))
+
+    def open(self, path: BudgetPath) -> Budget:
+        """Return the node at ``path``, relative to this one; nodes are created with their limits.
+
+        Raises:
+            ConfigError: a node already has other limits.
+        """
         node = self
-        for name in path:
-            node = node.child(name)
+        for each in path:
+            node = node.child(each.name, each.limits)
         return node
 
     def walk(self) -> Iterator[Budget]:

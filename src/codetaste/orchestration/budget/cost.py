@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal
+from typing import TypeAlias
 
 _NO_USD = Decimal(0)
 _SMALLEST = Decimal("0.0001")
@@ -69,6 +70,18 @@ class BudgetLimits:
             if limit is not None and not (math.isfinite(limit) and limit >= 0):
                 raise ValueError(f"{name} {limit}: a limit must be finite and not negative")
         return self
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLimits:
+    """The name of a budget node and the limits that it is created with."""
+
+    name: str
+    limits: BudgetLimits = field(default_factory=BudgetLimits)
+
+
+BudgetPath: TypeAlias = tuple[NamedLimits, ...]
+"""The nodes from below the root to a node, as data: another process creates the same nodes from it."""
 
 
 @dataclass(frozen=True, slots=True)

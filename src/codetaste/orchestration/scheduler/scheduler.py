@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import anyio
 
 from codetaste.errors import Cause, JournalError
+from codetaste.orchestration.budget.cost import NamedLimits
 from codetaste.orchestration.events import (
     Draining,
     JobFinished,
@@ -88,7 +89,7 @@ class Scheduler:
         """Run all added jobs until each has ended, and return all outcomes by key.
 
         Raises:
-            ConfigError: see ``validate_jobs``; nothing was started.
+            ConfigError: see ``validate_jobs``, or a node has two different limits; nothing was started.
             StorageFull: writing the journal failed; its content is valid.
         """
         self._register()
@@ -138,9 +139,10 @@ class Scheduler:
         jobs, self._added = self._added, []
         validate_jobs(jobs, self._entries, self._queue.max_capacities)
         each = {"jobs": 1.0} if "jobs" in self._queue.max_capacities else {}
-        for job in jobs:
+        nodes = [self._budget.open((*job.budget, NamedLimits(job.key, job.limits))) for job in jobs]
+        for job, node in zip(jobs, nodes, strict=True):
             resources = {**each, **job.resources} if job.resources else each
-            self._entries[job.key] = ScheduledJob(job, self._budget.find((*job.budget, job.key)), resources)
+            self._entries[job.key] = ScheduledJob(job, node, resources)
             self._announce(self._entries[job.key])
         for job in jobs:
             entry = self._entries[job.key]

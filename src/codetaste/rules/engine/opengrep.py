@@ -1,6 +1,6 @@
 """Run the OpenGrep engine on given files: one process per call, limited in time, memory and output.
 
-Flags and meaning are the published ones (DESIGN §7). The files are passed by name; ``scan/targets.py``
+Flags and meaning are those of the published harness. The files are passed by name; ``scan/targets.py``
 selects them. The engine does not inherit our environment or home, and its output goes to files in a
 private folder.
 """
@@ -112,7 +112,7 @@ class OpenGrep:
         answer = await self._attempt(tree, 0.0, rules, files, wall_s)
         left_s = wall_s
         if isinstance(answer, FailedAttempt) and answer.kind is ScanProblemKind.TIMEOUT and files:
-            # The engine's own time limit, off before (DESIGN §7), finds all rules that hang in one scan.
+            # The engine's own time limit, off before, finds all rules that hang in one scan.
             pair_s = min(self._limits.pair_s, wall_s / 8)
             second = await self._attempt(tree, pair_s, rules, files, wall_s / 2)
             answer, left_s = (second if isinstance(second, ScanResult) else answer), wall_s / 2

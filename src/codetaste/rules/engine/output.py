@@ -1,7 +1,7 @@
 """Parse the engine's output: SARIF for the matches, JSON for errors and scanned files.
 
-The JSON omits results that a ``nosemgrep`` comment suppresses; SARIF includes them, and they count
-(DESIGN §7). Only the JSON names the rule and file of an error.
+The JSON omits results that a ``nosemgrep`` comment suppresses; SARIF includes them, and they count.
+Only the JSON names the rule and file of an error.
 """
 
 from __future__ import annotations

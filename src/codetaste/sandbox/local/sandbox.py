@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from codetaste.sandbox.containment.command import ContainedProgram
 
 
-_EXIT_WITHIN_S = 1.0
+_EXIT_WITHIN_S = 5.0
+"""Until a sandbox without its supervisor has ended by itself, and has an exit code."""
 _MEMORY_EVERY_S, _DISK_EVERY_S = 0.25, 1.0
 
 _SHARE = 20

@@ -46,12 +46,21 @@ _FORWARD_MOUNT = "/run/codetaste/forward"
 
 # The first process of the sandbox: it adopts and reaps orphans, which Node cannot; no command can signal it,
 # and when it ends the kernel ends all others. NODE_OPTIONS of the image are passed on to commands only.
-_INIT_SCRIPT = """
+# It exits with SUPERVISOR_KILLED if a signal ended the supervisor, except those of a crash (ILL to FPE, SEGV,
+# SYS); the code 137 remains for a first process that was killed from the host.
+SUPERVISOR_KILLED = 5
+_INIT_SCRIPT = f"""
 ulimit -c 0
 trap "" HUP INT QUIT TERM
 export CODETASTE_NODE_OPTIONS="$NODE_OPTIONS"
 unset NODE_OPTIONS
 "$@" & wait $!
+code=$?
+case $code in
+13[2-6] | 139 | 159) ;;
+129 | 1[3-9]?) code={SUPERVISOR_KILLED} ;;
+esac
+exit $code
 """
 _NODE_OPTIONS = ("--no-warnings", "--max-old-space-size=256", "--v8-pool-size=1")
 _GONE = "the sandbox supervisor is gone: a command killed it, or the whole sandbox was killed"

@@ -15,6 +15,7 @@ import anyio
 
 from codetaste.errors import SandboxError
 from codetaste.sandbox.base import TESTBED, EndReason, SandboxEnd
+from codetaste.sandbox.supervisor.client import SUPERVISOR_KILLED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -140,6 +141,8 @@ class SupervisedSandbox(ABC):
         """Return the end that the exit code of the first process shows."""
         if code == _EXPIRED:
             return SandboxEnd(EndReason.LIFETIME_OVER)
+        if code == SUPERVISOR_KILLED:
+            return SandboxEnd(EndReason.SUPERVISOR_KILLED)
         if code == _KILLED:
             return SandboxEnd(EndReason.KILLED)
         return SandboxEnd(

@@ -7,6 +7,7 @@ from cyclopts import App
 benchmark = App(name="benchmark")
 benchmark.command(
     "codetaste.cli.commands.benchmark.fetch:fetch",
+    usage="Usage: codetaste benchmark fetch [OPTIONS] [NAME]",
     help="""\
     Download a published benchmark, verify it and unpack it.
 
