@@ -198,6 +198,24 @@ def test_existing_scores_are_reused_and_missing_ones_recomputed(
     assert read_products(workspace) == before
 
 
+def test_scores_of_earlier_format_are_computed_again(
+    scored_run: tuple[Workspace, CommandResult, CommandResult],
+    alpha_with_rules: TinyBenchmark,
+    tmp_path: Path,
+) -> None:
+    workspace = copy_run(scored_run, tmp_path)
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(
+        "import codetaste.evaluation.output.scores_json as module\nmodule.SCORES_FORMAT += 1\n"
+    )
+    workspace.env["PYTHONPATH"] = str(site)
+    result = workspace.run("--json", "--only", "evaluate/null_agent/*")
+    assert result.code == 0, result.err
+    path = pseudo_agent_folder(workspace, alpha_with_rules, "null_agent") / "evaluation/scores.json"
+    assert json.loads(path.read_text())["format"] == 3
+
+
 @pytest.fixture(scope="module")
 def rescored_run(
     scored_run: tuple[Workspace, CommandResult, CommandResult],

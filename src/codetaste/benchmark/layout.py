@@ -17,6 +17,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -65,6 +66,7 @@ PSEUDO_TRACK = "pseudo_agents"
 """The folder beside the tracks for the predictions of golden and null agent."""
 GOLDEN, NULL = "golden_agent", "null_agent"
 """Ids of the pseudo agents, which submit X* and an empty patch."""
+_ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,5})")
 TRACKS = (*(track.value for track in Track), PSEUDO_TRACK)
 
 # Files of a benchmark.
@@ -76,10 +78,11 @@ RULES_FILES = {Direction.ADDITIVE: "rules_positive.yml", Direction.REDUCTIVE: "r
 GOLDEN_PATCH_FILE = "golden.diff"
 DESCRIPTION_FILES = {Track.INSTRUCTED: "description.md", Track.OPEN: "open_description.md"}
 
-# Folders of a run.
+# Folders and files of a run.
 OUTPUTS_FOLDER = "outputs"
 TRANSCRIPTS_FOLDER = "transcripts"
 EVENTS_FOLDER = "events"
+RUN_CONFIG_FILE = "config.json"
 
 # Files of a trial.
 PREDICTION_FILE = "prediction.diff"
@@ -137,7 +140,18 @@ def environment_folder(root: Path, instance: Instance) -> Path:
 def trial_folder(outputs: Path, track: str, mode: str, path: str, agent: str, attempt: int = 1) -> Path:
     """Return the folder of a trial at the instance with the folder ``path``."""
     first = outputs / track / mode / path / agent
-    return first if attempt == 1 else first / f"attempt-{attempt}"
+    return first if attempt == 1 else first / attempt_name(attempt)
+
+
+def attempt_name(attempt: int) -> str:
+    """Return the name of a later attempt in paths and keys."""
+    return f"attempt-{attempt}"
+
+
+def parse_attempt(name: str) -> int | None:
+    """Return the attempt with this name; None if it is no attempt's name."""
+    found = _ATTEMPT.fullmatch(name)
+    return int(found[1]) if found else None
 
 
 def pseudo_trial_folder(outputs: Path, path: str, agent: str) -> Path:

@@ -15,6 +15,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.benchmark.benchmark import QUICKSTART
+from codetaste.benchmark.layout import RUN_CONFIG_FILE
 from codetaste.console.exit_codes import error_to_json
 from codetaste.console.streams import notify, print_result
 from codetaste.core.files import write_atomically
@@ -155,7 +156,7 @@ async def _open_session(
     )
     session = await stack.enter_async_context(opening)
     frozen = _frozen_config(limits.base, planned.resolved.benchmark)
-    await to_thread.run_sync(write_atomically, out / "config.json", frozen)
+    await to_thread.run_sync(write_atomically, out / RUN_CONFIG_FILE, frozen)
     await to_thread.run_sync(limits.drop_stale)
     await limits.apply_initial(session, models)
     session.record.note({"event": "capacity", "resource": "cpu", "capacity": cpu_count()})

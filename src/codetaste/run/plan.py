@@ -9,12 +9,13 @@ from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
 from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import Track
+from codetaste.benchmark.trial_identity import StepKind
 from codetaste.console.streams import notify
 from codetaste.core.text import did_you_mean
 from codetaste.errors import ConfigError
 from codetaste.flows.discover.plan import plan_passes, worst_case_usd
 from codetaste.flows.evaluate.plan import evaluation_tasks
-from codetaste.flows.infer.plan import StepKind, Trial, plan_trials, with_previous_steps
+from codetaste.flows.infer.plan import Trial, plan_trials, with_previous_steps
 from codetaste.orchestration.journal.journal import JOURNAL_FILE, check_format
 from codetaste.report.dry_run import DryRun, PlannedJob, PlannedTrial
 from codetaste.run.config import read_config

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.benchmark.layout import OUTPUTS_FOLDER
+from codetaste.benchmark.trial_identity import StepKind
 from codetaste.flows.discover.publish import discovery_folder, rules_file, write_discovered_benchmarks
 from codetaste.flows.discover.result import DiscoveryResult
 from codetaste.flows.evaluate.evaluate_prediction import prediction_folder
@@ -15,7 +16,6 @@ from codetaste.flows.evaluate.finish import finish_evaluations, read_comparison_
 from codetaste.flows.evaluate.result import EvaluationResult
 from codetaste.flows.infer.finish import finish_trials
 from codetaste.flows.infer.outputs import output_folder
-from codetaste.flows.infer.plan import StepKind
 from codetaste.flows.infer.results import ExecuteResult
 from codetaste.orchestration.job import Status
 from codetaste.report.summary import SummaryLine

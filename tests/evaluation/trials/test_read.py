@@ -293,7 +293,7 @@ def test_planned_trials_without_folder_are_counted(outputs: Outputs) -> None:
     job(key.format("direct", "attempt-2/execute"), "failed", "refused")
     job(key.format("direct", "attempt-3/execute"))
     job("infer/b/instructed/direct/other__one-01234567/execute", "budget_exceeded", "budget", attempts=0)
-    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in journal)
+    text = "".join(json.dumps(line, sort_keys=True) + "\n" for line in journal)
     (run / "journal.jsonl").write_text(text + '{"event":"ended","key":"infer/a/torn')
     records = [record for record in read_outputs(run).records if not record.pseudo]
     found = {(r.agent, r.mode, r.attempt): (r.scores.status, r.scores.why) for r in records}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from codetaste.benchmark.facts.facts import describe_benchmark
+from codetaste.benchmark.layout import RUN_CONFIG_FILE
 from codetaste.cli.arguments import resolve_benchmark
 from codetaste.cli.options import AsJson
 from codetaste.console.command import command
@@ -141,7 +142,7 @@ def _benchmark_of_run(root: Path) -> str:
     """Return the benchmark in a run's frozen config, "" if there is none."""
     for folder in (root, root.parent):
         try:
-            config = json.loads((folder / "config.json").read_bytes())
+            config = json.loads((folder / RUN_CONFIG_FILE).read_bytes())
             return str(config["benchmark"]["path"])
         except (OSError, ValueError, RecursionError, LookupError, TypeError):
             continue

@@ -25,6 +25,7 @@ from codetaste.benchmark.layout import (
     PUBLISHED_LOG_FILE,
     TRACKS,
     TRIAL_FILES,
+    parse_attempt,
 )
 from codetaste.core.text import printable
 from codetaste.errors import ConfigError
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 _TRIAL_ENTRIES = frozenset({*TRIAL_FILES, EVALUATION_FOLDER, PUBLISHED_LOG_FILE, PLANS_FOLDER})
 """A folder that contains any of these is a trial's folder."""
-_ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,5})")
 _HASH8 = re.compile(r"[0-9a-f]{8}")
 _IGNORED = re.compile(r"\.|__MACOSX")
 _MAX_AGENT_DEPTH = 3
@@ -210,7 +210,7 @@ class _Walk:
             self.problem(folder, ProblemKind.UNREADABLE, f"cannot be read: {error.strerror}")
             return
         inner = [path for path in self.folders(folder, quiet=True) if path.name not in _TRIAL_ENTRIES]
-        attempts = {int(match[1]): path for path in inner if (match := _ATTEMPT.fullmatch(path.name))}
+        attempts = {number: path for path in inner if (number := parse_attempt(path.name))}
         if names & _TRIAL_ENTRIES or not (inner or depth > 1):
             yield self._trial(folder, name, template, 1)
         elif not attempts and inner and depth < _MAX_AGENT_DEPTH:

@@ -5,12 +5,11 @@ A report that reads folders alone would drop them from every mean.
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import FinishReason
+from codetaste.benchmark.trial_identity import trial_of_step
 from codetaste.core.text import printable
 from codetaste.errors import Cause, JournalError
 from codetaste.evaluation.trials.records import (
@@ -22,22 +21,17 @@ from codetaste.evaluation.trials.records import (
     TrialStatus,
 )
 from codetaste.orchestration.journal.history import LIVE_STATES, History, JobState
-from codetaste.orchestration.journal.journal import JOURNAL_FILE, check_format
+from codetaste.orchestration.journal.journal import JOURNAL_FILE, check_format, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from codetaste.benchmark.trial_identity import TrialIdentity
     from codetaste.evaluation.trials.context import ReadContext
-    from codetaste.evaluation.trials.records import TrialIdentity
     from codetaste.orchestration.journal.history import JobHistory
 
-_KEY = re.compile(
-    r"infer/(?P<agent>.+)/(?P<track>instructed|open)/(?P<mode>direct|plan|multiplan)"
-    r"/(?P<instance>[^/]+?)(?:/attempt-(?P<attempt>\d{1,6}))?/(?:plan|judge|execute)"
-)
-_EVENTS = ("session", "job", "started", "retry", "ended", "resumed", "rerun")
-_STARTS = tuple(f'{{"event":"{event}"'.encode() for event in _EVENTS)
+_EVENTS = frozenset({"job", "started", "retry", "ended", "resumed", "rerun"})
 _NOT_ENDED = LIVE_STATES | {JobState.INTERRUPTED, JobState.CANCELLED}
 _FINISH_REASONS = {
     JobState.BUDGET_EXCEEDED: FinishReason.BUDGET_EXCEEDED,
@@ -64,15 +58,13 @@ def reconcile_with_journal(
     check_format(path)
     try:
         history = History(_lines(path, causes))
-    except (OSError, JournalError) as error:
+    except JournalError as error:
         text = f"cannot be read: trials that left no folder are not counted ({printable(str(error))})"
         context.add_problem(JOURNAL_FILE, ProblemKind.UNREADABLE, text)
         return list(known), []
     trials: dict[TrialIdentity, _Jobs] = {}
     for key, job in history.jobs.items():
-        if found := _KEY.fullmatch(key):
-            agent, track, mode, instance, attempt = found.groups()
-            identity = (agent, track, mode, instance, int(attempt or 1))
+        if identity := trial_of_step(key):
             trials.setdefault(identity, []).append((job, causes.get(key, "")))
     corrected = []
     for record in known:
@@ -86,19 +78,14 @@ def reconcile_with_journal(
 
 
 def _lines(path: Path, causes: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield the journal lines on inference jobs; add the cause of each ended job to ``causes`` by its key."""
-    with path.open("rb") as file:
-        for raw in file:
-            if not raw.startswith(_STARTS) or not raw.endswith(b"\n"):
-                continue
-            try:
-                line = json.loads(raw)
-            except (ValueError, RecursionError) as error:
-                raise JournalError("it has a damaged line") from error
-            if line.get("event") == "session" or str(line.get("key", "")).startswith("infer/"):
-                if line.get("cause"):
-                    causes[line["key"]] = str(line["cause"])
-                yield line
+    """Yield the journal lines on steps of trials; add the cause of each end to ``causes`` by job key."""
+    for _, line in read_lines(path):
+        if line["event"] == "session":
+            yield line
+        elif line["event"] in _EVENTS and trial_of_step(key := str(line.get("key", ""))):
+            if line.get("cause"):
+                causes[key] = str(line["cause"])
+            yield line
 
 
 def _record(

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.benchmark.trial_identity import TrialIdentity
     from codetaste.evaluation.trials.find import TrialFolder
-    from codetaste.evaluation.trials.records import TrialIdentity, TrialRecord
+    from codetaste.evaluation.trials.records import TrialRecord
 
 _LAYOUT_FOLDERS = frozenset({OUTPUTS_FOLDER, *TRACKS, *MODES})
 _MAX_LISTED = 5

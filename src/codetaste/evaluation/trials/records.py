@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import GOLDEN, NULL
+from codetaste.benchmark.trial_identity import TrialIdentity
 from codetaste.evaluation.metrics import alignment
 
 if TYPE_CHECKING:
@@ -161,10 +162,6 @@ class TrialMetadata:
     loadable: bool = False
 
 
-TrialIdentity = tuple[str, str, str, str, int]
-"""Agent, track, mode, instance and attempt."""
-
-
 @dataclass(frozen=True, slots=True)
 class TrialRecord:
     """One attempt of an agent at an instance, with its scores.
@@ -209,7 +206,7 @@ class TrialRecord:
     @property
     def identity(self) -> TrialIdentity:
         """What identifies it within a run."""
-        return self.agent, self.track, self.mode, self.instance, self.attempt
+        return TrialIdentity(self.agent, self.track, self.mode, self.instance, self.attempt)
 
 
 class ProblemKind(StrEnum):

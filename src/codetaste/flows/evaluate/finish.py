@@ -101,17 +101,12 @@ def read_comparison_records(
         outputs = read_outputs(out, benchmark)
     except ConfigError as error:
         return TrialRecords(), list(error.problems)
-    trials = [task.trial for task in tasks if task.trial is not None]
-    wanted = {
-        (trial.agent.id, trial.instance.id, str(trial.track.track), trial.track.mode, trial.attempt)
-        for trial in trials
-    }
+    wanted = {task.trial.identity for task in tasks if task.trial is not None}
     instances = {task.instance.id for task in tasks} if pseudo_agents else set()
     records = tuple(
         record
         for record in outputs.records
-        if (record.agent, record.instance, record.track, record.mode, record.attempt) in wanted
-        or (record.pseudo and record.instance in instances)
+        if record.identity in wanted or (record.pseudo and record.instance in instances)
     )
     notes = [str(problem) for problem in outputs.problems[:_MAX_NOTES]]
     if len(outputs.problems) > _MAX_NOTES:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import GOLDEN, NULL
-from codetaste.flows.infer.plan import StepKind
+from codetaste.benchmark.trial_identity import StepKind
 from codetaste.flows.job_keys import pass_key, sources_key
 from codetaste.rules.registration import Direction
 

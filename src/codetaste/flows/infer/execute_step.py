@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import FinishReason, Mode
+from codetaste.benchmark.trial_identity import StepKind
 from codetaste.errors import BudgetExceeded, CodetasteError, DeadlineExceeded
 from codetaste.flows.agents.result import AgentRunResult, utc_now
 from codetaste.flows.agents.run import AgentRun, AgentRunSpec
 from codetaste.flows.infer.outputs import Prediction, TrialEnd, inference_metadata, write_prediction
-from codetaste.flows.infer.plan import StepKind
 from codetaste.flows.infer.results import AgentStep, JudgeResult, PlanResult
 from codetaste.harness.patch.extract import ExtractedPatch, ExtractionLimits, extract_patch
 from codetaste.llm.prompts import load_prompt

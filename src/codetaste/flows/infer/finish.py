@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import FinishReason
+from codetaste.benchmark.trial_identity import StepKind
 from codetaste.errors import JournalError
 from codetaste.flows.agents.result import utc_now
 from codetaste.flows.infer.outputs import (
@@ -17,7 +18,6 @@ from codetaste.flows.infer.outputs import (
     load_prediction,
     write_prediction,
 )
-from codetaste.flows.infer.plan import StepKind
 from codetaste.flows.infer.results import ExecuteResult, JudgeResult, PlanResult
 from codetaste.orchestration.job import Status
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from codetaste.benchmark.trial_identity import StepKind
 from codetaste.flows.agents.runners import CliAgentRunner
 from codetaste.flows.infer.execute_step import execute, execution_prompt
 from codetaste.flows.infer.fingerprint import agent_step_fingerprint, judge_fingerprint
 from codetaste.flows.infer.judge import judge, opening_request
-from codetaste.flows.infer.plan import StepKind
 from codetaste.flows.infer.plan_step import plan, planning_prompt
 from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
 from codetaste.orchestration.budget.cost import BudgetLimits, BudgetPath, NamedLimits

@@ -19,9 +19,9 @@ from codetaste.benchmark.layout import (
     FinishReason,
     trial_folder,
 )
+from codetaste.benchmark.trial_identity import StepKind
 from codetaste.core.files import write_atomically
 from codetaste.core.units import format_exact_usd
-from codetaste.flows.infer.plan import StepKind
 from codetaste.flows.infer.results import ExecuteResult, JudgeResult
 from codetaste.harness.patch.extract import ExtractedPatch
 from codetaste.llm.codec import usage_from_json, usage_to_json

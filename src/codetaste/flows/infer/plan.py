@@ -9,12 +9,12 @@ whole description picks one of five plans.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from pydantic import Field, model_validator
 
 from codetaste.benchmark.layout import Mode, Track
+from codetaste.benchmark.trial_identity import StepKind, TrialIdentity
 from codetaste.core.section import Section
 from codetaste.core.units import Seconds
 from codetaste.flows.job_keys import sources_key
@@ -68,14 +68,6 @@ class TrackConfig(Section):
         return self.agents is None or agent_id in self.agents
 
 
-class StepKind(StrEnum):
-    """The kind of a trial's step."""
-
-    PLAN = "plan"
-    JUDGE = "judge"
-    EXECUTE = "execute"
-
-
 _STEPS = {
     Mode.DIRECT: (StepKind.EXECUTE,),
     Mode.PLAN: (StepKind.PLAN, StepKind.EXECUTE),
@@ -97,15 +89,19 @@ class Trial:
     """Whether the agent's model is scripted."""
 
     @property
+    def identity(self) -> TrialIdentity:
+        """What identifies it within the run."""
+        return TrialIdentity(self.agent.id, self.track.track, self.track.mode, self.instance.id, self.attempt)
+
+    @property
     def budget_name(self) -> str:
         """The name of the budget that all its steps share."""
-        again = f"/attempt-{self.attempt}" if self.attempt > 1 else ""
-        return f"{self.agent.id}/{self.track.name}/{self.instance.id}{again}"
+        return self.identity.name
 
     @property
     def key(self) -> str:
         """The prefix of its jobs' keys."""
-        return f"infer/{self.budget_name}"
+        return self.identity.key
 
     @property
     def title(self) -> str:
@@ -134,7 +130,7 @@ class Step:
     @property
     def key(self) -> str:
         """The job's key."""
-        return f"{self.trial.key}/{self.kind}"
+        return self.trial.identity.step_key(self.kind)
 
     @property
     def title(self) -> str:

@@ -16,7 +16,8 @@ from codetaste.report.statistics import measures
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from codetaste.evaluation.trials.records import TrialIdentity, TrialRecord
+    from codetaste.benchmark.trial_identity import TrialIdentity
+    from codetaste.evaluation.trials.records import TrialRecord
 
 REFERENCE_TITLES = {GOLDEN: "Golden Patch", NULL: "Base Commit"}
 """Titles of the pseudo agents in the paper's tables."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 SUBMODULE, LINK = 0o160000, 0o120000
 
-Line = tuple[str, int]
-"""A path below the tree (POSIX, surrogateescape) and a line number from 1."""
+ChangedLine = tuple[str, int]
+"""A path below R or R∘X̂ (POSIX, surrogateescape) and a line number from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,12 @@ class Patch:
     strip: int = 1
 
     @property
-    def removed(self) -> frozenset[Line]:
+    def removed(self) -> frozenset[ChangedLine]:
         """L⁻: all removed lines of R (CodeTaste §4.1)."""
         return frozenset((file.old, line) for file in self.files if file.old for line in file.removed)
 
     @property
-    def added(self) -> frozenset[Line]:
+    def added(self) -> frozenset[ChangedLine]:
         """L⁺: all added lines of R∘X̂ (CodeTaste §4.1)."""
         return frozenset((file.new, line) for file in self.files if file.new for line in file.added)
 

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codetaste.benchmark.layout import RUN_CONFIG_FILE
 from codetaste.cli.options import AsJson, Flag, Several
 from codetaste.console.command import command
 from codetaste.console.streams import print_result
@@ -90,7 +91,7 @@ def limit(
 
 def _read_configured(directory: Path) -> dict[str, Any]:
     """Return the limits of the config that the run's latest session was started with."""
-    path = directory / "config.json"
+    path = directory / RUN_CONFIG_FILE
     try:
         return configured_limits(json.loads(path.read_text("utf-8")))
     except FileNotFoundError:
