@@ -49,11 +49,17 @@ def pytest_itemcollected(item: pytest.Item) -> None:
             # The first test waits for the engine and its image, on a slow machine for minutes.
             item.add_marker(pytest.mark.timeout(1800))
         item.add_marker(pytest.mark.heavy)
-        item.add_marker(pytest.mark.xdist_group("system"))
+        item.add_marker(pytest.mark.xdist_group(_system(item)))
     elif "quickstart" in item.fixturenames:
         item.add_marker(pytest.mark.xdist_group("quickstart"))
     elif any(found[-1].scope == "module" for found in item._fixtureinfo.name2fixturedefs.values()):
         item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+def _system(item: pytest.Function) -> str:
+    """Return which systems a test needs, Podman or the others; each of them exists in one worker."""
+    podman = "podman_engine" in item.fixturenames or "podman" in item.name.partition("[")[2]
+    return "podman" if podman else "system"
 
 
 @pytest.fixture
