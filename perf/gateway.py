@@ -137,11 +137,11 @@ async def request_stream(at: Side, number: int, pause_s: float) -> tuple[float, 
         answer += first
         if not first_s and b"data:" in answer:
             first_s = time.perf_counter() - began
-    took_s = time.perf_counter() - began
+    duration_s = time.perf_counter() - began
     writer.close()
     if not answer.startswith(b"HTTP/1.1 200"):
         sys.exit(f"refused: {answer[:500]!r}")
-    return first_s, took_s
+    return first_s, duration_s
 
 
 async def one_by_one(at: Side, count: int) -> tuple[float, float]:
@@ -191,10 +191,10 @@ def measure_in_turns(report: Report, sides: dict[str, Side], rounds: int, reques
         asyncio.run(one_by_one(at, 5))
     for number in range(rounds):
         for name in sides if number % 2 == 0 else reversed([*sides]):
-            first_s, took_s = asyncio.run(one_by_one(sides[name], requests))
+            first_s, duration_s = asyncio.run(one_by_one(sides[name], requests))
             wall_s, cpu_s = asyncio.run(all_at_once(sides[name], STREAMS))
             first[name].append(first_s * 1000)
-            whole[name].append(took_s * 1000)
+            whole[name].append(duration_s * 1000)
             wall[name].append(wall_s)
             cpu[name].append(cpu_s)
     for name in sides:

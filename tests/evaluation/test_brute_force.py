@@ -120,7 +120,7 @@ def check(
         assert evaluation.status == "no_rules"
         assert evaluation.rule_counts is None
         return
-    assert evaluation.status == "scored", evaluation.why
+    assert evaluation.status == "scored", evaluation.reason
     assert evaluation.rule_counts is not None
     assert evaluation.precision is not None
     matched = (

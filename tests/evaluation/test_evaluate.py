@@ -119,8 +119,8 @@ def test_patch_that_does_not_apply_has_own_status(tmp_path: Path, base: Path, sc
     patch = git_diff(tmp_path, other, {"a.py": "something()\nnew(1)\nentirely()\n"})
     evaluation = score(scanner, base, patch, POSITIVE, NEGATIVE)
     assert evaluation.status is EvaluationStatus.DOES_NOT_APPLY
-    assert evaluation.why
-    assert "another" in evaluation.why
+    assert evaluation.reason
+    assert "another" in evaluation.reason
     assert (evaluation.rule_counts, evaluation.precision, evaluation.line_counts) == (None, None, (1, 1))
 
 
@@ -141,8 +141,8 @@ def test_applicable_patch_of_another_commit_is_noted(tmp_path: Path, base: Path,
 def test_invalid_patch_has_own_status(base: Path, scanner: Scanner, patch: bytes) -> None:
     evaluation = score(scanner, base, patch, POSITIVE, NEGATIVE)
     assert evaluation.status is EvaluationStatus.UNPARSABLE_PATCH
-    assert evaluation.why
-    assert "\n" not in evaluation.why
+    assert evaluation.reason
+    assert "\n" not in evaluation.reason
     assert (evaluation.rule_counts, evaluation.line_counts) == (None, None)
 
 
@@ -174,7 +174,7 @@ def test_evaluate_rule_engine_rejects_makes_scan_partial(
         None,
         None,
     )
-    assert evaluation.why.startswith("the scan of R is partial: rule broken")
+    assert evaluation.reason.startswith("the scan of R is partial: rule broken")
 
 
 def test_scan_over_time_limit_is_partial(tmp_path: Path, engine: RuleEngine) -> None:

@@ -143,7 +143,7 @@ def test_metadata_are_baseline_without_recorded_runs(benchmark: Benchmark) -> No
 
 def test_pass_is_unknown_without_baseline_or_result(benchmark: Benchmark) -> None:
     result = compare_with_baseline(TestCounts(9, 0, 0, 9), read_baseline(benchmark, INSTANCE))
-    assert (result.passed, result.why) == (None, "no baseline of R and R∘X* is recorded")
+    assert (result.passed, result.reason) == (None, "no baseline of R and R∘X* is recorded")
     write_baseline(benchmark, GOLDEN, result_line(9))
     baseline = read_baseline(benchmark, INSTANCE)
     assert compare_with_baseline(None, baseline).passed is None

@@ -51,7 +51,7 @@ class Evaluation:
 
     Attributes:
         status: the outcome.
-        why: the reason in one line if the patch is not scored.
+        reason: the reason in one line if the patch is not scored.
         patch_sha256: sha256 (hex) of the patch's bytes.
         patch_bytes: size of the patch.
         rules: the rules the patch was scored with.
@@ -74,7 +74,7 @@ class Evaluation:
     """
 
     status: EvaluationStatus
-    why: str
+    reason: str
     patch_sha256: str
     patch_bytes: int
     rules: RuleSet
@@ -141,7 +141,7 @@ async def evaluate(
             result = replace(result, notes=applied.notes)
             numbered = rules.numbered_rules()
             if not numbered:
-                return replace(result, status=EvaluationStatus.NO_RULES, why="the instance has no rules")
+                return replace(result, status=EvaluationStatus.NO_RULES, reason="the instance has no rules")
             # R is scanned first, so that the scan of R∘X̂ can reuse its matches.
             before = await scanner.scan(numbered, base)
             after = await scanner.scan(numbered, applied.tree)
@@ -149,7 +149,7 @@ async def evaluate(
         for tree, scan in (("R", before), ("R with the patch", after)):
             if scan.partial:
                 why = _partial_reason(rules, tree, scan)
-                return replace(result, status=EvaluationStatus.PARTIAL_SCAN, why=why)
+                return replace(result, status=EvaluationStatus.PARTIAL_SCAN, reason=why)
         return await to_thread.run_sync(_count, result, parsed, before, after)
     except PatchTooLarge as error:
         status, why = EvaluationStatus.TOO_LARGE, one_line(error, _MAX_REASON_CHARS)
@@ -157,7 +157,7 @@ async def evaluate(
         status, why = EvaluationStatus.UNPARSABLE_PATCH, one_line(error, _MAX_REASON_CHARS)
     except PatchDoesNotApply as error:
         status, why = EvaluationStatus.DOES_NOT_APPLY, one_line(error, _MAX_REASON_CHARS)
-    return replace(result, status=status, why=why)
+    return replace(result, status=status, reason=why)
 
 
 def too_large_evaluation(

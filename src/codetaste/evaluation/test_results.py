@@ -50,7 +50,7 @@ class PassResult:
     tests: TestCounts | None = None
     baseline: RecordedBaseline = RecordedBaseline()
     passed: bool | None = None
-    why: str = "no test results are recorded"
+    reason: str = "no test results are recorded"
 
     @property
     def notes(self) -> tuple[str, ...]:

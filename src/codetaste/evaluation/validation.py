@@ -170,7 +170,7 @@ def _test_suite_problem(tests: TestCounts | None, tree: str) -> Iterator[str]:
 def _ifr_problem(evaluation: Evaluation, patch: str, expected: float) -> Iterator[str]:
     """Yield why the IFR of ``evaluation`` is not the expected one, if it is not."""
     if evaluation.rule_counts is None:
-        yield f"{patch} has no score: {evaluation.status.replace('_', ' ')}: {evaluation.why}"
+        yield f"{patch} has no score: {evaluation.status.replace('_', ' ')}: {evaluation.reason}"
         return
     rate = ifr(evaluation.rule_counts)
     if rate == expected:

@@ -43,7 +43,7 @@ class _Reject(Exception):
 
     def __init__(self, kind: ErrorKind, why: str, status: int = 0) -> None:
         super().__init__(why)
-        self.kind, self.why, self.status = kind, why, status
+        self.kind, self.reason, self.status = kind, why, status
 
 
 class GatewayApp:
@@ -66,7 +66,7 @@ class GatewayApp:
             await self._serve(request, send, token, path)
         except _Reject as reject:
             answer = error_response(
-                protocol, reject.kind, reject.why, retry=reject.kind is ErrorKind.RATE_LIMIT
+                protocol, reject.kind, reject.reason, retry=reject.kind is ErrorKind.RATE_LIMIT
             )
             response = Response(answer.body, reject.status or answer.status, {**answer.headers})
             if reject.kind in {ErrorKind.TOO_LARGE, ErrorKind.BAD_TOKEN}:

@@ -198,11 +198,13 @@ class Exchange:
         self._log_reply(answer.status, error=message)
 
     def _log_reply(self, status: int, messages: list[Any] | None = None, **line: Any) -> None:  # noqa: ANN401 - JSON
-        took_s = round(time.monotonic() - self._began_s, 3)
+        duration_s = round(time.monotonic() - self._began_s, 3)
         known = {name: value for name, value in line.items() if value != ""}
         cap = {"max_output_tokens": self._model.cap} if self._model.cap else {}
         self._session.transcript.add_reply(
-            self._number, reply_parts(messages or []), {"status": status, **known, **cap, "took_s": took_s}
+            self._number,
+            reply_parts(messages or []),
+            {"status": status, **known, **cap, "duration_s": duration_s},
         )
 
 

@@ -9,7 +9,7 @@ A line is one of these; later versions may add others, and further fields::
      "max_output_tokens": …, "settings": NAME, "tools": [NAME, …], "system": [NAME, …],
      "continues": M, "common": K, "added": [NAME, …]}
     {"reply": N, "status": …, "messages": [NAME, …], "stop": …, "usage": {…}, "cost_usd": …, "model": …,
-     "max_output_tokens": …, "took_s": …, "request_id": …, "error": …}
+     "max_output_tokens": …, "duration_s": …, "request_id": …, "error": …}
 
 A request's conversation is the first ``common`` messages of request ``continues`` plus ``added``, so a
 conversation that continues adds only its new messages. ``tools`` and ``system`` are left out if they equal

@@ -171,7 +171,7 @@ class Draining(Event):
     """The run is stopping: no job starts any more, and clean-up may take ``grace_s`` seconds."""
 
     grace_s: float
-    why: str
+    reason: str
 
 
 Observer: TypeAlias = "Callable[[Event], None]"

@@ -23,8 +23,8 @@ def render_evaluation(evaluation: Evaluation, title: str) -> str:
 
 
 def _body(evaluation: Evaluation) -> Iterator[str]:
-    if evaluation.why:
-        yield f"not scored: {evaluation.status.replace('_', ' ')}: {evaluation.why}"
+    if evaluation.reason:
+        yield f"not scored: {evaluation.status.replace('_', ' ')}: {evaluation.reason}"
     yield from _scores(evaluation)
     yield from _list_rules("additive rules that match nothing", evaluation.unmet_additive)
     first: dict[str, Match] = {}
@@ -65,7 +65,7 @@ def _scores(evaluation: Evaluation) -> Iterator[str]:
     passed, tests, bounds = result.passed, result.tests, result.baseline.thresholds
     detail = "" if tests is None else f"{tests.passed} passed, {tests.failed} failed"
     if passed is None or bounds is None:
-        detail = "; ".join(filter(None, [detail, result.why]))
+        detail = "; ".join(filter(None, [detail, result.reason]))
     else:
         detail += f"; at least {bounds.min_passed} must pass, at most {bounds.max_failed} may fail"
     yield _row("PASS", "?" if passed is None else "yes" if passed else "no", detail)

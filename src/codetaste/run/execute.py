@@ -86,7 +86,7 @@ async def execute_run(planned: RunPlan, *, rerun: bool, stop: StopRequest) -> Su
         lines = await collect_results(context, outcomes)
         money = session.budget.snapshot()
     comparison, notes = None, list[str]()
-    if context.evaluation is not None and plan.steps and not stop.why:
+    if context.evaluation is not None and plan.steps and not stop.reason:
         comparison, notes = await to_thread.run_sync(compare_agents, plan, context.evaluation)
     return Summary(
         name=config.run.name,
@@ -97,7 +97,7 @@ async def execute_run(planned: RunPlan, *, rerun: bool, stop: StopRequest) -> Su
         scripted=[name for name in config.scripted_models() if name in models],
         products=product_folders(context, outcomes),
         prices=planned.dry_run.prices,
-        stop_reason=stop.why,
+        stop_reason=stop.reason,
         comparison=comparison,
         notes=notes,
     )
@@ -230,5 +230,7 @@ async def run_and_report(planned: RunPlan, rerun: bool, as_json: bool) -> int:
         )
         return summary.exit_code
     if as_json:
-        print_result(error_to_json(Cause.CANCELLED, [f"stopped before the work began: {stop.why}"], _STOPPED))
+        print_result(
+            error_to_json(Cause.CANCELLED, [f"stopped before the work began: {stop.reason}"], _STOPPED)
+        )
     return _STOPPED

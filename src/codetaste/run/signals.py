@@ -37,14 +37,14 @@ def signals_raise_keyboard_interrupt() -> Iterator[None]:
 class StopRequest:
     """Stop requests of the user: the name of the signal ("" if none came), and what it stops."""
 
-    why: str = ""
+    reason: str = ""
     requests: int = 0
     session: Session | None = None
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
     def request(self, why: str) -> None:
         """Drain the run at the first request, shorten clean-up at the second, cancel all at the third."""
-        self.why, self.requests = why, self.requests + 1
+        self.reason, self.requests = why, self.requests + 1
         if self.session is None or self.requests > _MAX_CLEAN_STOPS:
             self.scope.cancel()
         else:

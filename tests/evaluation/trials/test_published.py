@@ -40,7 +40,7 @@ def validate(bench: ValidationContext, instance: Instance) -> InstanceValidation
 
 def rate(evaluation: Evaluation | None) -> tuple[int, int, int, int]:
     assert evaluation is not None
-    assert evaluation.rule_counts is not None, evaluation.why
+    assert evaluation.rule_counts is not None, evaluation.reason
     counts = evaluation.rule_counts
     return counts.positive_matched, counts.positive_total, counts.negative_matched, counts.negative_total
 

@@ -50,7 +50,7 @@ def test_published_trial_has_values_of_its_files(outputs: Outputs) -> None:
         "claude-code",
         "success",
     )
-    assert (record.scores.status, record.scores.why) == (TrialStatus.SCORED, "")
+    assert (record.scores.status, record.scores.reason) == (TrialStatus.SCORED, "")
     assert (record.scores.ifr, record.scores.ifr_plus, record.scores.ifr_minus) == (7 / 10, 3 / 4, 4 / 6)
     assert (record.scores.tests, record.scores.passed) == (TestCounts(20, 1, 0, 21), True)
     assert (record.scores.added, record.scores.removed, record.scores.edited) == (3, 2, 5)
@@ -211,7 +211,7 @@ def test_unscored_patch_has_status_and_reason(outputs: Outputs, status: str, rea
     folder = outputs.add_trial()
     write_json(folder / "evaluation/scores.json", make_scores(status=status, reason="because", ifr=None))
     (record,) = read_outputs(outputs.root).records
-    assert (record.scores.status, record.scores.why, record.scores.ifr) == (read_as, "because", None)
+    assert (record.scores.status, record.scores.reason, record.scores.ifr) == (read_as, "because", None)
 
 
 def test_scores_of_earlier_format_are_not_read(outputs: Outputs) -> None:
@@ -223,7 +223,7 @@ def test_scores_of_earlier_format_are_not_read(outputs: Outputs) -> None:
     reading = read_outputs(outputs.root)
     (record,) = reading.records
     why = "scores.json has format 1, this codetaste reads format 2: evaluate it again"
-    assert (record.scores.status, record.scores.why) == (TrialStatus.NOT_SCORED, f"its {why}")
+    assert (record.scores.status, record.scores.reason) == (TrialStatus.NOT_SCORED, f"its {why}")
     assert record.scores.ifr is None
     assert [str(problem).rpartition("/")[2] for problem in reading.problems] == [
         why.replace(" has", ": has", 1)
@@ -266,7 +266,7 @@ def test_trial_without_evaluation_has_status_and_reason(outputs: Outputs) -> Non
     (refused / "evaluation/rule_output.txt").write_text("…\nerror: patch failed: a.py:3\n")
     for folder in (no_patch, empty, waiting, refused):
         (folder / "evaluation/evaluation_result.json").unlink()
-    found = {r.agent: (r.scores.status, r.scores.why) for r in read_outputs(outputs.root).records}
+    found = {r.agent: (r.scores.status, r.scores.reason) for r in read_outputs(outputs.root).records}
     assert found["none"] == (TrialStatus.FAILED, "it left no patch (no credit)")
     assert found["empty"] == (TrialStatus.FAILED, "it left an empty patch (timeout)")
     assert found["waiting"][0] is TrialStatus.NOT_SCORED
@@ -296,7 +296,7 @@ def test_planned_trials_without_folder_are_counted(outputs: Outputs) -> None:
     text = "".join(json.dumps(line, sort_keys=True) + "\n" for line in journal)
     (run / "journal.jsonl").write_text(text + '{"event":"ended","key":"infer/a/torn')
     records = [record for record in read_outputs(run).records if not record.pseudo]
-    found = {(r.agent, r.mode, r.attempt): (r.scores.status, r.scores.why) for r in records}
+    found = {(r.agent, r.mode, r.attempt): (r.scores.status, r.scores.reason) for r in records}
     assert found == {
         ("a", "direct", 1): (TrialStatus.SCORED, ""),
         ("a", "plan", 1): (TrialStatus.FAILED, "because"),

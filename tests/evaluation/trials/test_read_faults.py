@@ -169,8 +169,8 @@ def test_missing_scan_is_no_measurement(outputs: Outputs, fault: str) -> None:
         path.write_bytes(path.read_bytes()[:-3])
     record = read(outputs)[0]["bad"]
     assert (record.scores.status, record.scores.ifr, record.scores.ifr_minus) == (PARTIAL, None, None)
-    assert record.scores.why.startswith(f"rules_negative.sarif is {fault}")
-    assert record.scores.why.endswith("no match is no measurement")
+    assert record.scores.reason.startswith(f"rules_negative.sarif is {fault}")
+    assert record.scores.reason.endswith("no match is no measurement")
     assert record.published is not None
     assert record.published.ifr_minus == 1.0
 

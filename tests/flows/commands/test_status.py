@@ -52,7 +52,7 @@ def test_status_follows_live_run_and_killed_calls_are_unknown(tmp_path: Path, al
         status = read_status(workspace)
         assert f"process {process.pid} " in status["owner"]
         assert status["models"]["m"]["calls"]["in_flight"] == 2
-        assert float(status["models"]["m"]["in_flight_usd"]) > 0
+        assert float(status["models"]["m"]["reserved_usd"]) > 0
         assert status["concurrency"]["model m"] == {"limit": 16, "in_use": 2, "waiting": 0}
         assert status["concurrency"]["jobs"] == {"limit": 64, "in_use": 2, "waiting": 0}
         assert status["concurrency"]["sandbox"] == {"limit": 8, "in_use": 2, "waiting": 0}
@@ -67,7 +67,7 @@ def test_status_follows_live_run_and_killed_calls_are_unknown(tmp_path: Path, al
     assert after["owner"] is None
     assert after["concurrency"] == {}
     assert after["models"]["m"]["calls"] == {"settled": 0, "unknown": 2, "in_flight": 0, "released": 0}
-    assert after["models"]["m"]["unknown_usd"] == status["models"]["m"]["in_flight_usd"]
+    assert after["models"]["m"]["unknown_usd"] == status["models"]["m"]["reserved_usd"]
     assert Counter(job["state"] for job in after["jobs"]) == {"interrupted": 2, "done": 1}
     # At most the last lines of the logs are missing.
     log = read_logs(workspace)[alpha.key("m", "additive")]

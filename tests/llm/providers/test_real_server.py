@@ -261,6 +261,6 @@ def test_run_with_real_models_ends_in_order(
     )
     shown = json.loads(status.stdout)
     assert shown["owner"] is None
-    assert Decimal(shown["money"]["in_flight_usd"]) == 0
+    assert Decimal(shown["money"]["reserved_usd"]) == 0
     calls = [model["calls"] for model in shown["models"].values()]
     assert sum(count for each in calls for count in each.values()) == len(states)

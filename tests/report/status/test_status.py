@@ -117,7 +117,7 @@ async def test_status_of_live_run_has_waits_with_reason_and_start(tmp_path: Path
     assert [str(each.wait) for each in jobs["second"].waits] == ["first"]
     assert jobs["second"].needs == ("first",)
     assert [str(each.wait) for each in jobs["third"].waits] == ["a job permit"]
-    assert (status.spend.in_flight_usd, status.spend.settled_usd) == (Decimal("0.5"), Decimal(0))
+    assert (status.spend.reserved_usd, status.spend.settled_usd) == (Decimal("0.5"), Decimal(0))
     text = render_status(status)
     assert "waits for a permit of m (" in text
     assert "of $2.00, $1.50 left" in text

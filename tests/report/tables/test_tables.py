@@ -51,7 +51,7 @@ def test_effort_table_has_the_figures_of_the_paper_text() -> None:
 def test_counts_table_has_every_status_with_reasons() -> None:
     statuses = list(TrialStatus)
     records = [
-        trial("a", f"o__r{n}-1", 1.0, status=status, why="a reason") for n, status in enumerate(statuses)
+        trial("a", f"o__r{n}-1", 1.0, status=status, reason="a reason") for n, status in enumerate(statuses)
     ]
     records.append(trial("b", "o__elsewhere-1", 1.0))
     table = counts_table(aggregate(records))

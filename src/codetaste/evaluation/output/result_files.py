@@ -175,7 +175,7 @@ def _metadata_of(instance: Instance) -> dict[str, Any]:
 def _rule_output(evaluation: Evaluation) -> str:
     """Return a human-readable summary of the scan."""
     lines = [f"{evaluation.engine or 'the rule engine'} on R with the patch", f"{evaluation.status}"]
-    lines += [evaluation.why] if evaluation.why else []
+    lines += [evaluation.reason] if evaluation.reason else []
     if evaluation.rule_counts is not None:
         positive, negative = len(evaluation.rules.positive), len(evaluation.rules.negative)
         lines.append(f"{positive} positive rules: {len(evaluation.positive_matches)} results")

@@ -31,7 +31,7 @@ def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
     return {
         "format": SCORES_FORMAT,
         "status": evaluation.status.value,
-        "reason": evaluation.why,
+        "reason": evaluation.reason,
         "passed": passed,
         "ifr": whole,
         "ifr_plus": plus,
@@ -56,7 +56,7 @@ def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
         "unmet_reductive": list(evaluation.unmet_reductive),
         "tests": tests and asdict(tests),
         "baseline": bounds and {**bounds, "runs": baseline.runs, "source": baseline.source},
-        "passed_reason": correctness.why or None,
+        "passed_reason": correctness.reason or None,
         "unscannable_files": len(evaluation.unscannable),
         "unscannable": [_text(path) for path in evaluation.unscannable[:_MAX_LISTED_PATHS]],
         "notes": [_text(note) for note in (*evaluation.notes, *correctness.notes)],

@@ -72,7 +72,7 @@ def reconcile_with_journal(
         if jobs and record.scores.status is TrialStatus.NOT_SCORED and record.metadata.interruption:
             status, why, _ = _outcome(jobs)
             if status is not TrialStatus.NOT_SCORED:
-                record = replace(record, scores=replace(record.scores, status=status, why=why))  # noqa: PLW2901
+                record = replace(record, scores=replace(record.scores, status=status, reason=why))  # noqa: PLW2901
         corrected.append(record)
     return corrected, [_record(identity, jobs, run, known, context) for identity, jobs in trials.items()]
 

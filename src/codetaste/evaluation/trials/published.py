@@ -77,16 +77,16 @@ def scores_of_evaluation(trial: TrialFolder, result: PublishedResult, context: R
     scores = scores_of_result(result, tests_ran=file_size(folder / TEST_OUTPUT_FILE) is not None)
     tests = scores.tests
     if tests is None:
-        scores = replace(scores, why=scores.why or "no test results are recorded")
+        scores = replace(scores, reason=scores.reason or "no test results are recorded")
     elif bounds := context.baseline(trial).thresholds or _thresholds_in(result.instance_metadata):
         scores = replace(scores, passed=passes(tests, bounds))
     else:
-        scores = replace(scores, why=scores.why or "no baseline of R and R∘X* is recorded")
+        scores = replace(scores, reason=scores.reason or "no baseline of R and R∘X* is recorded")
     scores = _with_lines(scores, trial, context, positive=folder / POSITIVE_SARIF_FILE)
     why = _partial(trial, result, context)
     if not why:
         return scores
-    return replace(scores, status=TrialStatus.PARTIAL, why=why, ifr=None, ifr_plus=None, ifr_minus=None)
+    return replace(scores, status=TrialStatus.PARTIAL, reason=why, ifr=None, ifr_plus=None, ifr_minus=None)
 
 
 def _thresholds_in(metadata: Mapping[str, Any]) -> PassThresholds | None:

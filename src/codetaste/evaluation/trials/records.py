@@ -95,7 +95,7 @@ class TrialScores(_Alignments):
 
     Attributes:
         status: the outcome.
-        why: one line if the status or a missing value needs a reason.
+        reason: one line if the status or a missing value needs a reason.
         tests: results of its test run.
         passed: PASS (CodeTaste §4.1); None without a test run or a baseline.
         ifr: instruction following rate (§2.1); a scored trial without it has no rules.
@@ -112,7 +112,7 @@ class TrialScores(_Alignments):
     """
 
     status: TrialStatus
-    why: str = ""
+    reason: str = ""
     tests: TestCounts | None = None
     passed: bool | None = None
     ifr: float | None = None

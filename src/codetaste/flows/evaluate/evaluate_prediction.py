@@ -95,7 +95,7 @@ async def evaluate_prediction(
         engine=context.scan.engine.label,
     )
     if problem and evaluation.status is EvaluationStatus.NO_RULES:
-        evaluation = replace(evaluation, why=problem)
+        evaluation = replace(evaluation, reason=problem)
     notes = (*evaluation.notes, *filter(None, (tests_problem, reference.problem)))
     return EvaluatedPrediction(replace(evaluation, notes=notes), patch, _metadata(task, inputs))
 
@@ -198,7 +198,7 @@ def files_unchanged(folder: Path, files: Mapping[str, str]) -> bool:
 def summarize(evaluation: Evaluation) -> str:
     """Summarize the scores of a prediction in a few words."""
     if evaluation.rule_counts is None:
-        why = f": {evaluation.why}" if evaluation.why else ""
+        why = f": {evaluation.reason}" if evaluation.reason else ""
         return f"{evaluation.status.replace('_', ' ')}{why}"
     rate, passed = ifr(evaluation.rule_counts), evaluation.pass_result.passed
     words = ["IFR undefined" if rate is None else f"IFR {rate:.2f}"]

@@ -250,12 +250,12 @@ class MeteredModel:
                 self._notify(permit.refused(error, rule), ctx)
             raise
 
-        took_s, cost = time.monotonic() - began_s, plausible_cost(reply.usage, paid.granted, self.price)
+        duration_s, cost = time.monotonic() - began_s, plausible_cost(reply.usage, paid.granted, self.price)
         # A provider may report anything: observers get only counts.
         reported = {} if reply.usage is None else reply.usage.counts()
         counts = {kind: count for kind, count in reported.items() if type(count) is int}
         usd, request_id = None if cost is None else cost.usd, reply.request_id[:_ID_LIMIT]
-        ctx.publish(CallAnswered(ctx.key, call, self.id, took_s, counts, usd, request_id))
+        ctx.publish(CallAnswered(ctx.key, call, self.id, duration_s, counts, usd, request_id))
         self._notify(permit.succeeded(), ctx)
         return reply
 

@@ -84,7 +84,7 @@ class DrainLine(_Line):
     """The run is being stopped."""
 
     event: Literal["drain"]
-    why: str
+    reason: str
 
 
 class JobLine(_JobLine):

@@ -127,7 +127,7 @@ class Scheduler:
             self._record.grace.shorten(_LAST_GRACE_S)
         else:
             self.draining = True
-            self._record.note({"event": "drain", "why": why})
+            self._record.note({"event": "drain", "reason": why})
         self._record.publish(Draining(self._record.grace.seconds, why))
         for entry in self._queue.clear():
             self._cancel_waiting(entry)

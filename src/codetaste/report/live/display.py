@@ -74,8 +74,7 @@ class PlainLineWriter:
             case Note() | CallRetrying():
                 return f"{event.key}: {event.text}" if event.key else event.text
             case Draining():
-                return (
-                    f"stopping: {event.why}; finished jobs are kept, run the same command again to continue"
-                )
+                advice = "finished jobs are kept, run the same command again to continue"
+                return f"stopping: {event.reason}; {advice}"
             case _:
                 return ""

@@ -93,6 +93,6 @@ _KINDS: dict[type, tuple[str, str, tuple[str, ...]]] = {
     CallRetrying: ("warning", "call_retrying", ("model", "cause", "delay_s")),
     ToolCalled: ("info", "tool_called", ("tool", "name", "duration_s", "failed")),
     Note: ("info", "note", ("text",)),
-    Draining: ("warning", "draining", ("why", "grace_s")),
+    Draining: ("warning", "draining", ("reason", "grace_s")),
 }
 """Level, name and fields of the line of an event."""

@@ -83,7 +83,7 @@ class RunProgress:
             case Note() | CallRetrying() if event.key:
                 self._job(event.key).last_note = event.text
             case Draining():
-                self.stop_reason = event.why
+                self.stop_reason = event.reason
 
     def _update_money(self, event: MoneyChanged) -> None:
         self.root = event.root

@@ -199,7 +199,7 @@ class JournalView:
         self.clock_at = self.last_at
 
     def _drain(self, line: DrainLine) -> None:
-        self.stop_reason = str(line["why"])
+        self.stop_reason = str(line["reason"])
 
     _FOLDS: ClassVar[dict[str, Callable[[JournalView, Any], None]]] = {
         "session": _session,

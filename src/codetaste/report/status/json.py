@@ -109,7 +109,7 @@ def _spend(spend: Spend) -> dict[str, str]:
     return {
         "settled_usd": _usd(spend.settled_usd),
         "unknown_usd": _usd(spend.unknown_usd),
-        "in_flight_usd": _usd(spend.in_flight_usd),
+        "reserved_usd": _usd(spend.reserved_usd),
     }
 
 

@@ -24,7 +24,7 @@ class Spend:
 
     settled_usd: Decimal = Decimal(0)
     unknown_usd: Decimal = Decimal(0)
-    in_flight_usd: Decimal = Decimal(0)
+    reserved_usd: Decimal = Decimal(0)
     calls: Counter[str] = field(default_factory=Counter)
 
     def add(self, call: CallRecord, state: CallState) -> None:
@@ -35,7 +35,7 @@ class Spend:
         elif state is CallState.UNKNOWN:
             self.unknown_usd += call.granted.usd
         elif state is CallState.IN_FLIGHT:
-            self.in_flight_usd += call.granted.usd
+            self.reserved_usd += call.granted.usd
 
 
 @dataclass(frozen=True, slots=True)

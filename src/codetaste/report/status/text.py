@@ -67,7 +67,7 @@ def _head_lines(status: RunStatus) -> list[str]:
     money = _format_spend(status.spend)
     if status.limit_usd is not None:
         spend = status.spend
-        left = status.limit_usd - spend.settled_usd - spend.unknown_usd - spend.in_flight_usd
+        left = status.limit_usd - spend.settled_usd - spend.unknown_usd - spend.reserved_usd
         money += f" of {format_usd(status.limit_usd)}, {format_usd(max(left, Decimal(0)))} left"
     if status.usd_per_minute and status.owner:
         money += f" · {format_usd(status.usd_per_minute)} a minute recently"
@@ -152,7 +152,7 @@ def _job_line(state: str, job: JobStatus, now: float) -> str:
     if job.since and state not in {JobState.DONE, JobState.SKIPPED}:
         line += f" · {format_duration(now - job.since)}"
     spend = job.spend
-    if spend.settled_usd or spend.unknown_usd or spend.in_flight_usd:
+    if spend.settled_usd or spend.unknown_usd or spend.reserved_usd:
         line += f" · {_format_spend(spend)}"
     if job.waits:
         waits = (f"{each.wait} ({format_duration(now - each.since)})" for each in job.waits)
@@ -169,7 +169,7 @@ def _job_line(state: str, job: JobStatus, now: float) -> str:
 def _format_spend(spend: Spend) -> str:
     text = format_usd(spend.settled_usd)
     text += f" + {format_usd(spend.unknown_usd)} unknown" if spend.unknown_usd else ""
-    return text + (f" + {format_usd(spend.in_flight_usd)} in flight" if spend.in_flight_usd else "")
+    return text + (f" + {format_usd(spend.reserved_usd)} in flight" if spend.reserved_usd else "")
 
 
 def render_job_details(details: Sequence[JobDetail], now: float) -> str:

@@ -107,7 +107,9 @@ def _reasons(view: AggregatedTrials) -> list[str]:
         text
         for record in view.trials.agents
         for text in {
-            f"{_STATUSES[record.scores.status].lower()}: {record.scores.why}" if record.scores.why else "",
+            f"{_STATUSES[record.scores.status].lower()}: {record.scores.reason}"
+            if record.scores.reason
+            else "",
             *record.scores.notes,
         }
     )
