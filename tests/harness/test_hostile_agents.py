@@ -62,7 +62,9 @@ async def test_agent_ignoring_signals_in_new_sessions_ends_at_time_limit(
 
 @both_engines_docker_slow
 async def test_endless_output_ends_at_time_limit(runner: HostileAgentRunner, tmp_path: Path) -> None:
-    run = await runner.run(WORK + "yes to all of it; yes >&2", wall_s=5.0)
+    run = await runner.run(
+        WORK + "while :; do yes to all of it | head -c 1000000; sleep 0.02; done", wall_s=5.0
+    )
     assert run.result.finish_reason == "timeout", run.result
     assert run.result.stream_bytes > 1_000_000
     assert list_changes(runner, run.extracted.patch, tmp_path / "check") == ["M\ta.py"]
