@@ -111,7 +111,7 @@ def _format_row(fields: Sequence[str]) -> str:
 
 def nearest_names_hint(word: str, known: Iterable[str], count: int = 3) -> str:
     """Return ``; did you mean …?`` with the names nearest to ``word``, "" if none is near."""
-    near = difflib.get_close_matches(word, list(known), n=count, cutoff=0.5)
+    near = difflib.get_close_matches(word, filter(str.isprintable, known), n=count, cutoff=0.5)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
