@@ -131,7 +131,7 @@ cells = st.sampled_from(
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(cells, max_size=30), st.booleans())
-@example(['"', "\n", "owner", '"'], with_header=False)
+@example(parts=['"', "\n", "owner", '"'], with_header=False)
 def test_any_text_is_read_as_a_table_or_reported(parts: list[str], with_header: bool) -> None:
     text = (HEADER + "\n" if with_header else "") + ",".join(parts)
     try:

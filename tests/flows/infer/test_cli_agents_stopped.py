@@ -205,7 +205,7 @@ def test_request_burst_is_billed_within_job_budget(tmp_path: Path, tools: None, 
     (agent / "run.sh").chmod(0o755)
     (agent / "burst.mjs").write_text(BURST)
     config = Config(bench)
-    config.model("m", "dear_words", EXPENSIVE_PRICE)
+    config.model("m", "expensive_reply", EXPENSIVE_PRICE)
     config.tables.append(agent_table("b", "m", f"budget_usd = {SMALL}", "./burst"))
     config.track(DIRECT)
     workspace = config.make_workspace(tmp_path / "place", agents_cache.parent)
