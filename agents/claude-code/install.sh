@@ -1,5 +1,6 @@
 #!/bin/sh
-# Claude Code is a script for Node up to 2.0, and a program for each platform later. Nothing it depends on is needed but itself.
+# Up to 2.0 Claude Code is a script for Node; later versions are one executable for each platform. Neither needs another
+# package.
 set -eu
 cd "$CODETASTE_TREE"
 case $CODETASTE_VERSION in

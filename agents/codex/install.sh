@@ -1,5 +1,5 @@
 #!/bin/sh
-# Codex is a program; up to 0.9x its package has those of all platforms.
+# Codex is an executable; up to 0.9x its package contains those of all platforms.
 set -eu
 cd "$CODETASTE_TREE"
 case $CODETASTE_VERSION in
@@ -12,7 +12,7 @@ case $CODETASTE_VERSION in
 esac
 case $CODETASTE_ARCH in arm64) machine=aarch64 ;; *) machine=x86_64 ;; esac
 vendor=$(find node_modules -type d -name vendor | head -n 1)
-[ -n "$vendor" ] || { echo "the package has no programs" >&2; exit 1; }
+[ -n "$vendor" ] || { echo "the package of codex $CODETASTE_VERSION contains no folder named vendor" >&2; exit 1; }
 mv "$vendor/$machine-unknown-linux-musl" codex
 rm -rf node_modules
 rm -rf codex/codex-resources/voice

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The program itself, without its Node launcher: that one ends with 0 when it is told to stop.
+# The executable itself, without its Node launcher, which exits with 0 after SIGTERM.
 set -eu
 home=$CODETASTE_AGENT/codex
 if [ -x "$home/bin/codex" ]; then
@@ -14,8 +14,8 @@ case $CODETASTE_VERSION in
 0.?.* | 0.[1-9]?.*) set -- -c tools.web_search=false ;;
 *) set -- --disable plugins --disable apps --ephemeral -c analytics.enabled=false -c 'web_search="disabled"' ;;
 esac
-# A provider of our own: of the built-in one, later versions would first try its maker's address and a web socket. The
-# gateway has its own patience with the provider, so a refusal is the end.
+# A provider entry of its own: with the built-in one, later versions first try the address of OpenAI and a web socket.
+# The gateway retries the provider itself, so codex must not.
 exec "$codex" exec --json --dangerously-bypass-approvals-and-sandbox --skip-git-repo-check "$@" \
 	-m "$CODETASTE_MODEL" -c "model_reasoning_effort=\"$CODETASTE_OPTION_REASONING_EFFORT\"" \
 	-c check_for_update_on_startup=false -c 'model_provider="codetaste"' \

@@ -1,9 +1,9 @@
 #!/bin/sh
-# What is optional there is a terminal, pictures and sound: nothing that it needs without a person.
+# The optional packages are for terminals, images and sound: not needed without a user.
 set -eu
 cd "$CODETASTE_TREE"
 case $CODETASTE_VERSION in
-0.[0-9].*) set -- tiktoken@1.0.22 ;; # the package takes any later one
+0.[0-9].*) set -- tiktoken@1.0.22 ;; # the package would install the latest
 *) set -- ;;
 esac
 npm install --omit=optional "@qwen-code/qwen-code@$CODETASTE_VERSION" "$@"

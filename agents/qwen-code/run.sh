@@ -1,5 +1,5 @@
 #!/bin/sh
-# cli.js itself, and no launcher: those start a child that goes on when they are told to end.
+# cli.js itself, without a launcher, whose child process survives SIGTERM.
 set -eu
 set -- "$CODETASTE_AGENT/node/bin/node" --expose-gc --max-old-space-size=4096 --require "$CODETASTE_AGENT/adapter/userinfo.cjs" \
 	"$CODETASTE_AGENT/node_modules/@qwen-code/qwen-code/cli.js" "$@"
@@ -16,5 +16,5 @@ cat >"$HOME/.qwen/settings.json" <<'SETTINGS'
 SETTINGS
 export OPENAI_BASE_URL="$CODETASTE_BASE_URL/v1" OPENAI_API_KEY="$CODETASTE_TOKEN" OPENAI_MODEL="$CODETASTE_MODEL"
 [ "$CODETASTE_OPTION_MAX_SESSION_TURNS" = -1 ] || set -- "$@" --max-session-turns "$CODETASTE_OPTION_MAX_SESSION_TURNS"
-# Its file tools work in the folder where it starts, and in these: plans go to /output.
+# Its file tools may use its working directory and these folders; plans are written to /output.
 exec "$@" --include-directories /output,/task_description --auth-type openai -m "$CODETASTE_MODEL" --yolo --output-format stream-json

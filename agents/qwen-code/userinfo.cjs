@@ -1,9 +1,9 @@
-// It asks who the user is when it starts, and dies where the system does not know him: an image need not.
+// Qwen Code calls os.userInfo() when it starts and fails if /etc/passwd has no entry for the user, as in some images.
 const os = require('node:os');
-const asked = os.userInfo;
+const systemUserInfo = os.userInfo;
 os.userInfo = (options) => {
   try {
-    return asked(options);
+    return systemUserInfo(options);
   } catch {
     return { username: 'agent', uid: process.getuid(), gid: process.getgid(), shell: null, homedir: os.homedir() };
   }
