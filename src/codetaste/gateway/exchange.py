@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 _REQUEST_ERRORS = frozenset({400, 413, 422})
 """Status codes of provider errors that are about the request itself; the agent may be able to react."""
 
+_BETA_HEADERS = ("anthropic-beta", "openai-beta")
+"""Headers that may change how a provider counts the tokens of a prompt."""
+
 _MAX_CALLS, _MAX_CHARS = 3, 120
 """Limits of a turn's progress text: calls, and characters of each."""
 
@@ -137,7 +140,13 @@ class Exchange:
             "max_output_tokens": wire.cap,
         }
         session.transcript.add_request(self._number, self._parts, request_line)
-        bound = PartBound(self._parts, session.token_counts_for(client_request.model))
+        bound = PartBound(
+            self._parts,
+            wire.protocol,
+            [client_request.headers.get(name, "") for name in _BETA_HEADERS],
+            session.token_counts_for(client_request.model),
+            client_request.model.metered.bound.overhead_tokens,
+        )
         self._parts = ()
         metered = client_request.model.metered.with_backend(self._model, bound)
         reply = await metered.complete(wire.request, ctx=session.ctx, name=self._name)

@@ -24,6 +24,9 @@ Provider = Literal[ProtocolName, "scripted", "replay"]
 
 CassetteMode = Literal["record", "replay", "record-missing"]
 
+PROMPT_OVERHEAD_TOKENS = 1024
+"""Tokens that a provider may add to every prompt, such as its instructions for tool use."""
+
 _RESERVED = {
     "model": "models[].model",
     "messages": "nothing: the agent fills it",
@@ -71,6 +74,13 @@ class ModelConfig(Section):
     """Time limit of one request, from sending it to the end of the reply."""
     read_timeout: Seconds = Field(default=300.0, validation_alias=AliasChoices("read_timeout", "silence"))
     """The longest time without any data from the provider; raise it for models that think silently."""
+    prompt_overhead_tokens: int = Field(
+        default=PROMPT_OVERHEAD_TOKENS, ge=PROMPT_OVERHEAD_TOKENS, le=10_000_000
+    )
+    """Tokens that the server may add to each prompt, such as a system prompt of its own."""
+    strict: bool = False
+    """One request at a time, whatever `max_concurrency` says: a reply that costs more than was reserved for
+    it ends the model for the run, and then no other call is in flight."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Sent to the provider unchanged: temperature, thinking, and so on. Some control the encoding:
     "anthropic" has `cache_control` and `betas`; "openai" takes `include = []` for models without reasoning;
@@ -160,6 +170,11 @@ class ModelConfig(Section):
     def exposed_name(self) -> str:
         """The model name for CLI agents: the provider's name, or the id if there is no remote provider."""
         return self.id if self.protocol is None else self.model
+
+    @property
+    def permits(self) -> int:
+        """The most requests in flight at once."""
+        return 1 if self.strict else self.max_concurrency
 
     @property
     def protocol(self) -> WireProtocol | None:

@@ -209,6 +209,14 @@ class ReleasedLine(_Line):
     call: str
 
 
+class DisputedLine(_Line):
+    """A call exceeded its reservation: what ``name`` stands for is not called again in this run."""
+
+    event: Literal["disputed"]
+    name: str
+    call: str
+
+
 class UnknownLine(_Line):
     """The cost of a call is unknown; it stays charged at its reservation."""
 
@@ -236,6 +244,7 @@ JournalLine: TypeAlias = (
     | EndedLine
     | EffectLine
     | ReservedLine
+    | DisputedLine
     | SettledLine
     | ReleasedLine
     | UnknownLine

@@ -117,7 +117,8 @@ def _parse_requested(
             problems.append(f"--model {text}: write it as ID=8")
         elif model_id not in known:
             problems.append(
-                f"--model {text}: the run has no model {model_id!r}{did_you_mean(model_id, known)}"
+                f"--model {text}: the run has no model {model_id!r} whose limit can change"
+                f"{did_you_mean(model_id, known)}"
             )
         else:
             given.append((model_limit_name(model_id), f"--model {model_id}", count))
