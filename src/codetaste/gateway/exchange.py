@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.core.text import one_line
 from codetaste.errors import BudgetExceeded, JournalError, ModelError, ModelRefused
-from codetaste.gateway.forward import PROVIDER_ERROR, ForwardedCall
-from codetaste.gateway.prompt import PartBound, encode_body, raw_reply_messages, reply_parts, request_parts
+from codetaste.gateway.forward import PROVIDER_ERROR, ForwardedCall, encode_body
+from codetaste.gateway.prompt import PartBound, raw_reply_messages, reply_parts, request_parts
 from codetaste.llm.wire.codecs import SERVERS
 from codetaste.llm.wire.common.error_codes import ErrorKind
 from codetaste.llm.wire.error_responses import error_response

@@ -22,7 +22,7 @@ from codetaste.llm.wire.common.billed_features import PER_PICTURE
 from codetaste.llm.wire.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from codetaste.llm.messages import Reply, Request
 
@@ -136,49 +136,19 @@ def raw_reply_messages(reply: Reply) -> list[object]:
     return [*raw.blocks]
 
 
-def encode_body(
-    protocol: str, received: Mapping[str, Any], parts: Sequence[PromptPart], sent: Mapping[str, Any]
-) -> bytes:
-    """Encode the body to be sent, from the JSON of the parts where they are unchanged.
-
-    Args:
-        protocol: of both bodies.
-        received: the body from which ``parts`` were made.
-        parts: all of its parts, in order.
-        sent: the same body with the changed options.
-    """
-    kinds = {
-        PROTOCOLS[protocol].system_key: PartKind.SYSTEM,
-        PROTOCOLS[protocol].messages_key: PartKind.MESSAGE,
-        "tools": PartKind.TOOL,
-    }
-    pieces = [b"{"]
-    for name, value in sent.items():
-        kind = kinds.get(name)
-        pieces.append(f"{_to_json(name)}:".encode("utf-8", "replace"))
-        if kind is None or value is None or value is not received.get(name):
-            pieces.append(_to_json(value).encode("utf-8", "replace"))
-        else:
-            listed = [piece for part in parts if part.kind is kind for piece in (part.data, b",")][:-1]
-            pieces.extend([b"[", *listed, b"]"] if isinstance(value, list) else listed)
-        pieces.append(b",")
-    pieces[-1] = b"}"
-    return b"".join(pieces)
-
-
 def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _part(kind: PartKind, value: Any) -> PromptPart:  # noqa: ANN401 - JSON data
-    text = _to_json(value)
+    text = to_json(value)
     named = data = text.encode("utf-8", "surrogatepass")
     size = _OVERHEAD_TOKENS + max_tokens(text)
     if _PICTURE_HINT in text:
         size += PER_PICTURE * len(_PICTURE.findall(text))
     if _CACHE_MARKER in text:
         value = _without_markers(value)
-        named = _to_json(value).encode("utf-8", "surrogatepass")
+        named = to_json(value).encode("utf-8", "surrogatepass")
     if not text.isascii():
         data = text.encode("utf-8", "replace")
     return PromptPart(kind, _hash(named), size, value, data)
@@ -188,7 +158,8 @@ def _hash(data: bytes) -> str:
     return sha256(data).hexdigest()[:_NAME_DIGITS]
 
 
-def _to_json(value: Any) -> str:  # noqa: ANN401 - JSON data
+def to_json(value: Any) -> str:  # noqa: ANN401 - JSON data
+    """Return a value as JSON without spaces."""
     return _JSON.encode(value)
 
 
@@ -244,7 +215,7 @@ def _pieces(part: PromptPart, protocol: str) -> Iterator[_Piece]:
 
 
 def _piece(value: object, counted: bool, written: bool) -> _Piece:
-    text = _to_json(value)
+    text = to_json(value)
     size = _OVERHEAD_TOKENS + max_tokens(text) + PER_PICTURE * len(_PICTURE.findall(text))
     return _Piece(_hash(text.encode("utf-8", "surrogatepass")), size, counted, written)
 
@@ -265,13 +236,21 @@ def _is_counted(block: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _PromptCount:
-    """A provider's token count of a prompt with this shape that contained these pieces.
+    """A provider's token count of a prompt.
 
-    The prompt may have had more pieces, which the provider need not have counted.
+    Attributes:
+        shape: hash of what else decides the count: settings and betas.
+        counted: the pieces that are counted in every request.
+        messages: all pieces of the messages. What was not counted of them is not counted either in a longer
+            conversation that begins with them.
+        beginning: hash of ``messages``, in order.
+        tokens: the provider's count.
     """
 
     shape: str
-    keys: frozenset[PieceKey]
+    counted: frozenset[PieceKey]
+    messages: tuple[PieceKey, ...]
+    beginning: int
     tokens: int
 
 
@@ -298,20 +277,26 @@ class SessionTokenCounts:
         """Return an upper bound of a piece's tokens: of its bytes, or of the reply that contained it."""
         return min(size, self._written.get(name, size))
 
-    def tokens(self, shape: str, sizes: dict[PieceKey, int]) -> int:
-        """Return an upper bound of a prompt's tokens without overhead, given that of each piece."""
+    def tokens(self, shape: str, sizes: dict[PieceKey, int], beginnings: Sequence[int]) -> int:
+        """Return an upper bound of a prompt's tokens without overhead.
+
+        Args:
+            shape: of the prompt.
+            sizes: upper bounds of its pieces.
+            beginnings: hashes of the first pieces of its messages, by their number.
+        """
         bounds = [sum(sizes.values())]
-        keys = sizes.keys()
-        bounds.extend(
-            count.tokens + sum(map(sizes.__getitem__, keys - count.keys))
-            for count in self._counts
-            if count.shape == shape
-        )
+        for count in self._counts:
+            if count.shape == shape:
+                number = len(count.messages)
+                continues = number < len(beginnings) and beginnings[number] == count.beginning
+                new = sizes.keys() - count.counted
+                new = new.difference(count.messages) if continues else new
+                bounds.append(count.tokens + sum(map(sizes.__getitem__, new)))
         return min(bounds)
 
-    def learn(self, shape: str, keys: frozenset[PieceKey], tokens: int) -> None:
+    def learn(self, count: _PromptCount) -> None:
         """Store a provider's count."""
-        count = _PromptCount(shape, keys, tokens)
         self._counts.append(count)
         if not self._has_first:
             self._has_first = True
@@ -345,11 +330,21 @@ class PartBound:
         self._seen = Counter[str]()
         settings = next(part.value for part in parts if part.kind is PartKind.SETTINGS)
         counting = {name: value for name, value in settings.items() if name not in _NOT_COUNTING}
-        self._shape = _hash(_to_json([counting, *betas]).encode("utf-8", "surrogatepass"))
+        self._shape = _hash(to_json([counting, *betas]).encode("utf-8", "surrogatepass"))
         self._learns = not removes_turns(settings)
-        sizes = dict[PieceKey, int]()
-        self._counted = self._add(parts, sizes)
-        self._bound = overhead_tokens + counts.tokens(self._shape, sizes)
+        self._counted, self._messages = set[PieceKey](), list[PieceKey]()
+        sizes, beginnings = dict[PieceKey, int](), [0]
+        for part in parts:
+            for piece in _pieces(part, protocol):
+                key = self._key(piece)
+                sizes[key] = counts.written_tokens(piece.name, piece.size)
+                if piece.counted:
+                    self._counted.add(key)
+                if part.kind is PartKind.MESSAGE:
+                    self._messages.append(key)
+                    beginnings.append(hash((beginnings[-1], key)))
+        self._beginning = beginnings[-1]
+        self._bound = overhead_tokens + counts.tokens(self._shape, sizes, beginnings)
 
     def tokens(self, request: Request) -> int:  # noqa: ARG002 - bounded by the parts as received
         """Return an upper bound of the prompt's tokens."""
@@ -360,27 +355,25 @@ class PartBound:
         usage = reply.usage
         if usage is None or not is_bounded(usage, self._bound, request.max_output_tokens):
             return
-        written = list[PieceKey]()
-        if reply.message.raw is not None:
-            for part in reply_parts(raw_reply_messages(reply)):
-                for piece in _pieces(part, self._protocol):
-                    if piece.written:
-                        written.append(self._key(piece))
-                        self._counts.learn_written(piece.name, usage.output + _OVERHEAD_TOKENS)
         if self._learns:
-            self._counts.learn(self._shape, self._counted, usage.prompt)
-            self._counts.learn(self._shape, self._counted.union(written), usage.prompt + usage.output)
-
-    def _add(self, parts: Iterable[PromptPart], sizes: dict[PieceKey, int]) -> frozenset[PieceKey]:
-        """Add the sizes of all pieces; return the keys of those that are counted in every request."""
-        counted = []
-        for part in parts:
+            self._learn(usage.prompt)
+        if reply.message.raw is None:
+            return
+        for part in reply_parts(raw_reply_messages(reply)):
             for piece in _pieces(part, self._protocol):
+                if not piece.written:
+                    return
+                self._counts.learn_written(piece.name, usage.output + _OVERHEAD_TOKENS)
                 key = self._key(piece)
-                sizes[key] = self._counts.written_tokens(piece.name, piece.size)
-                if piece.counted:
-                    counted.append(key)
-        return frozenset(counted)
+                self._counted.add(key)
+                self._messages.append(key)
+                self._beginning = hash((self._beginning, key))
+        if self._learns:
+            self._learn(usage.prompt + usage.output)
+
+    def _learn(self, tokens: int) -> None:
+        counted, messages = frozenset(self._counted), tuple(self._messages)
+        self._counts.learn(_PromptCount(self._shape, counted, messages, self._beginning, tokens))
 
     def _key(self, piece: _Piece) -> PieceKey:
         number, self._seen[piece.name] = self._seen[piece.name], self._seen[piece.name] + 1

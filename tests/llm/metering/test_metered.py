@@ -151,7 +151,7 @@ async def test_unknown_cost_stays_charged_and_reply_is_not_bought_again(tmp_path
 @pytest.mark.parametrize(
     "usage",
     [
-        Usage(input=10, output=2001),
+        Usage(input=10, output=3000),
         Usage(input=10**6, output=1),
         Usage(input=10, output=10**12),
         Usage(input=-1, output=1),
@@ -209,7 +209,14 @@ async def test_usage_above_the_reservation_is_only_noted_without_a_budget(tmp_pa
 async def test_disputed_calls_are_at_most_those_in_flight(tmp_path: Path) -> None:
     """All jobs of a model end; a strict model has one call in flight."""
     for permits in (1, 4):
-        provider = Provider(*[reply_of("dear", Usage(input=10, output=9000))] * 40)
+        provider = Provider()
+
+        async def dear(provider: Provider = provider, permits: int = permits) -> Reply:
+            while provider.at_once < permits and provider.most_at_once < permits:
+                await anyio.sleep(0.001)
+            return reply_of("dear", Usage(input=10, output=9000))
+
+        provider.outcomes = [dear] * 40
         model = metered(provider, permits=permits)
 
         async def body(ctx: JobContext, model: MeteredModel = model) -> Json:
