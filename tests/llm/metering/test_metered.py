@@ -161,12 +161,12 @@ async def test_unknown_cost_stays_charged_and_reply_is_not_bought_again(tmp_path
 async def test_model_ends_for_the_run_after_a_usage_above_the_reservation(
     tmp_path: Path, usage: Usage
 ) -> None:
-    provider = Provider(reply_of("dear", usage))
+    provider = Provider(reply_of("expensive", usage))
     model = metered(provider)
 
     async def body(ctx: JobContext) -> Json:
         reply = await model.complete(request_of(cap=2000), ctx=ctx, name="turn")
-        assert reply.message.text == "dear"
+        assert reply.message.text == "expensive"
         await model.complete(request_of(cap=2000), ctx=ctx, name="next turn")
         return None
 
@@ -209,14 +209,17 @@ async def test_usage_above_the_reservation_is_only_noted_without_a_budget(tmp_pa
 async def test_disputed_calls_are_at_most_those_in_flight(tmp_path: Path) -> None:
     """All jobs of a model end; a strict model has one call in flight."""
     for permits in (1, 4):
-        provider = Provider()
+        provider, all_in_flight = Provider(), anyio.Event()
 
-        async def dear(provider: Provider = provider, permits: int = permits) -> Reply:
-            while provider.at_once < permits and provider.most_at_once < permits:
-                await anyio.sleep(0.001)
-            return reply_of("dear", Usage(input=10, output=9000))
+        async def expensive(
+            provider: Provider = provider, permits: int = permits, event: anyio.Event = all_in_flight
+        ) -> Reply:
+            if provider.at_once == permits:
+                event.set()
+            await event.wait()
+            return reply_of("expensive", Usage(input=10, output=9000))
 
-        provider.outcomes = [dear] * 40
+        provider.outcomes = [expensive] * 40
         model = metered(provider, permits=permits)
 
         async def body(ctx: JobContext, model: MeteredModel = model) -> Json:
