@@ -73,7 +73,8 @@ class BillingProvider:
 
     async def _reply(self, exchange: Exchange, charge: Charge) -> None:
         """Send the reply; a streamed one is begun at once, and ends after the delay."""
-        blocks = [_nested_call() if _NESTED in str(exchange.body) else {"type": "text", "text": "well"}]
+        text = {"type": "text", "text": charge.reply_text}
+        blocks = [_nested_call() if _NESTED in str(exchange.body) else text]
         parts = (exchange.body, blocks, "end_turn", charge.usage)
         if exchange.streamed:
             events = events_of(*parts, protocol=exchange.protocol, name=exchange.name)

@@ -41,6 +41,7 @@ class Charge:
     searches: int = 0
     features: Counter[str] = field(default_factory=Counter)
     reply_tokens: int = 16
+    reply_text: str = "well"
 
     @property
     def output(self) -> int:

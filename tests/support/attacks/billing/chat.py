@@ -33,6 +33,9 @@ def charge_chat(body: dict[str, Any], _headers: Mapping[str, str], _stored: dict
         charge.choices = int(body["n"])
         charge.use("extra_body")
     charge.prompt = _prompt(body, charge)
+    if (last := body["messages"][-1]).get("prefix"):
+        charge.reply_text = last["content"] + charge.reply_text
+        charge.use("prefix")
     if "web_search_options" in body:
         charge.search(SEARCHES, "web_search_options")
     if any("google_search" in tool for tool in body.get("tools") or []):
@@ -43,7 +46,10 @@ def charge_chat(body: dict[str, Any], _headers: Mapping[str, str], _stored: dict
 def _prompt(body: dict[str, Any], charge: Charge) -> int:
     messages = _with_current_reasoning(body["messages"], charge)
     prompt = tokens(messages)
-    tools = body.get("tools") or []
+    given = body.get("tools") or []
+    tools = [tool for tool in given if "function" in tool]
+    if len(tools) < len(given):
+        charge.use("tools")
     if tools and body.get("tool_choice") == "none":
         charge.use("tool_choice")
     else:

@@ -16,6 +16,10 @@ _THOUGHT = {"role": "assistant", "content": "well", "reasoning_content": LARGE}
 _REPEATED = "{% for i in range(1000) %}{{ messages }}{% endfor %}"
 
 
+def _assistant(words: str) -> Json:
+    return {"role": "assistant", "content": words}
+
+
 def _post(*turns: Json, **more: Any) -> Json:
     return shot("openai-chat", chat(*turns, **more))
 
@@ -112,5 +116,19 @@ OTHERS = (
         (_post(user("[answer 30000] [@number@]"), n_predict=30_000),),
         (),
         "n_predict",
+    ),
+    Way(
+        "reply that repeats its beginning",
+        "openai-chat",
+        (_post(user("hello"), _assistant(f"{LARGE}well"), user("now")),),
+        (_post(user("hello"), {**_assistant(LARGE), "prefix": True}),),
+        "prefix",
+    ),
+    Way(
+        "message in the place of a tool",
+        "openai-chat",
+        (_post(user(LARGE)),),
+        (_post(user("hello"), tools=[user(LARGE)]),),
+        "tools",
     ),
 )
