@@ -149,6 +149,31 @@ def test_ordinary_turns_are_bounded_by_their_counts_not_by_bytes() -> None:
         conversation.append({"role": "assistant", "content": list(blocks)})
 
 
+@pytest.mark.parametrize(
+    "dropping",
+    [
+        {"messages": [{"role": "user", "content": [{"type": "compaction", "content": "short"}]}]},
+        {"tools": [TOOLS[0] | {"defer_loading": True}]},
+    ],
+)
+def test_count_of_a_request_that_drops_parts_is_not_stored(dropping: dict[str, Any]) -> None:
+    counts = TokenCounts().for_session()
+    long = {"role": "user", "content": "word " * 2000}
+    messages = [long, *dropping.get("messages", [])]
+    bound = bound_of(counts, {"model": "m", "tools": [], **dropping, "messages": messages})
+    bound.learn(REQUEST, reply_of((), Usage(input=100, output=1)))
+    assert bound_of(counts, {"model": "m", "messages": [long]}).tokens(REQUEST) > 10_000
+
+
+def test_message_among_the_tools_is_not_counted_as_a_message() -> None:
+    counts = TokenCounts().for_session()
+    long = {"role": "user", "content": "word " * 2000}
+    bound_of(counts, {"model": "m", "tools": [long], "messages": []}).learn(
+        REQUEST, reply_of((), Usage(input=100, output=1))
+    )
+    assert bound_of(counts, {"model": "m", "messages": [long]}).tokens(REQUEST) > 10_000
+
+
 @pytest.mark.parametrize("change", [{"thinking": {"type": "adaptive"}}, {"tool_choice": {"type": "none"}}])
 def test_count_of_another_shape_is_not_used(change: dict[str, Any]) -> None:
     counts = TokenCounts().for_session()

@@ -78,7 +78,7 @@ _MAX_FIRST_COUNTS = 4
 """First counts stored per model, of its latest sessions; the instructions of sessions are largely equal."""
 
 PieceKey = int
-"""Hash of a piece's name and the number of equal pieces before it."""
+"""Hash of a piece's kind and name, and the number of equal pieces before it."""
 
 
 class PartKind(StrEnum):
@@ -183,26 +183,28 @@ class _Piece(NamedTuple):
         size: upper bound of its tokens.
         counted: whether the provider counts it in every request that contains it; otherwise it may count it
             in one request and not in another, such as the thinking of earlier turns.
-        written: whether the model writes such pieces; others in a reply are results of hosted tools.
+        written: whether the model writes such pieces. A count is not stored if there are others, such as
+            results of hosted tools, deferred tools and summaries that replace earlier messages.
     """
 
     name: str
     size: int
     counted: bool
-    written: bool = True
+    written: bool
 
 
 def _pieces(part: PromptPart, protocol: str) -> Iterator[_Piece]:
     """Yield a part as one piece if all of it is counted in every request; otherwise its blocks."""
     message = part.value
     if part.kind is not PartKind.MESSAGE or not isinstance(message, dict):
-        yield _Piece(part.name, part.size, _DEFERRED not in part.data)
+        counted = _DEFERRED not in part.data
+        yield _Piece(part.name, part.size, counted, written=counted)
         return
     role = message.get("role")
     # Chat templates remove reasoning from the text of earlier turns.
     text_counted = protocol != "openai-chat" or role != "assistant"
     if _is_counted(message) and (text_counted or not message.get("content")):
-        yield _Piece(part.name, part.size, counted=True)
+        yield _Piece(part.name, part.size, counted=True, written=True)
         return
     rest = dict(message)
     for block in _listed(rest.pop("content", None)):
@@ -336,8 +338,9 @@ class PartBound:
         sizes, beginnings = dict[PieceKey, int](), [0]
         for part in parts:
             for piece in _pieces(part, protocol):
-                key = self._key(piece)
+                key = self._key(part.kind, piece)
                 sizes[key] = counts.written_tokens(piece.name, piece.size)
+                self._learns = self._learns and piece.written
                 if piece.counted:
                     self._counted.add(key)
                 if part.kind is PartKind.MESSAGE:
@@ -364,7 +367,7 @@ class PartBound:
                 if not piece.written:
                     return
                 self._counts.learn_written(piece.name, usage.output + _OVERHEAD_TOKENS)
-                key = self._key(piece)
+                key = self._key(part.kind, piece)
                 self._counted.add(key)
                 self._messages.append(key)
                 self._beginning = hash((self._beginning, key))
@@ -375,6 +378,6 @@ class PartBound:
         counted, messages = frozenset(self._counted), tuple(self._messages)
         self._counts.learn(_PromptCount(self._shape, counted, messages, self._beginning, tokens))
 
-    def _key(self, piece: _Piece) -> PieceKey:
+    def _key(self, kind: PartKind, piece: _Piece) -> PieceKey:
         number, self._seen[piece.name] = self._seen[piece.name], self._seen[piece.name] + 1
-        return hash((piece.name, number))
+        return hash((kind, piece.name, number))

@@ -63,7 +63,7 @@ def max_tokens(text: str) -> int:
     """Return an upper bound of the tokens of ``text``: its bytes, also after normalisation by a tokenizer."""
     if text.isascii():
         return len(text)
-    forms = (text, normalize("NFKC", text))
+    forms = (text, normalize("NFC", text), normalize("NFKC", text))
     return max(len(form.encode("utf-8", "surrogatepass")) for form in forms)
 
 
