@@ -167,7 +167,7 @@ def _candidates(
 def _certain_places(
     rule: Rule, match: Match, old: OldFile, texts: HiddenTexts, unseen: tuple[WrittenText, ...]
 ) -> Iterator[str]:
-    """Yield the files that have the text of ``match`` encoded, in literals and comments, or are ``unseen``."""
+    """Yield the files with the text of ``match``: encoded, in literals and comments, or ``unseen``."""
     if texts.encoded and (place := texts.encoded_place_of(old.text(match))):
         yield place
     # A rule on plain text sees literals and comments.

@@ -93,8 +93,8 @@ def counts_table(view: AggregatedTrials) -> Table:
         statuses = [by_status[status] for status in _STATUSES]
         dropped = sum(record.published is None for record in trials)
         flagged = sum(bool(record.scores.flagged_rules) for record in trials)
-        cells = (track_mode.title, len(trials), *statuses, *measured, dropped, absent, flagged)
-        rows.append(Row(cells, agent))
+        counts = (*statuses, *measured, dropped, absent, flagged)
+        rows.append(Row((track_mode.title, len(trials), *counts), agent))
     notes = (
         "strict: failed, refused and inapplicable trials score 0; others without a value are in no mean",
         "published: all trials that are dropped as published are in no mean",
