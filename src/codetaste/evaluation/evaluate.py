@@ -79,7 +79,7 @@ class Evaluation:
         problems: problems in scanning R∘X̂, routine parse errors included.
         unscannable: paths that parsed in R and do not parse in R∘X̂, or are no longer scanned there.
         timed_out: of R∘X̂, the files that the engine did not scan in its time limit, or crashed on.
-        hidden_in: files of R∘X̂ with text that reductive rules matched in R and cannot see any more.
+        hidden_in: other files of R∘X̂ with text that reductive rules matched in R and cannot see any more.
         notes: remarks for the reader, in order.
         engine: the rule engine and its version.
     """
@@ -234,7 +234,7 @@ def _count(
     assumed = {match.rule_id for match in legacy if match.path in before_paths} - found
     still_there = {match.rule_id for match in hidden_matches} - found - assumed
     unmet = found | assumed | still_there
-    hidden_in = tuple(sorted({each.place for each in hidden}))
+    hidden_in = tuple(sorted({each.place for each in hidden} - unscannable.keys()))
     notes = (
         *result.notes,
         *_note("files that the engine could not scan in its time limit (scan timed out)", result.timed_out),
