@@ -6,6 +6,7 @@ It is no parser: a quote inside a regular expression may end the line as a strin
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Region(NamedTuple):
     is_comment: bool
 
 
+@lru_cache(16_384)
 def suffix_of(path: str) -> str:
     """Return the ending of the file's name, without the dot and in lower case, "" if it has none."""
     return (
