@@ -62,6 +62,7 @@ class Finding:
         needed: rules cannot be discovered without it.
         detail: version and path, or the problem.
         remedy: the command or the step that fixes it, "" if there is none.
+        warning: what should be known although it works, "" if nothing.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Finding:
     needed: bool = False
     detail: str = ""
     remedy: str = ""
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +154,11 @@ def render_doctor_report(report: DoctorReport) -> str:
 def _finding_lines(finding: Finding) -> list[str]:
     mark = "ok" if finding.ready else "NEEDED" if finding.needed else "-"
     lines = [f"  {mark:<7}{finding.name}: {finding.detail}"]
-    return (
-        [*lines, f"         to get it: {finding.remedy}"] if finding.remedy and not finding.ready else lines
-    )
+    if finding.remedy and not finding.ready:
+        lines.append(f"         to get it: {finding.remedy}")
+    if finding.warning:
+        lines.append(f"         warning: {finding.warning}")
+    return lines
 
 
 def _check_python() -> Finding:
@@ -169,9 +173,9 @@ async def _check_opengrep() -> Finding:
         engine = await find_rule_engine()
     except CodetasteError as error:
         return Finding("opengrep", needed=True, detail=str(error), remedy=remedy)
-    kind = "pinned" if engine.is_pinned else engine.warning
+    kind = "pinned" if engine.is_pinned else "not the pinned one"
     detail = f"{engine.version}, {kind}, from {engine.origin}: {engine.source_file}"
-    return Finding("opengrep", ready=True, needed=True, detail=detail)
+    return Finding("opengrep", ready=True, needed=True, detail=detail, warning=engine.warning)
 
 
 def _check_ripgrep() -> Finding:
@@ -185,14 +189,15 @@ def _check_ripgrep() -> Finding:
 async def _check_sandbox() -> tuple[Finding, ...]:
     """Try each containment engine; they are marked as needed only if none works."""
     probes = await anyio.to_thread.run_sync(probe_engines)
-    needed = not any(report.works for report in probes)
+    used = next((report for report in probes if report.works), None)
     return tuple(
         Finding(
             report.kind,
             ready=report.works,
-            needed=needed,
+            needed=used is None,
             detail=f"{report.origin}: {', '.join(report.protections) if report.works else report.problem}",
             remedy=report.fix,
+            warning=report.warning if report is used else "",
         )
         for report in probes
     )
