@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -40,9 +41,7 @@ class Region(NamedTuple):
 @lru_cache(16_384)
 def suffix_of(path: str) -> str:
     """Return the ending of the file's name, without the dot and in lower case, "" if it has none."""
-    return (
-        path.rpartition("/")[2][1:].rpartition(".")[2].lower() if "." in path.rpartition("/")[2][1:] else ""
-    )
+    return PurePosixPath(path).suffix[1:].lower()
 
 
 def quoted_regions(content: bytes, path: str) -> Iterator[Region]:
