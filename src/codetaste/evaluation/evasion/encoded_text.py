@@ -29,7 +29,7 @@ _JOINTS = re.compile(
 _RUN = re.compile(rb"[A-Za-z0-9+/_-]{12,}={0,6}")
 _QUOTED_RUN = re.compile(rb"""["'`]([!#-&(-~]{12,1000000}+)["']""")
 _HEX = re.compile(rb"[0-9A-Fa-f]+")
-_CODES = re.compile(rb"(?:(?:0x[0-9A-Fa-f]{2}|[0-9]{1,3})\s*+,\s*+){5,}+(?:0x[0-9A-Fa-f]{2}|[0-9]{1,3})")
+_CODES = re.compile(rb"(?:(?:0x[0-9A-Fa-f]{2}|[0-9]{1,3})\s*+,\s*+){5,}(?:0x[0-9A-Fa-f]{2}|[0-9]{1,3})")
 _ESCAPE = re.compile(
     rb"\\x([0-9A-Fa-f]{2})|\\u00([0-9A-Fa-f]{2})|\\u\{0*([0-9A-Fa-f]{2})\}|%([0-9A-Fa-f]{2})|&#x([0-9A-Fa-f]{2});"
     rb"|\\([0-3][0-7]{2})|&#([0-9]{2,3});"

@@ -29,6 +29,7 @@ CONTEXT_WORDS = 12
 _MAX_FILE_BYTES = 8 * 1024**2
 _MAX_BYTES = 32 * 1024**2
 """Size limit of all texts of a patch together."""
+_MAX_ENCODED_BYTES = 16 * 1024**2
 _MIN_ENCODED_CHARS = 3
 _WORD = re.compile(rb"[A-Za-z0-9_\x80-\xff]+")
 _SIMPLE_ESCAPE = re.compile(rb"\\[abefnrtv0]")
@@ -88,6 +89,7 @@ class HiddenTexts:
     own_quoted: dict[str, WrittenText] = field(default_factory=dict)
     encoded: list[tuple[str, bytes]] = field(default_factory=list)
     _quoted: list[tuple[str, bytes]] = field(default_factory=list)
+    _encoded_bytes: int = 0
 
     @cached_property
     def quoted(self) -> WrittenText:
@@ -113,7 +115,10 @@ class HiddenTexts:
         if not whole:
             self.own_places[path] = WrittenText(((path, content),))
         own: list[bytes] = []
-        encoded = [text for part in parts for text in decoded_texts(part)]
+        encoded: list[bytes] = []
+        for part in parts:
+            if sum(map(len, encoded)) + self._encoded_bytes < _MAX_ENCODED_BYTES:
+                encoded += decoded_texts(part)
         for region in _joined(quoted_regions(content, path), content):
             inside = [
                 content[max(start, region.start) : min(end, region.end)]
@@ -128,6 +133,7 @@ class HiddenTexts:
             if not region.is_comment and _EVALUATOR.search(content[start : region.start]):
                 encoded.append(own[-1][1:-1])
         self.own_quoted[path] = WrittenText(tuple((path, text) for text in own))
+        self._encoded_bytes += sum(map(len, encoded))
         self.encoded += ((path, _squeeze(_unescape(text))) for text in encoded)
 
     def encoded_place_of(self, text: bytes) -> str | None:

@@ -17,15 +17,18 @@ _HASH_SUFFIXES = frozenset({
     "", "py", "pyi", "rb", "sh", "bash", "pl", "yml", "yaml", "toml", "cfg", "r", "jl", "ex", "tf",
 })  # fmt: skip
 """Endings of files whose comments begin with a hash; all others are read like JavaScript."""
-_QUOTED = rb'"(?:\\.|[^"\\\n])*+"|' + rb"'(?:\\.|[^'\\\n])*+'"
+# Each ends at the end of the line or file if it is not closed: further tries from inside it would take time
+# that grows with the square of the text.
+_QUOTED = rb'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?' + rb"|'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'?"
+_THREE_QUOTES = rb'"""[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*+(?:""")?'
 _HASH = re.compile(
-    rb'(?P<string>"""(?:\\.|[^\\])*?"""|' + rb"'''(?:\\.|[^\\])*?'''|" + _QUOTED + rb")"
-    rb"|(?P<comment>\#[^\n]*+(?:\n[ \t]*+\#[^\n]*+)*+)",
+    b"(?P<string>%s|%s|%s)" % (_THREE_QUOTES, _THREE_QUOTES.replace(b'"', b"'"), _QUOTED)
+    + rb"|(?P<comment>\#[^\n]*+(?:\n[ \t]*+\#[^\n]*+)*+)",
     re.DOTALL,
 )
 _SLASH = re.compile(
-    rb'(?P<string>"""(?:\\.|[^\\])*?"""|`(?:\\.|[^`\\])*+`|' + _QUOTED + rb")"
-    rb"|(?P<comment>/\*(?:.*?\*/|.*)|//[^\n]*+(?:\n[ \t]*+//[^\n]*+)*+)",
+    b"(?P<string>%s|%s|%s)" % (_THREE_QUOTES, rb"`[^`\\]*+(?:\\.[^`\\]*+)*+`?", _QUOTED)
+    + rb"|(?P<comment>/\*(?:.*?\*/|.*)|//[^\n]*+(?:\n[ \t]*+//[^\n]*+)*+)",
     re.DOTALL,
 )
 

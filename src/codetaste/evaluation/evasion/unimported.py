@@ -39,10 +39,12 @@ _PROGRAM = re.compile(
     r"(?:^|/)(?:__main__|main|setup|manage|build|doc|lib|mod|package-info|\.[^/]*|[^/]*\.config|[^/]*\.d)\.\w+$"
 )
 _DECLARATION = re.compile(
-    rb"^(?:func|type|var|const|(?:public\s+|final\s+|abstract\s+|sealed\s+|data\s+)*(?:class|interface|enum|record|object|fun))"
-    rb"\s+(?:\(\s*(?:\w+\s+)?\*?(\w+)[^)]*\)\s*)?(\w+)",
+    rb"^(?:func|type|var|const|(?:(?:public|final|abstract|sealed|data)[ \t]+)*+"
+    rb"(?:class|interface|enum|record|object|fun))"
+    rb"[ \t]+(?:\([ \t]*(?:\w+[ \t]+)?\*?(\w+)[^)\n]*\)[ \t]*)?(\w+)",
     re.MULTILINE,
 )
+_MAX_NAMES = 200
 _RUNS_BY_ITSELF = re.compile(rb"^func (?:init|main)\(|^#!", re.MULTILINE)
 
 
@@ -70,7 +72,7 @@ class ImportSearch:
         if (family is _SCRIPTS and _SCRIPT_TEST.search(path)) or _RUNS_BY_ITSELF.search(content):
             return False
         names = _names(path, content if suffix in _DECLARED else b"")
-        mention = re.compile(rb"\b(?:%s)\b" % b"|".join(sorted(map(re.escape, names))))
+        mention = re.compile(rb"\b(?:%s)\b" % b"|".join(sorted(map(re.escape, names))[:_MAX_NAMES]))
         users = [other for other, text in self._changed.items() if other != path and mention.search(text)]
         if any(other not in self._new or not self.is_unused(other) for other in users):
             return False
