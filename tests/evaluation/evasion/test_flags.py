@@ -40,7 +40,7 @@ SRV = "package srv\n\nfunc Make() {\n\tnew(1)\n}\n"
         ),
         ({"app/fresh.py": "new(1)\n", "app/via.py": "import app.fresh\n"}, PYTHON, FlagReason.UNIMPORTED),
         ({"tests/test_fresh.py": "new(1)\n"}, PYTHON, None),
-        ({"app/run": "#!/usr/bin/env python3\nnew(1)\n"}, PYTHON, None),
+        ({"app/fresh.py": "#!/usr/bin/env python3\nnew(1)\n"}, PYTHON, None),
         ({"fresh/__init__.py": "new(1)\n", "app/main.py": "import fresh\n"}, PYTHON, None),
         ({"app/main.py": "new(1)\n"}, PYTHON, None),
         ({"app/main.py": "new(1)\n", "dist/a.py": "new(1)\n"}, PYTHON, None),
