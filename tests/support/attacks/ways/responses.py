@@ -89,6 +89,13 @@ LISTED = (
 
 OTHERS = (
     Way(
+        "stored items by id with empty content",
+        "openai",
+        (_post(user(), *[{"type": "reasoning", "id": "rs_a", "summary": [], "content": []}] * 5),),
+        (_post(user("hello"), {**_THOUGHT, "id": "rs_a", "encrypted_content": LARGE[:50_000]}),),
+        "id",
+    ),
+    Way(
         "prompt in another protocol's field",
         "openai",
         (_post(user(), messages=[user(LARGE)]),),
