@@ -34,6 +34,7 @@ LISTED = (
         (_post(user(), {"type": "tool_search_output", "call_id": "c1", "tools": _HOSTED}),),
         (),
         "tool_search_output",
+        "web_search",
     ),
     Way(
         "reasoning of all turns",
