@@ -36,7 +36,7 @@ def charge_responses(body: dict[str, Any], _headers: Mapping[str, str], stored: 
         charge.prompt += tokens(body["messages"])
         charge.use("messages")
     if body.get("store") is not False:
-        stored |= {item["id"]: tokens(item) for item in items if item.get("id") and len(item) > 2}
+        stored |= {item["id"]: tokens(item) for item in items if item.get("id") and _has_content(item)}
     if (body.get("prompt_cache_options") or {}).get("ttl") == "12h":
         charge.cache_written, charge.write_factor = True, Decimal("2.5")
         charge.use("prompt_cache_options")
@@ -52,10 +52,14 @@ def _counted_items(items: list[Any], body: dict[str, Any], charge: Charge) -> li
     return [item for at, item in enumerate(items) if at > turn or item.get("type") != "reasoning"]
 
 
+def _has_content(item: Mapping[str, Any]) -> bool:
+    return any(item.get(name) for name in ("content", "encrypted_content", "output"))
+
+
 def _size(item: dict[str, Any], stored: Mapping[str, int], charge: Charge) -> int:
     """Return the tokens of an item; one that has only an id stands for the stored one."""
     kind, size = kind_of(item), tokens(item)
-    if item.get("id") in stored and not {"content", "encrypted_content", "output"} & set(item):
+    if item.get("id") in stored and not _has_content(item):
         charge.use("id")
         size += stored[item["id"]]
     if kind in ("additional_tools", "tool_search_output"):

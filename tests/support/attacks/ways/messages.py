@@ -178,6 +178,7 @@ OTHERS = (
         ),
         (),
         "citations",
+        "document",
     ),
     Way(
         "price of a long context",

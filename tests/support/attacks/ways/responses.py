@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.attacks.ways.way import LARGE, Json, Way, items, shot, user
+from support.attacks.ways.way import GO_ON, LARGE, Json, Way, items, shot
+from support.attacks.ways.way import user as chat_user
 
 _HOSTED = [{"type": "web_search"}]
 _THOUGHT = {"type": "reasoning", "summary": [], "encrypted_content": LARGE}
 _STORED = {"type": "message", "role": "user", "id": "msg_a", "content": LARGE[:50_000]}
-_LARGE_FIRST, _SMALL = {"role": "user", "content": LARGE}, {"role": "user", "content": "y" * 12_000}
+
+
+def user(content: str = GO_ON) -> Json:
+    return {"type": "message", **chat_user(content)}
 
 
 def _post(*given: Json, **more: Any) -> Json:
@@ -30,6 +34,7 @@ LISTED = (
         (_post(user(), {"type": "tool_search_output", "call_id": "c1", "tools": _HOSTED}),),
         (),
         "tool_search_output",
+        "web_search",
     ),
     Way(
         "reasoning of all turns",
@@ -41,8 +46,8 @@ LISTED = (
     Way(
         "truncation left out of the next request",
         "openai",
-        (_post(_LARGE_FIRST),),
-        (_post(_LARGE_FIRST, _SMALL, truncation="auto"),),
+        (_post(user(LARGE)),),
+        (_post(user(LARGE), user("y" * 12_000), truncation="auto"),),
         "truncation",
     ),
     Way(
@@ -58,6 +63,7 @@ LISTED = (
         (_post(*[{"id": "msg_a"}] * 5, user()),),
         (_post(_STORED, store=True),),
         "id",
+        "type",
     ),
     Way(
         "cache with a longer lifetime",
@@ -89,9 +95,16 @@ LISTED = (
 
 OTHERS = (
     Way(
+        "stored items by id with empty content",
+        "openai",
+        (_post(user(), *[{"type": "reasoning", "id": "rs_a", "summary": [], "content": []}] * 5),),
+        (_post(user("hello"), {**_THOUGHT, "id": "rs_a", "encrypted_content": LARGE[:50_000]}),),
+        "id",
+    ),
+    Way(
         "prompt in another protocol's field",
         "openai",
-        (_post(user(), messages=[user(LARGE)]),),
+        (_post(user(), messages=[chat_user(LARGE)]),),
         (),
         "messages",
     ),
@@ -115,7 +128,7 @@ OTHERS = (
     Way(
         "parallel items by id",
         "openai",
-        (_post(*[{"id": "msg_a"}] * 5, user()),),
+        (_post(*[{"type": "message", "id": "msg_a"}] * 5, user()),),
         (_post(_STORED, store=True),),
         "id",
         connections=16,

@@ -14,6 +14,7 @@ from typing import Any, Literal
 ProtocolName = Literal["anthropic", "openai", "openai-chat"]
 Json = dict[str, Any]
 PATHS = {"anthropic": "/v1/messages", "openai": "/v1/responses", "openai-chat": "/v1/chat/completions"}
+GO_ON = "go on [@number@]"
 LARGE = "x" * 110_000
 """A text of which the budget pays for one as long as it is bounded by its bytes, and not for two."""
 
@@ -69,7 +70,7 @@ def chat(*turns: Json, **more: Any) -> Json:
     return {"model": "expensive", "max_tokens": 16, "messages": [*turns], **more}
 
 
-def user(content: Any = "go on [@number@]") -> Json:
+def user(content: Any = GO_ON) -> Json:
     return {"role": "user", "content": content}
 
 
