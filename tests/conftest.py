@@ -56,6 +56,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Fail if pytest-xdist ignores groups: each worker would start an engine, and wait for the others."""
+    grouped = [item for item in items if item.get_closest_marker("xdist_group")]
+    if "PYTEST_XDIST_WORKER" in os.environ and not all("@" in item.nodeid for item in grouped):
+        raise pytest.UsageError("this pytest-xdist ignores xdist_group; install what constraints.txt names")
+
+
 def _system(item: pytest.Function) -> str:
     """Return which systems a test needs, Podman or the others; each of them exists in one worker."""
     podman = "podman_engine" in item.fixturenames or "podman" in item.name.partition("[")[2]

@@ -156,6 +156,6 @@ async def test_podman_reads_a_link_without_following_it(
 async def test_podman_read_only_root_is_refused_with_a_suggestion(
     podman_provider: DockerSandboxProvider,
 ) -> None:
-    with pytest.raises(SandboxMissing, match=r"read-only root.*use docker"):
+    with pytest.raises(SandboxMissing, match=r"read_only_root does not work with podman.*use docker"):
         async with podman_provider.open(replace(SPEC, read_only_root=True)):
             pass

@@ -74,7 +74,9 @@ async def derive_base_image(engine: ContainerEngine, image: str, run: str) -> st
         ):
             container = engine.client.containers.container(name)
             await container.put_archive("/", ArchiveUpload(_tar_of(missing)))  # type: ignore[no-untyped-call]
-            derived = await container.commit(pause=False)
+            derived = await container.commit(
+                pause=False, config={}
+            )  # Podman refuses a request without a body
         return str(derived["Id"])
 
 

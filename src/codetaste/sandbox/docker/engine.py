@@ -38,7 +38,7 @@ _DOCKER_HOST, _CONTAINER_HOST = "DOCKER_HOST", "CONTAINER_HOST"
 CALL_S = 60.0
 """Timeout of one call; an engine on a busy machine needs seconds to start a container."""
 NO_ENGINE = "no container engine answers here: "
-_GREETING_S = 5.0
+_GREETING_S = 20.0
 _PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Between retries while the engine is down: a restart takes some seconds."""
 _MIN_API = (1, 40)

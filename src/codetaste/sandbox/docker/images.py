@@ -100,7 +100,8 @@ async def commit_container(engine: ContainerEngine, container: str, name: str, w
     changes += [f'LABEL {key}="{value}"' for key, value in labels.items()]
     with engine_errors(engine, f"commit a sandbox as {name}", _COMMIT_S):
         source = engine.client.containers.container(container)
-        committed = await source.commit(repository=repository, tag=tag, changes=changes)
+        # Podman refuses a request without a body.
+        committed = await source.commit(repository=repository, tag=tag, changes=changes, config={})
         return str(committed["Id"])
 
 
