@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
-from pathlib import Path
+from functools import cache
+from pathlib import Path, PurePosixPath
 
 import pytest
 from hypothesis import example, given, settings
@@ -52,40 +55,34 @@ def trees_with_patterns(draw: st.DrawFn) -> tuple[list[str], list[str]]:
     return paths, draw(st.lists(pattern, min_size=1, max_size=5))
 
 
-def not_ignored_by_git(tree: Path, patterns: str) -> set[str]:
-    """Return the files that git would track."""
-    ignore = tree.parent / "ignore"
+def not_ignored_by_git(paths: list[str], patterns: str) -> set[str]:
+    """Return the paths that git does not ignore; it needs no files to decide."""
+    ignore = empty_repository() / "ignore"
     ignore.write_text(patterns)
-    command = ["git", "-c", f"core.excludesFile={ignore}", "ls-files", "-z", "--others", "--exclude-standard"]
-    done = subprocess.run(command, cwd=tree, capture_output=True, check=True)
-    return {name.decode() for name in done.stdout.split(b"\0") if name}
+    command = ["git", "-c", f"core.excludesFile={ignore}", "check-ignore", "--no-index", "-z", "--stdin"]
+    done = subprocess.run(
+        command, cwd=ignore.parent, input="\0".join(paths).encode(), capture_output=True, check=False
+    )
+    assert done.returncode in {0, 1}, done.stderr
+    return set(paths) - {name.decode() for name in done.stdout.split(b"\0")}
 
 
-def make_files(tree: Path, paths: list[str]) -> list[str]:
-    """Make files, without those whose name conflicts with a folder, and return their names."""
-    made = []
-    for name in dict.fromkeys(paths):
-        path = tree / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
-        except (FileExistsError, NotADirectoryError, IsADirectoryError):
-            continue
-        if path.is_file():
-            made.append(name)
-    return made
+@cache
+def empty_repository() -> Path:
+    """Return a repository without files, made once in this process."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    return folder
 
 
 def check_agreement(paths: list[str], patterns: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "tree"
-        tree.mkdir()
-        subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
-        made = make_files(tree, paths)
-        assert set(IgnoreFile(patterns).not_ignored(made)) == not_ignored_by_git(tree, patterns), (
-            patterns,
-            made,
-        )
+    folders = {str(parent) for path in paths for parent in PurePosixPath(path).parents}
+    files = [path for path in dict.fromkeys(paths) if path not in folders]
+    assert set(IgnoreFile(patterns).not_ignored(files)) == not_ignored_by_git(files, patterns), (
+        patterns,
+        files,
+    )
 
 
 @settings(max_examples=60, deadline=None)

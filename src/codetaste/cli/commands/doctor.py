@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from pathlib import Path
 
 import anyio
@@ -21,7 +24,7 @@ import anyio.to_thread
 from codetaste.cli.options import AsJson
 from codetaste.console.command import command
 from codetaste.console.streams import print_result
-from codetaste.core.paths import resource_dir
+from codetaste.core.paths import constraints_file, resource_dir
 from codetaste.errors import CodetasteError, SandboxError, SandboxMissing
 from codetaste.rules.engine.install import find_rule_engine
 from codetaste.run.config import read_config
@@ -116,6 +119,7 @@ async def examine_machine() -> DoctorReport:
         system=f"{platform.system()} {platform.machine()}",
         tools=(
             _check_python(),
+            _check_packages(),
             await _check_opengrep(),
             _check_ripgrep(),
             await _check_git(),
@@ -164,6 +168,45 @@ def _finding_lines(finding: Finding) -> list[str]:
 def _check_python() -> Finding:
     version = platform.python_version()
     return Finding("python", ready=True, needed=True, detail=f"{version} at {sys.executable}")
+
+
+def _check_packages() -> Finding:
+    """Compare the packages that codetaste needs with the releases that it is tested with."""
+    constraints = constraints_file()
+    lines = (line.partition("==") for line in constraints.read_text("utf-8").splitlines())
+    tested = {_package_key(name): release for name, found, release in lines if found}
+    installed = _needed_packages()
+    differing = [
+        f"{name} {release} ({tested[name]})"
+        for name, release in sorted(installed.items())
+        if tested.get(name, release) != release
+    ]
+    if not differing:
+        return Finding("packages", ready=True, detail=f"{len(installed)}, each in the tested release")
+    return Finding(
+        "packages",
+        detail=f"not in the tested release (in brackets): {', '.join(differing)}",
+        remedy=f"pip install -c {constraints} codetaste",
+    )
+
+
+def _needed_packages() -> dict[str, str]:
+    """Return the releases of the installed packages that codetaste needs, directly or not."""
+    found: dict[str, str] = {}
+    remaining = ["codetaste"]
+    while remaining:
+        with suppress(metadata.PackageNotFoundError):  # one for another platform
+            for text in metadata.distribution(remaining.pop()).requires or ():
+                name = _package_key(re.split(r"[^\w.-]", text, maxsplit=1)[0])
+                if name not in found and "extra ==" not in text:
+                    with suppress(metadata.PackageNotFoundError):
+                        found[name] = metadata.version(name)
+                        remaining.append(name)
+    return found
+
+
+def _package_key(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 async def _check_opengrep() -> Finding:
