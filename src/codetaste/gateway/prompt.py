@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.metering.prompt_bound import TOKENS_PER_CALL, is_plausible_usage
-from codetaste.llm.wire.common.billed_features import PER_PICTURE
+from codetaste.llm.wire.common.allow_list import PER_PICTURE
 from codetaste.llm.wire.protocols import PROTOCOLS
 
 if TYPE_CHECKING:

@@ -211,5 +211,7 @@ def _apply_metered(result: AgentRunResult, tally: SessionUsage) -> None:
     result.tool_calls = result.tool_calls or tally.tool_calls
     result.usage = tally.tokens
     result.provider_error = tally.provider_failure
+    if tally.refused_request and result.finish_reason != FinishReason.SUCCESS:
+        result.message = f"a request was refused: {tally.refused_request}"
     if tally.budget_refusal:
         result.finish_reason, result.message = FinishReason.BUDGET_EXCEEDED, tally.budget_refusal
