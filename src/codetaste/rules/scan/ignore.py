@@ -92,7 +92,8 @@ def _join(segments: list[str]) -> str:
 
 
 def _segment(segment: str) -> str:
-    regex, position = "", 0
+    # A name is never empty: "dir/*" must not match "dir/", the folder itself.
+    regex, position = "" if segment.strip("*") else "(?=[^/])", 0
     while position < len(segment):
         char = segment[position]
         if char == "*":
