@@ -214,6 +214,21 @@ async def test_request_without_cap_gets_one(server: provider.Server, tmp_path: P
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+async def test_cap_is_sent_by_every_name_that_the_server_may_know(
+    server: provider.Server, tmp_path: Path, name: str
+) -> None:
+    async def body(ctx: JobContext, gateway: Gateway) -> Json:
+        async with admit_client(ctx, gateway, "openai-chat", ["expensive"]) as (_, client):
+            sent = {**make_request("openai-chat"), "max_tokens": None, name: 3000}
+            assert (await client.post(PATHS["openai-chat"], json=sent)).status_code == 200
+        return None
+
+    await run_to_end(server, tmp_path, "openai-chat", body)
+    assert [server.bodies[0][each] for each in ("max_tokens", "max_completion_tokens")] == [3000, 3000]
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_failure_before_first_byte_is_retried_unseen_by_client(
     server: provider.Server, tmp_path: Path, protocol: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -149,6 +150,9 @@ class Exchange:
         )
         self._parts = ()
         metered = client_request.model.metered.with_backend(self._model, bound)
+        if metered.price is not None:
+            extra_usd = client_request.findings.extra_usd
+            metered = replace(metered, price=metered.price.with_extra(extra_usd))
         reply = await metered.complete(wire.request, ctx=session.ctx, name=self._name)
         session.usage.count_reply(reply, is_agent_turn=wire.is_agent_turn)
         if wire.is_agent_turn:
@@ -221,8 +225,7 @@ def _body(client_request: GatewayRequest, parts: Sequence[PromptPart], request: 
     """Return the body sent to the provider: the client's own, with model, cap and priced options set."""
     wire, upstream = client_request.wire, client_request.model.upstream
     caps = () if upstream is None else upstream.caps
-    used = tuple(name for name in caps if wire.body.get(name) is not None)
-    body = SERVERS[wire.protocol].capped_body(wire, request.max_output_tokens, used or caps)
+    body = SERVERS[wire.protocol].capped_body(wire, request.max_output_tokens, caps)
     sent = {**body, "model": client_request.model.name, **client_request.model.fixed_options}
     return encode_body(wire.protocol, wire.body, parts, sent)
 

@@ -18,7 +18,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from codetaste.llm.metering.prompt_bound import is_bounded, max_tokens, remember_recent, removes_turns
-from codetaste.llm.wire.common.billed_features import PER_PICTURE
+from codetaste.llm.wire.common.allow_list import PER_PICTURE
 from codetaste.llm.wire.protocols import PROTOCOLS
 
 if TYPE_CHECKING:

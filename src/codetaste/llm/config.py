@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from codetaste.core.section import Section, toml_to_json
-from codetaste.core.units import Seconds
+from codetaste.core.units import Seconds, Usd
 from codetaste.llm.price import Price, cache_write_factor, fill_cache_write_price
 from codetaste.llm.wire.protocols import PROTOCOLS, ProtocolName
 
@@ -86,6 +86,9 @@ class ModelConfig(Section):
     "anthropic" has `cache_control` and `betas`; "openai" takes `include = []` for models without reasoning;
     "openai-chat" has `output_cap`, the name of the cap that a server accepts (by default both names are
     sent), and `send_reasoning = false` and `stream_options = {}` for servers that refuse these."""
+    allow: dict[str, Usd] = Field(default_factory=dict)
+    """What requests may have that a budget in US dollars refuses, by the name in the refusal, with the most
+    US dollars that one request with it may cost besides its tokens. Each such request is charged as much."""
     price: Price | None = None
     """US dollars for a million tokens with these options; by default from the price table, if it certainly
     has the model at its usual address. A budget in dollars requires a price."""

@@ -131,6 +131,8 @@ async def open_models(resolved: ResolvedConfig, record_dir: Path) -> AsyncIterat
 def model_fingerprint(config: ModelConfig, base_dir: Path) -> str:
     """Return a hash of the settings that decide a model's replies, without its address and price."""
     settings = config.model_dump(mode="json", include={"provider", "model", "options", "max_output_tokens"})
+    if config.allow:  # what may be sent, without its price
+        settings["allow"] = sorted(config.allow)
     path, _, function = config.model.rpartition(":")
     if config.provider == "scripted" and (script := base_dir / path).is_file():
         # The content of the file decides, not its path.

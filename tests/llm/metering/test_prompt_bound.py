@@ -19,7 +19,7 @@ from codetaste.llm.messages import (
     Usage,
 )
 from codetaste.llm.metering.prompt_bound import TOKENS_PER_MESSAGE, PromptBound
-from codetaste.llm.wire.common.billed_features import lower_output
+from codetaste.llm.wire.common.output_cap import lower_output
 
 TOOL = ToolSpec("look", "Look at ünïcode.", {"type": "object", "properties": {}})
 

@@ -7,11 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from codetaste.errors import BudgetExceeded
-from codetaste.llm.wire.common.billed_features import (
-    MIN_OUTPUT_TOKENS,
-    lower_output,
-    separately_billed_options,
-)
+from codetaste.llm.wire.common.output_cap import MIN_OUTPUT_TOKENS, lower_output
 from codetaste.orchestration.budget.cost import Cost
 
 if TYPE_CHECKING:
@@ -40,16 +36,10 @@ def price_request(
     """Return the cost bounds of ``request``, whose prompt has at most ``prompt`` tokens.
 
     Raises:
-        BudgetExceeded: the budget is in dollars, and the call has no known bound in dollars.
+        BudgetExceeded: the budget is in dollars, and the model has no price.
     """
-    if any(node.limits.usd is not None for node in budget.chain):
-        if price is None:
-            raise BudgetExceeded(f"model {model_id} has no known price; write price = {{ … }} in [[models]]")
-        if separate := separately_billed_options(request.options):
-            raise BudgetExceeded(
-                f"model {model_id}: {', '.join(separate)} is billed separately from tokens; "
-                "remove it from options"
-            )
+    if price is None and any(node.limits.usd is not None for node in budget.chain):
+        raise BudgetExceeded(f"model {model_id} has no known price; write price = {{ … }} in [[models]]")
     wanted = _bound(price, prompt, request.max_output_tokens)
     return PricedRequest(request, prompt, wanted, min_cost(request, prompt, price))
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.messages import Message, ProviderBlocks, StopReason, TextBlock, ToolCall, ToolSpec
 from codetaste.llm.wire.common import openai
-from codetaste.llm.wire.common.billed_features import content_text
 from codetaste.llm.wire.common.error_codes import TRANSIENT_ERRORS
 from codetaste.llm.wire.common.request import (
+    content_text,
     decoded_request,
     optional_objects,
     options_of,
