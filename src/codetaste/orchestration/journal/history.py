@@ -289,4 +289,4 @@ class History:
 def _limits(row: Any) -> BudgetLimits:  # noqa: ANN401 - JSON
     """Read a row of limits: dollars, tokens, wall and working seconds; null is no limit."""
     usd, tokens, wall_s, working_s = row or (None,) * 4
-    return BudgetLimits(None if usd is None else Decimal(usd), tokens, wall_s, working_s)
+    return BudgetLimits(None if usd is None else Decimal(usd), tokens, wall_s, working_s).check()
