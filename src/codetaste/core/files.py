@@ -11,7 +11,7 @@ import stat
 import subprocess
 import time
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 from anyio import to_thread
@@ -21,6 +21,7 @@ from codetaste.errors import CodetasteError, JournalError, SourceError, StorageF
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+    from io import BufferedReader
     from pathlib import Path
 
 _Error = TypeVar("_Error", bound=CodetasteError)
@@ -74,7 +75,7 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def open_regular_file(path: Path) -> BinaryIO:
+def open_regular_file(path: Path) -> BufferedReader:
     """Open a file for reading that a user, an agent or another program made. It never waits.
 
     Raises:

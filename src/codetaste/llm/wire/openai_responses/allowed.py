@@ -6,6 +6,8 @@ tools nor in an item that adds tools.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from codetaste.llm.wire.common.allow_list import (
     DATA,
     FALSE,
@@ -18,6 +20,9 @@ from codetaste.llm.wire.common.allow_list import (
     OneOf,
     text_or,
 )
+
+if TYPE_CHECKING:
+    from codetaste.llm.wire.common.allow_list import Form
 
 _PART = Kinds(
     {
@@ -36,8 +41,8 @@ _OUTPUT = text_or(
     )
 )
 _MORE = {"id": SCALAR, "status": SCALAR}
-_CALLED = {"call_id": SCALAR, "name": SCALAR, **_MORE}
-_RETURNED = {"call_id": SCALAR, "id": SCALAR, "output": _OUTPUT}
+_CALLED: dict[str, Form] = {"call_id": SCALAR, "name": SCALAR, **_MORE}
+_RETURNED: dict[str, Form] = {"call_id": SCALAR, "id": SCALAR, "output": _OUTPUT}
 
 _OWN_TOOLS = {
     "function": Fields({"name": SCALAR, "description": SCALAR, "parameters": DATA, "strict": SCALAR}),
@@ -49,7 +54,7 @@ _CLIENT_TOOLS = {
     **_OWN_TOOLS,
     "namespace": Fields({"name": SCALAR, "description": SCALAR, "tools": Items(Kinds(_OWN_TOOLS))}),
 }
-_SEARCH = {"call_id": SCALAR, "execution": OneOf("client"), **_MORE}
+_SEARCH: dict[str, Form] = {"call_id": SCALAR, "execution": OneOf("client"), **_MORE}
 """Of a search for tools that the client runs: what it finds is in the request itself."""
 
 _ITEM = Kinds(
