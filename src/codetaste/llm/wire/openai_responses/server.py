@@ -134,7 +134,8 @@ def capped_body(
     wire: WireRequest, cap: int, caps: Sequence[str] = OPENAI_RESPONSES.cap_names
 ) -> dict[str, Any]:
     """Return a client's body with its output capped at ``cap`` tokens; nothing is stored by default."""
-    return {"store": False, **wire.body, **dict.fromkeys(caps, cap)}
+    stored = {} if "store" in wire.body else {"store": False}
+    return {**wire.body, **stored, **dict.fromkeys(caps, cap)}
 
 
 _INCOMPLETE = {stop: reason for reason, stop in INCOMPLETE_REASONS.items()} | {StopReason.OTHER: "other"}
