@@ -134,7 +134,7 @@ def capped_body(
     wire: WireRequest, cap: int, caps: Sequence[str] = OPENAI_RESPONSES.cap_names
 ) -> dict[str, Any]:
     """Return a client's body with its output capped at ``cap`` tokens; nothing is stored by default."""
-    stored = {} if "store" in wire.body else {"store": False}
+    stored = {"store": False} if wire.body.get("store") is None else {}
     return {**wire.body, **stored, **dict.fromkeys(caps, cap)}
 
 
