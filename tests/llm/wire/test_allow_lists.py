@@ -96,6 +96,9 @@ RESPONSES_REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"input": [{"type": "item_reference", "id": "x"}]}, 'input[0].type = "item_reference"'),
     ({"input": [{"type": "message", "role": "user", "id": "x"}]}, 'input[0].id = "x"'),
     ({"input": [{"type": "reasoning", "id": "x", "summary": []}]}, 'input[0].id = "x"'),
+    ({"input": [{"type": "reasoning", "id": "x", "summary": [], "content": []}]}, 'input[0].id = "x"'),
+    ({"input": [{"type": "message", "role": "user", "content": "", "id": "x"}]}, 'input[0].id = "x"'),
+    ({"input": [{"type": "function_call_output", "call_id": "c", "id": "x"}]}, 'input[0].id = "x"'),
     ({"input": [{"id": "x"}]}, "input[0].type = null"),
     ({"input": [{"type": "additional_tools", "tools": [SEARCH]}]}, 'input[0].type = "additional_tools"'),
     (

@@ -113,11 +113,12 @@ ALLOWED = AllowList(
         "accept": None,
         "user-agent": None,
         "x-app": None,
-        "anthropic-version": frozenset({"2023-06-01"}),
+        "anthropic-version": frozenset({"2023-06-01", "2026-10-21"}),
         "anthropic-beta": _BETAS,
     },
     query=frozenset({"beta=true"}),
     unsent={
+        "anthropic-version=2026-10-21": "of the official client, which our own loop uses",
         "messages[].content[]<thinking>": _REPLIED,
         "messages[].content[]<redacted_thinking>": _REPLIED,
         "messages[].content[]<tool_use>.caller": _REPLIED,

@@ -135,7 +135,7 @@ class Fields:
 
     Args:
         forms: the fields.
-        own: fields of which one must be present beside an ``id``; without them the object would be a
+        own: fields of which one must have content beside an ``id``; without them the object would be a
             reference to content that is stored at the provider.
     """
 
@@ -148,7 +148,7 @@ class Fields:
             found.add(place, value)
             return
         own = self.own
-        if own and value.get("id") is not None and all(value.get(name) is None for name in own):
+        if own and value.get("id") is not None and not any(_has_content(value, name) for name in own):
             found.add((place, "id"), value["id"])
         get, scalar = self.forms.get, SCALAR
         for name, inner in value.items():
@@ -267,6 +267,12 @@ class AllowList:
         found = Findings(prices)
         Fields({**self.body.forms, **self.options.forms}).check(dict(options), None, found)
         return found
+
+
+def _has_content(item: Mapping[str, Any], name: str) -> bool:
+    """Whether a field is not empty; the arguments or the output of a call may be an empty text."""
+    content = item.get(name)
+    return bool(content) or (content == "" and "call_id" in item)
 
 
 def _path(place: _Place) -> tuple[str, str]:
