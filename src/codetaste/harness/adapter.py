@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from codetaste.benchmark.layout import AGENT_CONFIG_FILE
-from codetaste.core.files import open_regular_file
 from codetaste.core.paths import resource_dir
 from codetaste.core.section import read_toml, validation_messages
 from codetaste.core.text import did_you_mean
@@ -154,7 +153,7 @@ def _digest(folder: Path) -> str:
                 f"{path}: an agent's folder may have only regular files, so that it can be copied"
             )
         try:
-            with open_regular_file(path) as file:
+            with path.open("rb") as file:
                 content = file.read(_MAX_BYTES - size + 1)
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
