@@ -49,6 +49,7 @@ def running_podman() -> Iterator[DockerEngine]:
                     "0",
                     f"unix://{folder / 'sock'}",
                 ],
+                cwd=folder,  # its monitor of a container writes a file there when memory runs out
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
