@@ -55,6 +55,7 @@ def find_faults(structure: ModuleType, checkout: Path, capsys: pytest.CaptureFix
     return faults
 
 
+@pytest.mark.heavy
 def test_this_checkout_has_no_fault(structure: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert find_faults(structure, CHECKOUT, capsys) == []
 

@@ -16,7 +16,7 @@ from support.llm.bill_audit import Audit, audit_run
 from support.llm.bill_run import RATES
 from support.llm.provider import server as provider
 from support.llm.provider.fault_plan import DATED, FINAL, HIDING, ODD, REFUSALS, STALLS, Plan
-from support.llm.provider.server import PROTOCOLS
+from support.llm.provider.server import PROTOCOLS, PROTOCOLS_OTHERS_HEAVY
 
 EVERYTHING = (REFUSALS, ODD, HIDING)
 SEED = int(os.environ.get("CODETASTE_SEED", "1"))
@@ -47,7 +47,7 @@ async def run_and_audit(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS_OTHERS_HEAVY)
 async def test_every_request_is_settled_or_charged_unknown(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
@@ -59,7 +59,7 @@ async def test_every_request_is_settled_or_charged_unknown(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS_OTHERS_HEAVY)
 async def test_bill_equals_journal_when_usage_is_always_reported(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
@@ -70,7 +70,7 @@ async def test_bill_equals_journal_when_usage_is_always_reported(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS_OTHERS_HEAVY)
 async def test_bill_never_exceeds_budget_until_agent_is_refused(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
@@ -85,7 +85,7 @@ async def test_bill_never_exceeds_budget_until_agent_is_refused(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS_OTHERS_HEAVY)
 async def test_bill_includes_requests_ended_by_deadline_or_refused(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
@@ -96,7 +96,7 @@ async def test_bill_includes_requests_ended_by_deadline_or_refused(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS_OTHERS_HEAVY)
 async def test_bill_equals_journal_when_clients_hang_up_in_mid_stream(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:

@@ -231,7 +231,9 @@ def test_price_entries_of_a_seller_have_unique_names() -> None:
     from codetaste.llm.price_table import _find, _names
 
     for seller in providers:
+        names = {model.id: _names(model) for model in seller.models}
         for model in seller.models:
-            claimed = [other.id for other in seller.models if _names(other) & _names(model)]
+            claimed = [other for other in names if names[other] & names[model.id]]
             assert claimed == [model.id], (seller.id, model.id)
             assert _find([seller], model.id) == (model, seller.id)
+        assert len(names) == len(seller.models), seller.id

@@ -66,6 +66,7 @@ def with_node(host_folders: HostFolders) -> HostFolders:
     return host_folders
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(os.geteuid() != 0, reason="without root all sandbox tests run as an ordinary user")
 def test_ordinary_user_sandboxes_have_the_same_guarantees(
     with_node: HostFolders, find_python: Callable[[str], str], tmp_path: Path, token: str

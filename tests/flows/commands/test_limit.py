@@ -98,6 +98,7 @@ def test_equal_amount_in_another_notation_is_applied(tmp_path: Path, alpha: Tiny
             assert workspace.cli("limit", "r", "--budget-usd", amount, "--json").json["applied"] is True
 
 
+@pytest.mark.heavy
 def test_job_waiting_for_budget_continues_when_raised(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "slow_to_begin"}, run="budget_usd = 0.11")
     process = workspace.start("--json")

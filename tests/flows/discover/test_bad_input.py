@@ -201,7 +201,7 @@ exit $status
 
 @pytest.mark.parametrize(
     "size",
-    ["4k", pytest.param("16k", marks=pytest.mark.heavy), pytest.param("40k", marks=pytest.mark.heavy), "72k"],
+    [*(pytest.param(size, marks=pytest.mark.heavy) for size in ("4k", "16k", "40k")), "72k"],
 )
 def test_full_disk_is_one_error_and_finished_work_is_reused(
     tmp_path: Path,
@@ -235,7 +235,9 @@ def test_unwritable_run_directory_is_one_line(tmp_path: Path, alpha: tiny_benchm
     assert result.err.splitlines()[-1].startswith("codetaste: ")
 
 
-@pytest.mark.parametrize(("version", "inner"), [(1, ""), (99, "outputs/open/direct")])
+@pytest.mark.parametrize(
+    ("version", "inner"), [(1, ""), pytest.param(99, "outputs/open/direct", marks=pytest.mark.heavy)]
+)
 def test_journal_of_another_format_is_refused_by_every_command(
     tmp_path: Path, alpha: tiny_benchmark.TinyBenchmark, version: int, inner: str
 ) -> None:
@@ -295,6 +297,7 @@ def test_damaged_benchmark_error_names_file(tmp_path: Path, tools: None, fault: 
     assert all(line.startswith("codetaste: ") for line in result.err.splitlines())
 
 
+@pytest.mark.heavy
 def test_cache_unwritable_warns_once_and_run_continues(
     tmp_path: Path, alpha: tiny_benchmark.TinyBenchmark
 ) -> None:

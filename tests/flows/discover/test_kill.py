@@ -217,6 +217,7 @@ def test_damaged_journal_line_is_reported_and_left_unchanged(
     assert workspace.cli("status", "r").code == 1
 
 
+@pytest.mark.heavy
 def test_second_process_is_refused_with_pid_of_first(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "sleeper"})
     first = workspace.start()

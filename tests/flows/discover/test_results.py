@@ -89,6 +89,7 @@ def accepted_rules(workspace: Workspace, model: str) -> dict[str, set[str]]:
     }
 
 
+@pytest.mark.heavy
 def test_swapped_base_and_golden_swap_accepted_rules(tmp_path: Path, tools: None) -> None:
     """The model registers the same seven rules in either direction, in both runs."""
     accepted = {}

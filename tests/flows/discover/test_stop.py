@@ -66,6 +66,7 @@ def test_signal_in_shell_command_exits_130_without_processes(
     assert "run the same command again to continue" in result.err
 
 
+@pytest.mark.heavy
 def test_signal_during_scan_leaves_no_rule_engine(tmp_path: Path, tools: None) -> None:
     bench = Bench(tmp_path)
     bench.add(base={**tiny_benchmark.BASE, "slow.py": discovery_models.SLOW_FILE})

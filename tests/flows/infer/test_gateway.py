@@ -124,6 +124,7 @@ def test_cli_agent_stopped_by_budget_keeps_patch(tmp_path: Path, alpha: TinyBenc
     )
 
 
+@pytest.mark.heavy
 def test_cli_agent_killed_with_run_restarts_and_keeps_earlier_cost(
     tmp_path: Path, alpha: TinyBenchmark
 ) -> None:

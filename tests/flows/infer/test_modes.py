@@ -148,6 +148,7 @@ def test_finished_run_is_read_and_deleted_outputs_are_restored(
     assert read_products(workspace) == before
 
 
+@pytest.mark.heavy
 def test_only_and_rerun_repeat_single_steps(tmp_path: Path, alpha: TinyBenchmark, sandboxes: None) -> None:
     workspace = make_trial_workspace(tmp_path, alpha, ("open/plan",))
     first = workspace.run("--json", "--only", "*/plan")

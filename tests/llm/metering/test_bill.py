@@ -27,7 +27,7 @@ from support.llm.bill_run import RATES, Workload
 from support.llm.provider import server as provider
 from support.llm.provider.fault_plan import DATED, FINAL, HIDING, ODD, REFUSALS, STALLS, Plan
 from support.llm.provider.faults import billed_and_late
-from support.llm.provider.server import PROTOCOLS
+from support.llm.provider.server import PROTOCOLS, PROTOCOLS_OTHERS_HEAVY
 
 EVERYTHING = (REFUSALS, ODD, HIDING)
 SEED = int(os.environ.get("CODETASTE_SEED", "1"))
@@ -61,7 +61,7 @@ def every_fault_was_used(plan: Plan) -> bool:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS_OTHERS_HEAVY)
 async def test_bill_every_call_is_settled_or_charged_unknown(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
@@ -73,7 +73,7 @@ async def test_bill_every_call_is_settled_or_charged_unknown(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS_OTHERS_HEAVY)
 async def test_unknown_costs_settled_from_bill_are_exact(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
@@ -103,7 +103,7 @@ async def test_unknown_costs_settled_from_bill_are_exact(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS_OTHERS_HEAVY)
 async def test_bill_equals_journal_when_usage_is_always_reported(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
@@ -116,7 +116,7 @@ async def test_bill_equals_journal_when_usage_is_always_reported(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS_OTHERS_HEAVY)
 async def test_bill_never_exceeds_any_budget_of_the_tree(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
@@ -133,7 +133,7 @@ async def test_bill_never_exceeds_any_budget_of_the_tree(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS_OTHERS_HEAVY)
 async def test_bill_includes_calls_ended_by_deadline_or_refused(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:
@@ -146,7 +146,7 @@ async def test_bill_includes_calls_ended_by_deadline_or_refused(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS_OTHERS_HEAVY)
 async def test_stopped_calls_are_unknown_and_repeated_next_session(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:

@@ -24,7 +24,7 @@ from support.llm import bill_run
 from support.llm.bill_audit import Audit, audit_run, read_journal
 from support.llm.provider import faults
 from support.llm.provider import server as provider
-from support.llm.provider.server import PROTOCOLS, Exchange, Handler
+from support.llm.provider.server import PROTOCOLS_OTHERS_HEAVY, Exchange, Handler
 from support.orchestration.closure_jobs import closure_job
 
 JOBS, TURNS = 3, 4
@@ -139,7 +139,7 @@ def assert_failed(done: SideBySide, cause: Cause, message: str) -> None:
         assert bill_run.KEY not in outcome.error
 
 
-everywhere = pytest.mark.parametrize("protocol", PROTOCOLS)
+everywhere = pytest.mark.parametrize("protocol", PROTOCOLS_OTHERS_HEAVY)
 
 
 @pytest.mark.anyio

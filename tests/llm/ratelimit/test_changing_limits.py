@@ -27,7 +27,7 @@ from support.llm import bill_run
 from support.llm.bill_audit import Audit, audit_run
 from support.llm.provider import faults
 from support.llm.provider import server as provider
-from support.llm.provider.server import PROTOCOLS, Exchange, Gate
+from support.llm.provider.server import PROTOCOLS_OTHERS_HEAVY, Exchange, Gate
 from support.orchestration.closure_jobs import closure_job
 
 BUDGET = Decimal(50)
@@ -161,7 +161,7 @@ class LimitChanger:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS_OTHERS_HEAVY)
 async def test_changing_provider_limit_is_followed_with_few_refusals(
     server: provider.Server, tmp_path: Path, protocol: str
 ) -> None:

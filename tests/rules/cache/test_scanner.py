@@ -257,6 +257,7 @@ async def test_answer_for_file_changed_during_scan_is_not_stored(
     assert (await scanner.scan([FOO], tree)).count("foo") == 1
 
 
+@pytest.mark.heavy
 async def test_rule_hanging_on_file_is_reported_and_other_rules_are_counted(
     engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
 ) -> None:

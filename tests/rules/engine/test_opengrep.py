@@ -258,6 +258,7 @@ def test_crash_is_attributed_to_its_rule_and_file(
     }
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not on this machine")
 def test_rule_that_hangs_before_any_file_takes_bounded_time(
     engine: RuleEngine, make_tree: MakeTree, tmp_path: Path
@@ -318,6 +319,7 @@ def test_cancelling_kills_the_engine_and_leaves_no_files(
     assert not list(scratch.iterdir())
 
 
+@pytest.mark.heavy
 def test_bundle_without_its_core_gives_equal_results(
     engine: RuleEngine, make_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any, Literal
 
+import pytest
+
 from support.llm.provider.anthropic import anthropic_events, message
 from support.llm.provider.openai import chat_events, completion, responses_events, whole_response
 from support.llm.provider.reply import Block, Event
@@ -15,6 +17,11 @@ UsageReport = Callable[[dict[str, Any]], Any]
 """Maps the usage in the protocol's form to what is reported instead."""
 
 PROTOCOLS: tuple[Protocol, ...] = ("anthropic", "openai", "openai-chat")
+PROTOCOLS_OTHERS_HEAVY = (
+    PROTOCOLS[0],
+    *(pytest.param(name, marks=pytest.mark.heavy) for name in PROTOCOLS[1:]),
+)
+"""For tests of seconds: that of the first protocol is no heavy one, those of the others are."""
 _EVENTS = {"anthropic": anthropic_events, "openai": responses_events, "openai-chat": chat_events}
 _WHOLE = {"anthropic": message, "openai": whole_response, "openai-chat": completion}
 

@@ -21,6 +21,7 @@ from support.llm.provider.exchange import Billed, Exchange, Handler, Rates, Serv
 from support.llm.provider.http import Call, serve_connection
 from support.llm.provider.protocols import (
     PROTOCOLS,
+    PROTOCOLS_OTHERS_HEAVY,
     Protocol,
     UsageReport,
     error_of,
@@ -33,6 +34,7 @@ from support.llm.provider.validation import fault_in
 
 __all__ = [
     "PROTOCOLS",
+    "PROTOCOLS_OTHERS_HEAVY",
     "Billed",
     "Exchange",
     "Gate",
