@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import socketserver
 import subprocess
@@ -66,6 +67,25 @@ def test_machine_with_all_tools_is_usable(bubblewrap: Path) -> None:
     assert text.endswith("ready: rules can be discovered here")
     assert "macOS" in text
     assert "aarch64" in text
+
+
+def test_doctor_names_packages_of_other_releases_and_how_to_get_the_tested_ones(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    finding = finding_of(anyio.run(examine_machine), "packages")
+    assert (finding.ready, finding.remedy) == (True, ""), (
+        "constraints.txt is what the tests are installed with"
+    )
+    other = tmp_path / "SciPy-0.1.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: SciPy\nVersion: 0.1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    finding = finding_of(anyio.run(examine_machine), "packages")
+    assert not finding.ready
+    assert not finding.needed
+    assert re.search(r": scipy 0\.1 \(1\.[\d.]+\)$", finding.detail)
+    path = finding.remedy.removeprefix("pip install -c ").removesuffix(" codetaste")
+    assert "scipy==1." in Path(path).read_text()
 
 
 def test_doctor_reports_key_as_set_without_value(monkeypatch: pytest.MonkeyPatch) -> None:

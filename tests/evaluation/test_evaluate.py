@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,36 @@ def test_kind_of_the_problem_tells_whether_the_file_parsed(
     )
 
 
+@pytest.mark.parametrize("kind", [ScanProblemKind.TIMEOUT, ScanProblemKind.ENGINE])
+@pytest.mark.parametrize(
+    ("path", "status", "timed_out"),
+    [
+        ("b.py", EvaluationStatus.SCORED, ("b.py",)),
+        ("other.py", EvaluationStatus.PARTIAL_SCAN, ()),
+        ("", EvaluationStatus.PARTIAL_SCAN, ()),
+    ],
+    ids=["of the patch", "not of the patch", "unknown"],
+)
+def test_file_on_which_the_engine_fails_is_not_cleaned(
+    tmp_path: Path,
+    base: Path,
+    scanner: Scanner,
+    kind: ScanProblemKind,
+    path: str,
+    status: EvaluationStatus,
+    timed_out: tuple[str, ...],
+) -> None:
+    class FailingOnce:
+        async def scan(self, rules: Sequence[Rule], tree: Path | OverlayTree) -> ScanResult:
+            found = await scanner.scan(rules, tree)
+            problem = ScanProblem(kind, "no answer in 9.0 s", rule_id=rules[0].id, path=path)
+            return replace(found, problems=(problem,)) if isinstance(tree, OverlayTree) else found
+
+    evaluation = score(FailingOnce(), base, git_diff(tmp_path, BASE, GOLDEN), POSITIVE, NEGATIVE[:1])
+    assert (evaluation.status, evaluation.timed_out) == (status, timed_out)
+    assert evaluation.unmet_reductive == (("same-id",) if timed_out else ())
+
+
 def test_patch_that_does_not_apply_has_own_status(tmp_path: Path, base: Path, scanner: Scanner) -> None:
     other = {"a.py": "something()\nelse()\nentirely()\n"}
     patch = git_diff(tmp_path, other, {"a.py": "something()\nnew(1)\nentirely()\n"})
@@ -188,8 +219,6 @@ def test_scan_over_time_limit_is_partial(tmp_path: Path, engine: RuleEngine) -> 
 
 
 def test_missing_rule_engine_raises_error(base: Path, engine: RuleEngine) -> None:
-    from dataclasses import replace
-
     gone = FullScanner(OpenGrep(replace(engine, program=base / "nothing")))
     with pytest.raises(EngineError):
         score(gone, base, b"\n", POSITIVE, NEGATIVE)

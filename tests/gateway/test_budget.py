@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -139,21 +140,48 @@ async def test_budget_refusal_stops_agent_and_later_requests(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("tool", ["web_search_20250305", "code_execution_20250825"])
-async def test_separately_billed_feature_is_refused_under_budget(tmp_path: Path, tool: str) -> None:
+async def test_feature_of_unknown_cost_is_refused_under_budget(tmp_path: Path, tool: str) -> None:
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
         async with admit_client(ctx, gateway) as (access, client):
             request = make_request("anthropic", tools=[{"type": tool, "name": "x"}])
-            statuses = [(await client.post(PATHS["anthropic"], json=request)).status_code]
+            first = await client.post(PATHS["anthropic"], json=request)
+            if first.is_error:
+                message = first.json()["error"]["message"]
+                assert f'tools[0].type = "{tool}" is not allowed' in message
+                assert f'allow = {{ "tools[].type={tool}" = … }} in [[models]] opens it' in message
+                assert first.headers["x-should-retry"] == "false"
+                assert access.usage.refused_request == message
+            statuses = [first.status_code]
             statuses.append(
                 (await client.post(PATHS["anthropic"], json=make_request("anthropic"))).status_code
             )
             assert not access.usage.budget_refusal
             return statuses
 
-    for usd, statuses in (("1", [400, 200]), (None, [200, 200])):
+    for usd, statuses in (("1", [403, 200]), (None, [200, 200])):
         folder = tmp_path / str(usd)
         outcome, _ = await run_job(folder, [make_scripted_model(folder, lambda _: "well")], body, usd=usd)
         assert (outcome.status, outcome.value) == (Status.DONE, statuses)
+
+
+@pytest.mark.anyio
+async def test_opened_feature_is_reserved_and_charged_in_addition(tmp_path: Path) -> None:
+    search = {"type": "web_search_20250305", "name": "web_search"}
+    usage = Usage(input=1000, output=100)
+
+    async def body(ctx: JobContext, gateway: Gateway) -> Json:
+        async with admit_client(ctx, gateway) as (_, client):
+            requests = [make_request("anthropic", tools=[search]), make_request("anthropic")]
+            for request in (*requests, requests[0]):
+                response = await client.post(PATHS["anthropic"], json=request)
+            return [response.status_code, response.text]
+
+    model = make_scripted_model(tmp_path, lambda _: ScriptedReply("ok", usage=usage))
+    opened = replace(model, allow={"tools[].type=web_search_20250305": Decimal("0.1")})
+    outcome, spent = await run_job(tmp_path, [opened], body, usd="0.2")
+    status, text = outcome.value
+    assert (status, "budget of" in text) == (402, True), "the second search does not fit any more"
+    assert spent.settled.usd == Decimal("0.1") + 2 * (3 * usage.input + 15 * usage.output) / Decimal(10**6)
 
 
 @pytest.mark.anyio

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from codetaste.llm.config import ModelConfig
 from codetaste.llm.messages import Usage
 from codetaste.llm.price import Price
-from codetaste.llm.price_table import budget_problems
+from codetaste.llm.price_table import agent_option_problems, budget_problems, price_of
 
 amounts = st.decimals(0, 10_000, places=6)
 counts = st.integers(0, 10**12)
@@ -118,41 +118,64 @@ def test_model_without_price_cannot_run_under_dollar_budget() -> None:
     assert budget_problems(model(price={"input": 1, "output": 2})) == []
 
 
-def test_options_billed_by_tokens_can_run_under_dollar_budget() -> None:
-    options = {
-        "tools": [{"type": "function", "name": "f"}, {"type": "custom", "name": "g"}, {"name": "h"}],
-        "n": 1,
-        "modalities": ["text"],
-        "store": False,
-        "background": False,
-        "reasoning": {"effort": "high"},
-    }
-    assert budget_problems(model(price={"input": 0, "output": 0}, options=options)) == []
+@pytest.mark.parametrize(
+    ("provider", "options"),
+    [
+        ("anthropic", {"tools": [{"type": "custom", "name": "g"}, {"name": "h"}], "temperature": 0.1}),
+        (
+            "anthropic",
+            {"cache_control": {"type": "ephemeral", "ttl": "1h"}, "thinking": {"type": "adaptive"}},
+        ),
+        ("anthropic", {"cache_control": False, "betas": ["effort-2025-11-24"], "speed": "fast"}),
+        ("openai", {"include": [], "store": False, "reasoning": {"effort": "high"}, "service_tier": "flex"}),
+        ("openai-chat", {"n": 1, "output_cap": "max_tokens", "send_reasoning": False, "stream_options": {}}),
+        ("scripted", {"anything": {"at": "all"}}),
+    ],
+)
+def test_options_billed_by_tokens_can_run_under_dollar_budget(provider: str, options: dict[str, Any]) -> None:
+    config = model(provider=provider, price={"input": 0, "output": 0}, options=options)
+    assert budget_problems(config) == []
 
 
 @pytest.mark.parametrize(
-    ("options", "named"),
+    ("provider", "options", "named"),
     [
-        ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "web_search_20250305"),
-        ({"mcp_servers": [{"url": "x"}]}, "mcp_servers"),
-        ({"n": 3}, "n"),
-        ({"tools": [{"type": "function", "name": "f"}, {"type": "web_search"}]}, "tools (web_search)"),
-        ({"tools": [{"type": "code_interpreter"}]}, "code_interpreter"),
-        ({"tools": [{"type": "mcp"}]}, "mcp"),
-        ({"web_search_options": {"search_context_size": "low"}}, "web_search_options"),
-        ({"prediction": {"type": "content", "content": "x"}}, "prediction"),
-        ({"modalities": ["text", "audio"]}, "modalities"),
-        ({"background": True}, "background"),
-        ({"previous_response_id": "r"}, "previous_response_id"),
-        ({"context_management": [{"type": "compaction"}]}, "context_management"),
-        ({"fallbacks": "default"}, "fallbacks"),
-        ({"search_parameters": {"mode": "auto"}}, "search_parameters"),
-        ({"data_sources": [{}]}, "data_sources"),
-        ({"reasoning": {"mode": "pro"}}, "reasoning.mode"),
+        ("anthropic", {"tools": [{"type": "web_search_20250305"}]}, "tools[].type=web_search_20250305"),
+        ("anthropic", {"mcp_servers": [{"url": "x"}]}, "mcp_servers"),
+        ("anthropic", {"context_management": [{"type": "compaction"}]}, "context_management"),
+        ("anthropic", {"fallbacks": "default"}, "fallbacks"),
+        ("anthropic", {"betas": ["context-1m-2025-08-07"]}, "betas[]=context-1m-2025-08-07"),
+        ("openai", {"tools": [{"type": "function", "name": "f"}, {"type": "mcp"}]}, "tools[].type=mcp"),
+        ("openai", {"background": True}, "background"),
+        ("openai", {"previous_response_id": "r"}, "previous_response_id"),
+        ("openai", {"reasoning": {"mode": "pro"}}, "reasoning.mode"),
+        ("openai-chat", {"n": 3}, "n=3"),
+        ("openai-chat", {"web_search_options": {"search_context_size": "low"}}, "web_search_options"),
+        ("openai-chat", {"prediction": {"type": "content", "content": "x"}}, "prediction"),
+        ("openai-chat", {"modalities": ["text", "audio"]}, "modalities"),
+        ("openai-chat", {"search_parameters": {"mode": "auto"}}, "search_parameters"),
     ],
 )
-def test_separately_billed_options_cannot_run_under_dollar_budget(
-    options: dict[str, Any], named: str
+def test_other_options_run_under_dollar_budget_only_if_opened(
+    provider: str, options: dict[str, Any], named: str
 ) -> None:
-    (problem,) = budget_problems(model(price={"input": 1, "output": 2}, options=options))
-    assert named in problem
+    table = {"provider": provider, "price": {"input": 1, "output": 2}, "options": options}
+    (problem,) = budget_problems(model(**table))
+    assert problem.startswith("models[m].options.")
+    assert f'allow = {{ "{named}" = … }} in [[models]] opens it' in problem
+    opened = model(**table, allow={named: "0.05"})
+    assert budget_problems(opened) == []
+    price = price_of(opened)
+    assert price is not None
+    assert price.bound_usd(0, 0) == price.cost_usd(Usage()) == Decimal("0.05")
+    assert (price.affordable_output(0, Decimal("0.04")), price.affordable_output(0, Decimal("0.07"))) == (
+        -1,
+        10_000,
+    )
+
+
+def test_options_of_an_agent_are_checked_too() -> None:
+    (problem,) = agent_option_problems(model(), {"mcp_servers": []})
+    assert problem.startswith("options.mcp_servers = [] is not allowed")
+    assert agent_option_problems(model(), {"temperature": 0.5}) == []
+    assert agent_option_problems(model(provider="scripted"), {"mcp_servers": []}) == []

@@ -108,7 +108,7 @@ def test_long_prompts_have_separate_price() -> None:
     ],
 )
 def test_hour_long_cache_has_higher_write_price(options: dict[str, Any]) -> None:
-    price = table_price("claude-sonnet-4-5", options=options)
+    price = table_price("claude-sonnet-4-5", options=options, allow={"tools[].cache_control.ttl": 0})
     assert (price.cache_write, price.above[0].cache_write) == (6, 12)
 
 
@@ -186,8 +186,8 @@ def test_price_as_selects_the_entry() -> None:
         ({"inference_geo": "us"}, "inference_geo"),
         ({"prompt_cache_options": {"ttl": "12h"}}, "prompt_cache_options"),
         ({"something_new": True}, "something_new"),
-        ({"service_tier": "default", "speed": "standard", "inference_geo": "global"}, ""),
-        ({"temperature": 0.1, "thinking": {"type": "adaptive"}, "reasoning": {"effort": "low"}}, ""),
+        ({"service_tier": "default"}, ""),
+        ({"temperature": 0.1, "reasoning": {"effort": "low"}}, ""),
     ],
 )
 def test_options_that_may_change_price_need_config_price(options: dict[str, Any], message: str) -> None:

@@ -13,6 +13,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from codetaste.rules.engine.install import PINNED_WHEEL
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 LINES = [
     line
@@ -105,3 +107,8 @@ def test_every_installed_dependency_is_pinned() -> None:
     assert "anyio" in closure
     assert "iniconfig" in closure, "the tests' own requirements are followed too"
     assert {name: version for name, version in closure.items() if PINS.get(name) != version} == {}
+
+
+def test_program_with_pinned_hashes_is_that_of_the_pinned_wheel() -> None:
+    name, _, version = PINNED_WHEEL.partition("==")
+    assert PINS[canonicalize_name(name)] == Version(version)

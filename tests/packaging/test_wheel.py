@@ -74,6 +74,12 @@ def test_wheel_contains_type_marker_and_licence_but_no_tests(wheel: Path) -> Non
     assert not [name for name in names if name.startswith("tests/")]
 
 
+def test_wheel_contains_the_tested_releases_of_its_packages(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        shipped = archive.read("codetaste/_data/constraints.txt")
+    assert shipped == (CHECKOUT / "constraints.txt").read_bytes()
+
+
 def test_wheel_names_papers_and_benchmark(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]

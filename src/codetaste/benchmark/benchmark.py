@@ -16,6 +16,7 @@ from codetaste.benchmark.layout import (
     Track,
     environment_folder,
 )
+from codetaste.core.files import read_regular_file, read_text_file
 from codetaste.core.paths import resource_dir
 from codetaste.errors import ConfigError
 from codetaste.source.origin import GitOrigin, Origin, parse_origin
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _MAX_TABLE_BYTES = 64 * 1024**2
 _MAX_TEXT_BYTES = 4 * 1024**2
+_MAX_IGNORE_BYTES = 64 * 1024
 QUICKSTART = "quickstart"
 PUBLISHED_NAME = "codetaste100"
 """The name of the published release, and of its folder."""
@@ -167,7 +169,7 @@ class Benchmark:
             ConfigError: it cannot be read, or is not UTF-8.
         """
         path = self.semgrepignore
-        return "" if path is None else _read_text(path, "the ignore file")
+        return "" if path is None else _read_text(path, "the ignore file", _MAX_IGNORE_BYTES)
 
     def metadata(self, instance: Instance) -> dict[str, Any] | None:
         """Return the metadata of the instance's execution environment, None if there is no file.
@@ -198,14 +200,11 @@ def open_benchmark(root: Path, *, repos: Path | None = None) -> Benchmark:
         hint = "; get it with codetaste benchmark fetch codetaste100" if root.name == PUBLISHED_NAME else ""
         raise ConfigError(f"{root}: no such benchmark folder{hint}")
     try:
-        with table.open("rb") as file:
-            content = file.read(_MAX_TABLE_BYTES + 1)
+        content = read_regular_file(table, _MAX_TABLE_BYTES)
     except OSError as error:
         raise ConfigError(
             f"{table}: {error.strerror}; a benchmark folder lists its instances there"
         ) from None
-    if len(content) > _MAX_TABLE_BYTES:
-        raise ConfigError(f"{table}: larger than {_MAX_TABLE_BYTES:,} bytes")
     return Benchmark(root, read_table(content, str(table)), repos)
 
 
@@ -214,15 +213,10 @@ def quickstart_folder() -> Path:
     return resource_dir("examples") / QUICKSTART
 
 
-def _read_text(path: Path, what: str) -> str:
+def _read_text(path: Path, what: str, limit: int = _MAX_TEXT_BYTES) -> str:
     try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_TEXT_BYTES + 1)
+        return read_text_file(path, limit)
     except OSError as error:
         raise ConfigError(f"{path}: {what} cannot be read: {error.strerror}") from None
-    if len(content) > _MAX_TEXT_BYTES:
-        raise ConfigError(f"{path}: {what} is larger than {_MAX_TEXT_BYTES:,} bytes")
-    try:
-        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: {what} is not UTF-8 (byte {error.start})") from None

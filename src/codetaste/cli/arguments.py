@@ -10,6 +10,7 @@ from anyio import to_thread
 
 from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.console.streams import notify
+from codetaste.core.files import read_regular_file
 from codetaste.core.paths import cache_dir
 from codetaste.errors import ConfigError
 from codetaste.rules.config import RulesConfig
@@ -67,8 +68,7 @@ async def open_scan(benchmark: Benchmark) -> ScanContext:
 def read_metadata(path: Path) -> dict[str, Any] | None:
     """Return a JSON object that is only copied to results; None if it cannot be read, which is reported."""
     try:
-        with path.open("rb") as file:
-            data = json.loads(file.read(_MAX_METADATA_BYTES))
+        data = json.loads(read_regular_file(path, _MAX_METADATA_BYTES))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:

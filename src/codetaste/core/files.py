@@ -7,6 +7,7 @@ import fcntl
 import os
 import re
 import secrets
+import stat
 import subprocess
 import time
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,11 +21,15 @@ from codetaste.errors import CodetasteError, JournalError, SourceError, StorageF
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+    from io import BufferedReader
     from pathlib import Path
 
 _Error = TypeVar("_Error", bound=CodetasteError)
 
 _TEMPORARY_NAME = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}\.tmp")
+
+MAX_INPUT_BYTES = 64 * 1024**2
+"""Maximum size of an input file, where no smaller one is stated."""
 
 _FIRST_POLL_S, _LAST_POLL_S = 0.01, 0.1
 
@@ -68,6 +73,46 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
     except OSError as error:
         raise storage_error(error, f"{path}: cannot be written", JournalError) from error
     return path
+
+
+def open_regular_file(path: Path) -> BufferedReader:
+    """Open a file for reading that a user, an agent or another program made. It never waits.
+
+    Raises:
+        OSError: it cannot be opened, or is a pipe, a device, a socket or a folder.
+    """
+    try:
+        # O_NONBLOCK: opening a pipe would wait for a writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except ValueError as error:
+        raise OSError(errno.EINVAL, f"not a path: {error}", str(path)) from None
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "not a regular file", str(path))
+
+
+def read_regular_file(path: Path, limit: int = MAX_INPUT_BYTES) -> bytes:
+    """Return the content of an input file. Call it from a worker thread.
+
+    Raises:
+        OSError: as ``open_regular_file``, or it has more than ``limit`` bytes.
+    """
+    with open_regular_file(path) as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise OSError(errno.EINVAL, f"larger than {limit:,} bytes", str(path))
+    return content
+
+
+def read_text_file(path: Path, limit: int = MAX_INPUT_BYTES) -> str:
+    """Return the UTF-8 text of an input file, without a byte order mark.
+
+    Raises:
+        OSError: as ``read_regular_file``.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    return read_regular_file(path, limit).decode("utf-8-sig")
 
 
 def sync_directory(directory: Path) -> None:

@@ -6,6 +6,8 @@ import json
 from hashlib import file_digest, sha256
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.files import open_regular_file
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -26,5 +28,5 @@ def file_sha256(path: Path) -> str:
     Raises:
         OSError: it cannot be read.
     """
-    with path.open("rb") as file:
+    with open_regular_file(path) as file:
         return file_digest(file, "sha256").hexdigest()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
-from codetaste.core.files import storage_error
+from codetaste.core.files import open_regular_file, storage_error
 from codetaste.core.hashing import canonical_json
 from codetaste.errors import JournalError
 
@@ -40,7 +40,7 @@ class JsonlFile:
             JournalError: the file cannot be read.
         """
         try:
-            with self.path.open("rb") as lines:
+            with open_regular_file(self.path) as lines:
                 for line in lines:
                     parsed = _parse(line)
                     if parsed is not None:

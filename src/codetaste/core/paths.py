@@ -37,10 +37,23 @@ def resource_dir(name: str) -> Path:
     Raises:
         FileNotFoundError: the installation is damaged.
     """
+    return _find_data(name)
+
+
+def constraints_file() -> Path:
+    """Return the file with the exact releases of packages that this codetaste is tested with.
+
+    Raises:
+        FileNotFoundError: the installation is damaged.
+    """
+    return _find_data("constraints.txt")
+
+
+def _find_data(name: str) -> Path:
     for candidate in (_PACKAGE / "_data" / name, _CHECKOUT / name):
-        if candidate.is_dir():
+        if candidate.exists():
             return candidate
-    message = f"{name}/ is missing from this installation of codetaste ({_PACKAGE}); reinstall codetaste"
+    message = f"{name} is missing from this installation of codetaste ({_PACKAGE}); reinstall codetaste"
     raise FileNotFoundError(message)
 
 

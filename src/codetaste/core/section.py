@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import AliasChoices, BaseModel, ConfigDict
 
+from codetaste.core.files import read_text_file
 from codetaste.core.text import did_you_mean, format_value, quoted
 from codetaste.errors import ConfigError
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pydantic import ValidationError
+
+_MAX_TOML_BYTES = 4 * 1024**2
 
 
 class Section(BaseModel):
@@ -52,7 +55,7 @@ def read_toml(path: Path, parse_float: Callable[[str], Any] = float) -> dict[str
     import tomli  # noqa: PLC0415 - only here
 
     try:
-        return tomli.loads(path.read_text("utf-8-sig"), parse_float=parse_float)
+        return tomli.loads(read_text_file(path, _MAX_TOML_BYTES), parse_float=parse_float)
     except FileNotFoundError:
         raise
     except (OSError, UnicodeDecodeError) as error:
@@ -94,7 +97,8 @@ def _format_key(location: Sequence[int | str], raw: Mapping[str, Any]) -> str:
         except (KeyError, IndexError, TypeError):
             node = None
         if isinstance(part, int):
-            name = node.get("id", part) if isinstance(node, dict) else part
+            own = node.get("id") if isinstance(node, dict) else None
+            name = own if isinstance(own, str) else part
             key += f"[{name}]"
         else:
             key += f".{part}" if key else part

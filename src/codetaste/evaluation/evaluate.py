@@ -16,6 +16,8 @@ from anyio import to_thread
 from codetaste.core.text import one_line, shorten
 from codetaste.errors import PatchDoesNotApply, PatchError, PatchTooLarge
 from codetaste.evaluation.changed_lines import Exclusions, changed_lines, covered_lines, precision_counts
+from codetaste.evaluation.evasion.flags import find_flagged_rules
+from codetaste.evaluation.evasion.hidden_matches import find_hidden_matches
 from codetaste.evaluation.metrics import PrecisionCounts, RuleCounts
 from codetaste.evaluation.test_results import UNTESTED, PassResult
 from codetaste.rules.scan.model import ScanProblemKind
@@ -23,15 +25,20 @@ from codetaste.source.patch.apply import applied_patch
 from codetaste.source.patch.parse import MAX_PATCH_BYTES, parse_patch
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
+    from codetaste.evaluation.evasion.flags import FlaggedRule
+    from codetaste.evaluation.evasion.hidden_matches import HiddenMatch
     from codetaste.evaluation.rule_set import RuleSet
     from codetaste.rules.scan.model import Match, Scanner, ScanProblem, ScanResult
     from codetaste.source.patch.model import Patch
+    from codetaste.source.tree.overlay import OverlayTree
 
 
 _MAX_REASON_CHARS = 400
-_SCAN_GAPS = frozenset({ScanProblemKind.PARSE, ScanProblemKind.SKIPPED})
+_LIMITS = frozenset({ScanProblemKind.TIMEOUT, ScanProblemKind.ENGINE})
+_SCAN_GAPS = _LIMITS | {ScanProblemKind.PARSE, ScanProblemKind.SKIPPED}
 
 
 class EvaluationStatus(StrEnum):
@@ -57,7 +64,9 @@ class Evaluation:
         rules: the rules the patch was scored with.
         rule_counts: counts behind IFR; None unless scored.
         unmet_additive: ids of additive rules that do not match R∘X̂.
-        unmet_reductive: ids of reductive rules that match R∘X̂, or matched R in a file of ``unscannable``.
+        unmet_reductive: ids of reductive rules that match R∘X̂, or matched R in a file of ``unscannable``, or
+            have a hidden match.
+        flagged: additive rules that match only code without effect.
         precision: counts behind PREC with ``exclusions``; None unless scored.
         precision_all: the same without exclusions.
         line_counts: |L⁺| and |L⁻| with ``exclusions``; None if the patch does not parse.
@@ -69,6 +78,8 @@ class Evaluation:
         negative_matches: matches of Γ⁻ in R∘X̂.
         problems: problems in scanning R∘X̂, routine parse errors included.
         unscannable: paths that parsed in R and do not parse in R∘X̂, or are no longer scanned there.
+        timed_out: of R∘X̂, the files that the engine did not scan in its time limit, or crashed on.
+        hidden_in: other files of R∘X̂ with text that reductive rules matched in R and cannot see any more.
         notes: remarks for the reader, in order.
         engine: the rule engine and its version.
     """
@@ -81,6 +92,7 @@ class Evaluation:
     rule_counts: RuleCounts | None = None
     unmet_additive: tuple[str, ...] = ()
     unmet_reductive: tuple[str, ...] = ()
+    flagged: tuple[FlaggedRule, ...] = ()
     precision: PrecisionCounts | None = None
     precision_all: PrecisionCounts | None = None
     line_counts: tuple[int, int] | None = None
@@ -92,6 +104,8 @@ class Evaluation:
     negative_matches: tuple[Match, ...] = ()
     problems: tuple[ScanProblem, ...] = ()
     unscannable: tuple[str, ...] = ()
+    timed_out: tuple[str, ...] = ()
+    hidden_in: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     engine: str = ""
 
@@ -144,13 +158,18 @@ async def evaluate(
                 return replace(result, status=EvaluationStatus.NO_RULES, reason="the instance has no rules")
             # R is scanned first, so that the scan of R∘X̂ can reuse its matches.
             before = await scanner.scan(numbered, base)
-            after = await scanner.scan(numbered, applied.tree)
-        result = replace(result, problems=tuple(map(rules.with_original_id, after.problems)))
-        for tree, scan in (("R", before), ("R with the patch", after)):
-            if scan.partial:
-                why = _partial_reason(rules, tree, scan)
-                return replace(result, status=EvaluationStatus.PARTIAL_SCAN, reason=why)
-        return await to_thread.run_sync(_count, result, parsed, before, after)
+            after, timed_out = _without_timeouts(await scanner.scan(numbered, applied.tree), applied.tree)
+            problems = tuple(map(rules.with_original_id, after.problems))
+            result = replace(result, problems=problems, timed_out=timed_out)
+            for tree, scan in (("R", before), ("R with the patch", after)):
+                if scan.partial:
+                    why = _partial_reason(rules, tree, scan)
+                    return replace(result, status=EvaluationStatus.PARTIAL_SCAN, reason=why)
+            reductive = {rule.id: rule for rule in numbered[len(rules.positive) :]}
+            hidden = await find_hidden_matches(
+                parsed, applied.tree, reductive, (before, after), scanner, scratch
+            )
+            return await to_thread.run_sync(_count, result, parsed, applied.tree, (before, after), hidden)
     except PatchTooLarge as error:
         status, why = EvaluationStatus.TOO_LARGE, one_line(error, _MAX_REASON_CHARS)
     except PatchError as error:
@@ -180,37 +199,73 @@ def _parse(content: bytes, result: Evaluation) -> tuple[Patch, Evaluation]:
     )
 
 
-def _count(result: Evaluation, patch: Patch, before: ScanResult, after: ScanResult) -> Evaluation:
+def _without_timeouts(scan: ScanResult, tree: OverlayTree) -> tuple[ScanResult, tuple[str, ...]]:
+    """Return ``scan`` as if files on which the engine failed could not be parsed, and these files.
+
+    Only files that the patch wrote can be to blame for it: the rest of R has been scanned before.
+    """
+    timed_out = {each.path for each in scan.problems if each.kind in _LIMITS and each.path in tree.changed}
+    problems = (
+        replace(each, kind=ScanProblemKind.PARSE, rule_id="", message=f"scan timed out: {each.message}")
+        if each.kind in _LIMITS and each.path in timed_out
+        else each
+        for each in scan.problems
+    )
+    return replace(scan, problems=tuple(problems)), tuple(sorted(timed_out))
+
+
+def _count(
+    result: Evaluation,
+    patch: Patch,
+    tree: OverlayTree,
+    scans: tuple[ScanResult, ScanResult],
+    hidden: tuple[HiddenMatch, ...],
+) -> Evaluation:
     rules = result.rules
+    before, after = scans
     positive, negative = rules.split_matches(after.matches)
     _, legacy = rules.split_matches(before.matches)
+    _, hidden_matches = rules.split_matches(each.match for each in hidden)
     matching = {match.rule_id for match in positive}
 
     unscannable = _find_unscannable(patch, before, after)
     before_paths = set(unscannable.values())
     found = {match.rule_id for match in negative}
     assumed = {match.rule_id for match in legacy if match.path in before_paths} - found
-    unmet = found | assumed
-    paths, notes = tuple(sorted(unscannable)), result.notes
-    if paths:
-        shown = f"{paths[0]}, …" if len(paths) > 1 else paths[0]
-        note = f"files that could be scanned before the patch but not after it: {len(paths)} ({shown})"
-        note += f"; reductive rules that count as unmet because of it: {len(assumed)}" if assumed else ""
-        notes = (*notes, note)
+    still_there = {match.rule_id for match in hidden_matches} - found - assumed
+    unmet = found | assumed | still_there
+    hidden_in = tuple(sorted({each.place for each in hidden} - unscannable.keys()))
+    notes = (
+        *result.notes,
+        *_note("files that the engine could not scan in its time limit (scan timed out)", result.timed_out),
+        *_note("files that could be scanned before the patch but not after it", sorted(unscannable), assumed),
+        *_note("files with old code that the rules cannot see any more", hidden_in, still_there),
+    )
 
-    covered = covered_lines(positive), covered_lines(legacy)
+    still_covered = set(legacy) - set(hidden_matches)
+    covered = covered_lines(positive), covered_lines(still_covered)
     return replace(
         result,
         rule_counts=RuleCounts(len(matching), len(rules.positive), len(unmet), len(rules.negative)),
         unmet_additive=tuple(rule.id for rule in rules.positive if rule.id not in matching),
         unmet_reductive=tuple(rule.id for rule in rules.negative if rule.id in unmet),
+        flagged=find_flagged_rules(positive, tree, scans),
         precision=precision_counts(changed_lines(patch, result.exclusions), *covered),
         precision_all=precision_counts(changed_lines(patch, Exclusions.NONE), *covered),
         positive_matches=positive,
         negative_matches=negative,
-        unscannable=paths,
+        unscannable=tuple(sorted(unscannable)),
+        hidden_in=hidden_in,
         notes=notes,
     )
+
+
+def _note(what: str, paths: Sequence[str], rules: Collection[str] = ()) -> Iterator[str]:
+    """Yield a note on ``paths``, if there are any, and the reductive rules that are unmet because of them."""
+    if paths:
+        shown = f"{paths[0]}, …" if len(paths) > 1 else paths[0]
+        note = f"{what}: {len(paths)} ({shown})"
+        yield note + (f"; reductive rules that count as unmet because of it: {len(rules)}" if rules else "")
 
 
 def _partial_reason(rules: RuleSet, tree: str, scan: ScanResult) -> str:
@@ -223,8 +278,8 @@ def _partial_reason(rules: RuleSet, tree: str, scan: ScanResult) -> str:
 def _find_unscannable(patch: Patch, before: ScanResult, after: ScanResult) -> dict[str, str]:
     """Return the paths in R∘X̂, with those in R, of files scanned completely in R but not in R∘X̂.
 
-    They no longer parse, in part or at all, or are skipped as too large. A file that the patch renames is
-    compared with its old path. A file that did not parse in R either is not included.
+    They no longer parse, in part or at all, time out, or are skipped as too large. A file that the patch
+    renames is compared with its old path. A file that did not parse in R either is not included.
     """
     unscannable_before = {problem.path for problem in before.problems if problem.kind in _SCAN_GAPS}
     old_paths = {file.new: file.old for file in patch.files if file.renamed or file.copied}

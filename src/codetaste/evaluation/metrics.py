@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-METRICS_VERSION = 1
+METRICS_VERSION = 2
 """Version of the metrics: scores of another version are computed again."""
 MIN_TESTS = 10
 """Minimum |T| of a valid test suite (CodeTaste §3.3)."""

@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import RULES_FILES
+from codetaste.core.files import read_regular_file
 from codetaste.errors import ConfigError
 from codetaste.rules.registration import Direction
 from codetaste.rules.rule import Rule, read_rules
@@ -83,10 +84,9 @@ def read_rule_set(benchmark: Benchmark, instance: Instance) -> RuleSet:
 
 def _content(path: Path) -> bytes:
     try:
-        if not path.is_file():
-            return b""
-        with path.open("rb") as file:
-            return file.read(_MAX_FILE_BYTES)
+        return read_regular_file(path, _MAX_FILE_BYTES)
+    except FileNotFoundError:
+        return b""
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
 

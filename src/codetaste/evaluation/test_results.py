@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import BASELINES_FOLDER, GOLDEN, INSTANCE_METADATA_FILE, NULL
+from codetaste.core.files import open_regular_file
 from codetaste.errors import ConfigError
 from codetaste.evaluation.metrics import CRASHED_RUN, PassThresholds, TestCounts, pass_thresholds, passes
 
@@ -180,9 +181,9 @@ def _from_runs(folder: Path) -> RecordedBaseline:
 def _lines(path: Path) -> list[str] | None:
     """Return the non-blank lines of a file; None if it does not exist."""
     try:
-        if not path.is_file():
-            return None
         text = _tail(path).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     return [line.strip() for line in text.split("\n") if line.strip()]
@@ -203,7 +204,7 @@ def _is_count(value: object) -> bool:
 
 def _tail(path: Path) -> bytes:
     """Return the end of a file: logs can be long, and results come last."""
-    with path.open("rb") as file:
+    with open_regular_file(path) as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - _MAX_OUTPUT_BYTES))
         return file.read(_MAX_OUTPUT_BYTES)

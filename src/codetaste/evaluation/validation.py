@@ -127,7 +127,11 @@ async def validate_instance(bench: ValidationContext, instance: Instance) -> Ins
         *_ifr_problem(golden, "the golden patch", 1.0),
         *_ifr_problem(null, "an empty patch", 0.0),
     )
-    return InstanceValidation(instance.id, "", problems, (*found.notes, *golden.notes), golden, null)
+    flags = (
+        f"the golden patch: rule {each.rule_id} matches only code without effect ({each.reason}: {each.path})"
+        for each in golden.flagged
+    )
+    return InstanceValidation(instance.id, "", problems, (*found.notes, *golden.notes, *flags), golden, null)
 
 
 def _read_instance(

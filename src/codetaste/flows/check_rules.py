@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 
+from codetaste.core.files import read_regular_file
 from codetaste.errors import CodetasteError, ConfigError
 from codetaste.rules.recount import recount_rules
 from codetaste.rules.registration import Direction
@@ -82,7 +83,9 @@ async def _check(benchmark: Benchmark, instance: Instance, scanner: Scanner, cac
 
 def _read_if_present(path: Path) -> bytes:
     try:
-        return path.read_bytes() if path.is_file() else b""
+        return read_regular_file(path)
+    except FileNotFoundError:
+        return b""
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
 

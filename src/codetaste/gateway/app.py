@@ -134,9 +134,9 @@ def _parsed_request(request: Request, session: GatewaySession, data: bytes) -> G
     except MalformedRequest as error:
         raise _Reject(ErrorKind.BAD_REQUEST, str(error)) from error
     if parsed is None:
-        raise _Reject(ErrorKind.NOT_ALLOWED_MODEL, "this job may not use that model")
-    if problem := session.unbounded_cost_problem(parsed.wire):
-        raise _Reject(ErrorKind.BAD_REQUEST, problem)
+        raise _Reject(ErrorKind.NOT_ALLOWED, "this job may not use that model")
+    if problem := session.unknown_cost_problem(parsed.findings):
+        raise _Reject(ErrorKind.NOT_ALLOWED, problem)
     return parsed
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from codetaste.core.text import one_line
 from codetaste.errors import BudgetExceeded, JournalError, ModelError, ModelRefused
-from codetaste.gateway.forward import PROVIDER_ERROR, ForwardedCall
-from codetaste.gateway.prompt import PartBound, encode_body, raw_reply_messages, reply_parts, request_parts
+from codetaste.gateway.forward import PROVIDER_ERROR, ForwardedCall, encode_body
+from codetaste.gateway.prompt import PartBound, raw_reply_messages, reply_parts, request_parts
 from codetaste.llm.wire.codecs import SERVERS
 from codetaste.llm.wire.common.error_codes import ErrorKind
 from codetaste.llm.wire.error_responses import error_response
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 _REQUEST_ERRORS = frozenset({400, 413, 422})
 """Status codes of provider errors that are about the request itself; the agent may be able to react."""
+
+_BETA_HEADERS = ("anthropic-beta", "openai-beta")
+"""Headers that may change how a provider counts the tokens of a prompt."""
 
 _MAX_CALLS, _MAX_CHARS = 3, 120
 """Limits of a turn's progress text: calls, and characters of each."""
@@ -137,9 +141,18 @@ class Exchange:
             "max_output_tokens": wire.cap,
         }
         session.transcript.add_request(self._number, self._parts, request_line)
-        bound = PartBound(self._parts, session.token_counts_for(client_request.model))
+        bound = PartBound(
+            self._parts,
+            wire.protocol,
+            [client_request.headers.get(name, "") for name in _BETA_HEADERS],
+            session.token_counts_for(client_request.model),
+            client_request.model.metered.bound.overhead_tokens,
+        )
         self._parts = ()
         metered = client_request.model.metered.with_backend(self._model, bound)
+        if metered.price is not None:
+            extra_usd = client_request.findings.extra_usd
+            metered = replace(metered, price=metered.price.with_extra(extra_usd))
         reply = await metered.complete(wire.request, ctx=session.ctx, name=self._name)
         session.usage.count_reply(reply, is_agent_turn=wire.is_agent_turn)
         if wire.is_agent_turn:
@@ -212,8 +225,7 @@ def _body(client_request: GatewayRequest, parts: Sequence[PromptPart], request: 
     """Return the body sent to the provider: the client's own, with model, cap and priced options set."""
     wire, upstream = client_request.wire, client_request.model.upstream
     caps = () if upstream is None else upstream.caps
-    used = tuple(name for name in caps if wire.body.get(name) is not None)
-    body = SERVERS[wire.protocol].capped_body(wire, request.max_output_tokens, used or caps)
+    body = SERVERS[wire.protocol].capped_body(wire, request.max_output_tokens, caps)
     sent = {**body, "model": client_request.model.name, **client_request.model.fixed_options}
     return encode_body(wire.protocol, wire.body, parts, sent)
 

@@ -15,18 +15,21 @@ import anyio.lowlevel
 
 from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
+from codetaste.gateway.prompt import PartKind, to_json
 from codetaste.llm.providers.remote import read_body
 from codetaste.llm.providers.sdk_client import MAX_ERROR_BYTES
 from codetaste.llm.wire.codecs import CLIENTS
 from codetaste.llm.wire.common.http import read_json, redact
 from codetaste.llm.wire.common.sse import MAX_REPLY_BYTES
+from codetaste.llm.wire.protocols import PROTOCOLS
 from codetaste.llm.wire.usage_tap import UsageTap
 from codetaste.orchestration.retry import mark_given_up
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from codetaste.gateway.connection import ProviderResponse
+    from codetaste.gateway.prompt import PromptPart
     from codetaste.gateway.request import GatewayRequest
     from codetaste.gateway.response import ResponseStream
     from codetaste.gateway.upstream import Upstream
@@ -164,3 +167,33 @@ class ForwardedCall:
         kind = response.headers.get("content-type", "application/json")
         setattr(error, PROVIDER_ERROR, (response.status, kind, redact(self._upstream.api_key, text).encode()))
         return error
+
+
+def encode_body(
+    protocol: str, received: Mapping[str, Any], parts: Sequence[PromptPart], sent: Mapping[str, Any]
+) -> bytes:
+    """Encode the body to be sent, from the JSON of the parts where they are unchanged.
+
+    Args:
+        protocol: of both bodies.
+        received: the body from which ``parts`` were made.
+        parts: all of its parts, in order.
+        sent: the same body with the changed options.
+    """
+    kinds = {
+        PROTOCOLS[protocol].system_key: PartKind.SYSTEM,
+        PROTOCOLS[protocol].messages_key: PartKind.MESSAGE,
+        "tools": PartKind.TOOL,
+    }
+    pieces = [b"{"]
+    for name, value in sent.items():
+        kind = kinds.get(name)
+        pieces.append(f"{to_json(name)}:".encode("utf-8", "replace"))
+        if kind is None or value is None or value is not received.get(name):
+            pieces.append(to_json(value).encode("utf-8", "replace"))
+        else:
+            listed = [piece for part in parts if part.kind is kind for piece in (part.data, b",")][:-1]
+            pieces.extend([b"[", *listed, b"]"] if isinstance(value, list) else listed)
+        pieces.append(b",")
+    pieces[-1] = b"}"
+    return b"".join(pieces)

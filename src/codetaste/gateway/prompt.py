@@ -1,26 +1,28 @@
 """The parts of a request's prompt: tools, blocks of instructions and messages; and the bound of its tokens.
 
 A part is named by its content, so equal parts have the same name in every request, wherever the agent puts
-its cache markers. Tokens that a provider has counted before need not be bounded by bytes again, and a
-transcript contains each part once.
+its cache markers. A transcript contains each part once, and tokens that a provider has counted before need
+not be bounded by bytes again. A count is used only for requests of the same shape (settings and betas), and
+only for pieces that are counted in every request, such as text and tool results, not for others, such as the
+thinking of earlier turns.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from codetaste.llm.metering.prompt_bound import TOKENS_PER_CALL, is_plausible_usage
-from codetaste.llm.wire.common.billed_features import PER_PICTURE
+from codetaste.llm.metering.prompt_bound import is_bounded, max_tokens, remember_recent, removes_turns
+from codetaste.llm.wire.common.allow_list import PER_PICTURE
 from codetaste.llm.wire.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from codetaste.llm.messages import Reply, Request
 
@@ -38,12 +40,36 @@ _NAME_DIGITS = 32
 
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
-_MAX_MARKER_CHARS = 100
-"""Maximum length of a cache marker; a longer value is not one."""
+_MARKERS = tuple({"type": "ephemeral", **ttl} for ttl in ({}, {"ttl": "5m"}, {"ttl": "1h"}))
+"""Values of ``cache_control``; anything else under this name is content."""
 
 _NOT_SETTINGS = frozenset({"tools", "metadata", "stream"}).union(
     *({protocol.messages_key, protocol.system_key} for protocol in PROTOCOLS.values())
 )
+
+_NOT_COUNTING = frozenset({"model", "metadata", "client_metadata", "stream_options", "store", "user"}).union(
+    {"temperature", "top_p", "prompt_cache_key", "parallel_tool_calls"},
+    *(protocol.cap_names for protocol in PROTOCOLS.values()),
+)
+"""Settings that do not change how many tokens a provider counts for a prompt."""
+
+_COUNTED_TYPES = frozenset({None, "text", "input_text", "output_text", "refusal", "message"}).union(
+    {"tool_use", "tool_result", "function_call", "function_call_output"},
+    {"custom_tool_call", "custom_tool_call_output", "local_shell_call", "local_shell_call_output"},
+    {"image", "input_image", "image_url"},
+)
+"""Types of messages, items and blocks that are counted in every request."""
+
+_THINKING_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning"})
+
+_UNCOUNTED_KEYS = frozenset({"reasoning", "reasoning_content", "reasoning_details"})
+"""Keys of a message in Chat Completions whose content may be removed in later turns."""
+
+_DEFERRED = b'"defer_loading"'
+"""Key of a tool that is counted only once it is loaded."""
+
+_MAX_WRITTEN = 4_000
+"""Pieces of replies stored per session; an older one is bounded by its bytes."""
 
 _MAX_COUNTS = 16
 """Counts stored per session: its last eight requests, with and without their replies."""
@@ -51,8 +77,8 @@ _MAX_COUNTS = 16
 _MAX_FIRST_COUNTS = 4
 """First counts stored per model, of its latest sessions; the instructions of sessions are largely equal."""
 
-PartKey = int
-"""Hash of a part's name and the number of equal parts before it."""
+PieceKey = int
+"""Hash of a piece's kind and name, and the number of equal pieces before it."""
 
 
 class PartKind(StrEnum):
@@ -110,77 +136,123 @@ def raw_reply_messages(reply: Reply) -> list[object]:
     return [*raw.blocks]
 
 
-def encode_body(
-    protocol: str, received: Mapping[str, Any], parts: Sequence[PromptPart], sent: Mapping[str, Any]
-) -> bytes:
-    """Encode the body to be sent, from the JSON of the parts where they are unchanged.
-
-    Args:
-        protocol: of both bodies.
-        received: the body from which ``parts`` were made.
-        parts: all of its parts, in order.
-        sent: the same body with the changed options.
-    """
-    kinds = {
-        PROTOCOLS[protocol].system_key: PartKind.SYSTEM,
-        PROTOCOLS[protocol].messages_key: PartKind.MESSAGE,
-        "tools": PartKind.TOOL,
-    }
-    pieces = [b"{"]
-    for name, value in sent.items():
-        kind = kinds.get(name)
-        pieces.append(f"{_to_json(name)}:".encode("utf-8", "replace"))
-        if kind is None or value is None or value is not received.get(name):
-            pieces.append(_to_json(value).encode("utf-8", "replace"))
-        else:
-            listed = [piece for part in parts if part.kind is kind for piece in (part.data, b",")][:-1]
-            pieces.extend([b"[", *listed, b"]"] if isinstance(value, list) else listed)
-        pieces.append(b",")
-    pieces[-1] = b"}"
-    return b"".join(pieces)
-
-
 def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _part(kind: PartKind, value: Any) -> PromptPart:  # noqa: ANN401 - JSON data
-    text = _to_json(value)
+    text = to_json(value)
     named = data = text.encode("utf-8", "surrogatepass")
-    size = _OVERHEAD_TOKENS + len(data)
+    size = _OVERHEAD_TOKENS + max_tokens(text)
     if _PICTURE_HINT in text:
         size += PER_PICTURE * len(_PICTURE.findall(text))
     if _CACHE_MARKER in text:
         value = _without_markers(value)
-        named = _to_json(value).encode("utf-8", "surrogatepass")
-    name = sha256(named).hexdigest()[:_NAME_DIGITS]
+        named = to_json(value).encode("utf-8", "surrogatepass")
     if not text.isascii():
         data = text.encode("utf-8", "replace")
-    return PromptPart(kind, name, size, value, data)
+    return PromptPart(kind, _hash(named), size, value, data)
 
 
-def _to_json(value: Any) -> str:  # noqa: ANN401 - JSON data
+def _hash(data: bytes) -> str:
+    return sha256(data).hexdigest()[:_NAME_DIGITS]
+
+
+def to_json(value: Any) -> str:  # noqa: ANN401 - JSON data
+    """Return a value as JSON without spaces."""
     return _JSON.encode(value)
 
 
-def _without_markers(value: Any) -> Any:  # noqa: ANN401 - JSON data
-    if isinstance(value, dict):
-        return {
-            name: _without_markers(item)
-            for name, item in value.items()
-            if name != "cache_control"
-            or not isinstance(item, dict)
-            or item.get("type") != "ephemeral"
-            or len(str(item)) > _MAX_MARKER_CHARS
-        }
-    return [_without_markers(item) for item in value] if isinstance(value, list) else value
+def _without_markers(block: Any) -> Any:  # noqa: ANN401 - JSON data
+    """Return a tool, message or block without the cache markers on it and on the blocks in it."""
+    if not isinstance(block, dict):
+        return block
+    bare = dict(block)
+    if bare.get("cache_control") in _MARKERS:
+        del bare["cache_control"]
+    if isinstance(content := bare.get("content"), list):
+        bare["content"] = [_without_markers(each) for each in content]
+    return bare
+
+
+class _Piece(NamedTuple):
+    """A part of a prompt, or a block of it.
+
+    Attributes:
+        name: hash of its content.
+        size: upper bound of its tokens.
+        counted: whether the provider counts it in every request that contains it; otherwise it may count it
+            in one request and not in another, such as the thinking of earlier turns.
+        written: whether the model writes such pieces. A count is not stored if there are others, such as
+            results of hosted tools, deferred tools and summaries that replace earlier messages.
+    """
+
+    name: str
+    size: int
+    counted: bool
+    written: bool
+
+
+def _pieces(part: PromptPart, protocol: str) -> Iterator[_Piece]:
+    """Yield a part as one piece if all of it is counted in every request; otherwise its blocks."""
+    message = part.value
+    if part.kind is not PartKind.MESSAGE or not isinstance(message, dict):
+        counted = _DEFERRED not in part.data
+        yield _Piece(part.name, part.size, counted, written=counted)
+        return
+    role = message.get("role")
+    # Chat templates remove reasoning from the text of earlier turns.
+    text_counted = protocol != "openai-chat" or role != "assistant"
+    if _is_counted(message) and (text_counted or not message.get("content")):
+        yield _Piece(part.name, part.size, counted=True, written=True)
+        return
+    rest = dict(message)
+    for block in _listed(rest.pop("content", None)):
+        counted = _is_counted(block)
+        yield _piece([role, block], counted and text_counted, counted or _is_thinking(block))
+    for call in _listed(rest.pop("tool_calls", None)):
+        yield _piece(["tool_calls", call], counted=True, written=True)
+    counted = _is_counted(rest)
+    yield _piece(rest, counted, counted or _is_thinking(rest) or not _UNCOUNTED_KEYS.isdisjoint(rest))
+
+
+def _piece(value: object, counted: bool, written: bool) -> _Piece:
+    text = to_json(value)
+    size = _OVERHEAD_TOKENS + max_tokens(text) + PER_PICTURE * len(_PICTURE.findall(text))
+    return _Piece(_hash(text.encode("utf-8", "surrogatepass")), size, counted, written)
+
+
+def _is_thinking(block: object) -> bool:
+    return isinstance(block, dict) and block.get("type") in _THINKING_TYPES
+
+
+def _is_counted(block: object) -> bool:
+    """Whether a message, item or block, with all blocks in it, is counted in every request."""
+    if not isinstance(block, dict):
+        return True
+    if block.get("type") not in _COUNTED_TYPES or not _UNCOUNTED_KEYS.isdisjoint(block):
+        return False
+    inner = (block.get(name) for name in ("content", "output"))
+    return all(_is_counted(each) for blocks in inner if isinstance(blocks, list) for each in blocks)
 
 
 @dataclass(frozen=True, slots=True)
 class _PromptCount:
-    """A provider's token count of a prompt with these parts."""
+    """A provider's token count of a prompt.
 
-    keys: frozenset[PartKey]
+    Attributes:
+        shape: hash of what else decides the count: settings and betas.
+        counted: the pieces that are counted in every request.
+        messages: all pieces of the messages. What was not counted of them is not counted either in a longer
+            conversation that begins with them.
+        beginning: hash of ``messages``, in order.
+        tokens: the provider's count.
+    """
+
+    shape: str
+    counted: frozenset[PieceKey]
+    messages: tuple[PieceKey, ...]
+    beginning: int
     tokens: int
 
 
@@ -201,50 +273,111 @@ class SessionTokenCounts:
     def __init__(self, first_counts: deque[_PromptCount]) -> None:
         self._first_counts, self._has_first = first_counts, False
         self._counts: deque[_PromptCount] = deque(first_counts, maxlen=_MAX_COUNTS)
+        self._written: OrderedDict[str, int] = OrderedDict()
 
-    def tokens(self, sizes: dict[PartKey, int]) -> int:
-        """Return an upper bound of a prompt's tokens, given the maximum size of each part."""
-        bounds = [TOKENS_PER_CALL + sum(sizes.values())]
-        keys = sizes.keys()
-        bounds.extend(
-            count.tokens + TOKENS_PER_CALL + sum(map(sizes.__getitem__, keys - count.keys))
-            for count in self._counts
-        )
+    def written_tokens(self, name: str, size: int) -> int:
+        """Return an upper bound of a piece's tokens: of its bytes, or of the reply that contained it."""
+        return min(size, self._written.get(name, size))
+
+    def tokens(self, shape: str, sizes: dict[PieceKey, int], beginnings: Sequence[int]) -> int:
+        """Return an upper bound of a prompt's tokens without overhead.
+
+        Args:
+            shape: of the prompt.
+            sizes: upper bounds of its pieces.
+            beginnings: hashes of the first pieces of its messages, by their number.
+        """
+        bounds = [sum(sizes.values())]
+        for count in self._counts:
+            if count.shape == shape:
+                number = len(count.messages)
+                continues = number < len(beginnings) and beginnings[number] == count.beginning
+                new = sizes.keys() - count.counted
+                new = new.difference(count.messages) if continues else new
+                bounds.append(count.tokens + sum(map(sizes.__getitem__, new)))
         return min(bounds)
 
-    def learn(self, keys: frozenset[PartKey], tokens: int) -> None:
+    def learn(self, count: _PromptCount) -> None:
         """Store a provider's count."""
-        count = _PromptCount(keys, tokens)
         self._counts.append(count)
         if not self._has_first:
             self._has_first = True
             self._first_counts.append(count)
 
+    def learn_written(self, name: str, tokens: int) -> None:
+        """Store that a piece was in a reply of so many output tokens."""
+        remember_recent(self._written, name, tokens, _MAX_WRITTEN)
+
 
 class PartBound:
-    """Bounds the prompt tokens of one request by its parts."""
+    """Bounds the prompt tokens of one request by its parts.
 
-    def __init__(self, parts: Iterable[PromptPart], counts: SessionTokenCounts) -> None:
-        self._sizes, self._seen = dict[PartKey, int](), Counter[str]()
-        self._add(parts, self._sizes)
-        self._counts, self._bound = counts, counts.tokens(self._sizes)
+    Args:
+        parts: of the request.
+        protocol: of the request.
+        betas: header values that may change how the provider counts.
+        counts: of the session and the model.
+        overhead_tokens: tokens that the provider may add to every prompt.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[PromptPart],
+        protocol: str,
+        betas: Sequence[str],
+        counts: SessionTokenCounts,
+        overhead_tokens: int,
+    ) -> None:
+        self.overhead_tokens, self._protocol, self._counts = overhead_tokens, protocol, counts
+        self._seen = Counter[str]()
+        settings = next(part.value for part in parts if part.kind is PartKind.SETTINGS)
+        counting = {name: value for name, value in settings.items() if name not in _NOT_COUNTING}
+        self._shape = _hash(to_json([counting, *betas]).encode("utf-8", "surrogatepass"))
+        self._learns = not removes_turns(settings)
+        self._counted, self._messages = set[PieceKey](), list[PieceKey]()
+        sizes, beginnings = dict[PieceKey, int](), [0]
+        for part in parts:
+            for piece in _pieces(part, protocol):
+                key = self._key(part.kind, piece)
+                sizes[key] = counts.written_tokens(piece.name, piece.size)
+                self._learns = self._learns and piece.written
+                if piece.counted:
+                    self._counted.add(key)
+                if part.kind is PartKind.MESSAGE:
+                    self._messages.append(key)
+                    beginnings.append(hash((beginnings[-1], key)))
+        self._beginning = beginnings[-1]
+        self._bound = overhead_tokens + counts.tokens(self._shape, sizes, beginnings)
 
     def tokens(self, request: Request) -> int:  # noqa: ARG002 - bounded by the parts as received
         """Return an upper bound of the prompt's tokens."""
         return self._bound
 
     def learn(self, request: Request, reply: Reply) -> None:
-        """Store the provider's counts of the prompt alone and with the reply, if they are plausible."""
+        """Store the provider's counts of the prompt alone and with the reply, if within the bounds."""
         usage = reply.usage
-        if usage is None or not is_plausible_usage(usage, self.tokens(request), request.max_output_tokens):
+        if usage is None or not is_bounded(usage, self._bound, request.max_output_tokens):
             return
-        self._counts.learn(frozenset(self._sizes), usage.prompt)
-        if reply.message.raw is not None:
-            whole = dict(self._sizes)
-            self._add(reply_parts(raw_reply_messages(reply)), whole)
-            self._counts.learn(frozenset(whole), usage.prompt + usage.output)
+        if self._learns:
+            self._learn(usage.prompt)
+        if reply.message.raw is None:
+            return
+        for part in reply_parts(raw_reply_messages(reply)):
+            for piece in _pieces(part, self._protocol):
+                if not piece.written:
+                    return
+                self._counts.learn_written(piece.name, usage.output + _OVERHEAD_TOKENS)
+                key = self._key(part.kind, piece)
+                self._counted.add(key)
+                self._messages.append(key)
+                self._beginning = hash((self._beginning, key))
+        if self._learns:
+            self._learn(usage.prompt + usage.output)
 
-    def _add(self, parts: Iterable[PromptPart], sizes: dict[PartKey, int]) -> None:
-        for part in parts:
-            sizes[hash((part.name, self._seen[part.name]))] = part.size
-            self._seen[part.name] += 1
+    def _learn(self, tokens: int) -> None:
+        counted, messages = frozenset(self._counted), tuple(self._messages)
+        self._counts.learn(_PromptCount(self._shape, counted, messages, self._beginning, tokens))
+
+    def _key(self, kind: PartKind, piece: _Piece) -> PieceKey:
+        number, self._seen[piece.name] = self._seen[piece.name], self._seen[piece.name] + 1
+        return hash((kind, piece.name, number))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.errors import MalformedRequest
 from codetaste.llm.messages import ToolSpec
+from codetaste.llm.wire.allow_lists import ALLOW_LISTS
 from codetaste.llm.wire.codecs import SERVERS
 from codetaste.llm.wire.common.request import (
     decoded_request,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from codetaste.gateway.upstream import GatewayModel
+    from codetaste.llm.wire.common.allow_list import Findings
     from codetaste.llm.wire.common.request import WireRequest
     from codetaste.llm.wire.protocols import ProtocolName
 
@@ -36,12 +38,14 @@ class GatewayRequest:
         model: the model that answers.
         headers: names in lower case.
         query: the URL's query string.
+        findings: what of it is not in the protocol's allow list.
     """
 
     wire: WireRequest
     model: GatewayModel
     headers: Mapping[str, str]
     query: str
+    findings: Findings
 
 
 def parse_request(
@@ -81,6 +85,7 @@ def parse_request(
                 tools=(_ANY_TOOL,) if optional_objects(body.get("tools"), "tools") else (),
                 options={"thinking": thinking} if isinstance(thinking, dict) else {},
             )
+        findings = ALLOW_LISTS[protocol].check_request(body, headers, model.allow)
     except RecursionError as error:
         raise MalformedRequest("the body is nested too deeply") from error
-    return GatewayRequest(wire, model, headers, query)
+    return GatewayRequest(wire, model, headers, query, findings)

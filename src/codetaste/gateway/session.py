@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from codetaste.gateway.prompt import SessionTokenCounts
     from codetaste.gateway.upstream import GatewayModel
     from codetaste.llm.messages import Reply
-    from codetaste.llm.wire.common.request import WireRequest
+    from codetaste.llm.wire.common.allow_list import Findings
     from codetaste.llm.wire.protocols import ProtocolName
     from codetaste.orchestration.budget.budget import Budget
     from codetaste.orchestration.budget.cost import BudgetSnapshot
@@ -101,12 +101,15 @@ class GatewaySession:
             return ErrorKind.BUDGET, self.usage.budget_refusal
         return None
 
-    def unbounded_cost_problem(self, wire: WireRequest) -> str:
-        """Return which options of a request have an unbounded cost under a US dollar budget, "" if none."""
-        if not wire.separately_billed or all(node.limits.usd is None for node in self.ctx.budget.chain):
+    def unknown_cost_problem(self, findings: Findings) -> str:
+        """Return what a budget in US dollars refuses of a request, "" if there is nothing; record it."""
+        if not findings.refusals or all(node.limits.usd is None for node in self.ctx.budget.chain):
             return ""
-        features = ", ".join(wire.separately_billed)
-        return f"not allowed under a US dollar budget, as the cost cannot be bounded: {features}"
+        problem = findings.describe()
+        if not self.usage.refused_request:
+            self.ctx.note(f"a request of the agent was refused: {problem}")
+        self.usage.refused_request = self.usage.refused_request or problem
+        return problem
 
     @property
     def overloaded(self) -> bool:
@@ -207,6 +210,7 @@ class SessionUsage:
         tokens: sum over all replies whose usage is known.
         budget_refusal: why the budget refused a request, "" if it did not; all later ones are refused too.
         provider_failure: error of the last request that failed for good, "" if none or a later one succeeded.
+        refused_request: what the budget in US dollars refused of the first request that was not allowed.
         stopped: set when the agent cannot continue: the budget refused, or the journal cannot be written.
     """
 
@@ -217,6 +221,7 @@ class SessionUsage:
     tokens: Usage = field(default_factory=Usage)
     budget_refusal: str = ""
     provider_failure: str = ""
+    refused_request: str = ""
     stopped: anyio.Event = field(default_factory=anyio.Event)
     _at_start: BudgetSnapshot = field(init=False)
 

@@ -9,10 +9,12 @@ from codetaste.core.paths import trust_store
 from codetaste.gateway.prompt import TokenCounts
 from codetaste.llm.price import ROUTING_OPTIONS, STANDARD_OPTIONS
 from codetaste.llm.providers.sdk_client import CONNECT_TIMEOUT_S, api_key_for
+from codetaste.llm.wire.allow_lists import ALLOW_LISTS
 from codetaste.llm.wire.codecs import CLIENTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from decimal import Decimal
 
     from httpcore2 import URL
 
@@ -21,13 +23,6 @@ if TYPE_CHECKING:
     from codetaste.llm.metering.metered import MeteredModel
     from codetaste.llm.wire.protocols import WireProtocol
 
-
-_FORWARDED_HEADERS = frozenset(
-    {"accept", "user-agent", "anthropic-version", "anthropic-beta", "openai-beta", "x-app"}
-)
-"""Client headers that are forwarded to a provider; no others, and never the client's token."""
-
-_BETA = "beta=true"
 
 _DEFAULT_HEADERS = {"accept": "*/*", "user-agent": "codetaste"}
 """Headers sent if the client has none of that name."""
@@ -50,7 +45,9 @@ class Upstream:
         self.protocol = protocol
         self.api_key, self.timeout_s = api_key_for(config), config.timeout
         self._address, self._read_timeout_s = config.address.rstrip("/"), config.read_timeout
-        self.caps = protocol.caps_at(config.address)
+        cap = config.options.get("output_cap")
+        self.caps = (cap,) if cap else protocol.caps_at(config.address)
+        self._allowed = ALLOW_LISTS[protocol.name]
         self._connections: ProviderConnections | None = None
         self._urls: dict[str, tuple[URL, bytes]] = {}
 
@@ -62,18 +59,18 @@ class Upstream:
         Raises:
             ModelUnavailable: there is none; ``unbilled`` if the request was certainly never sent.
         """
-        beta = f"?{_BETA}" if self.protocol.name == "anthropic" and _BETA in query.split("&") else ""
-        if beta not in self._urls:
-            self._urls[beta] = _parsed(f"{self._address}{self.protocol.path}{beta}")
-        url, host = self._urls[beta]
+        parameters = "&".join(sorted(self._allowed.query.intersection(query.split("&"))))
+        if parameters not in self._urls:
+            address = f"{self._address}{self.protocol.path}"
+            self._urls[parameters] = _parsed(f"{address}?{parameters}" if parameters else address)
+        url, host = self._urls[parameters]
         if self._connections is None:
             from codetaste.gateway.connection import ProviderConnections  # noqa: PLC0415 - heavy
 
             self._connections = ProviderConnections(trust_store() if url.scheme == b"https" else None)
 
-        forwarded = {
-            name: value for name, value in headers.items() if name in _FORWARDED_HEADERS and value.isascii()
-        }
+        forwarded = {name: headers[name] for name in self._allowed.headers if name in headers}
+        forwarded = {name: value for name, value in forwarded.items() if value.isascii()}
         own = {"content-type": "application/json", "accept-encoding": "identity"}
         default = {**_DEFAULT_HEADERS, **self.protocol.default_headers}
         sent = {**default, **forwarded, **own, **CLIENTS[self.protocol.name].key_headers(self.api_key)}
@@ -111,6 +108,7 @@ class GatewayModel:
         upstream: the provider to which requests are forwarded; None if the model is called in neutral form.
         fixed_options: options that only the config may set.
         token_counts: the provider's token counts, for bounds.
+        allow: what requests may have besides the allow list, with its price in US dollars.
     """
 
     metered: MeteredModel
@@ -118,6 +116,7 @@ class GatewayModel:
     upstream: Upstream | None = None
     fixed_options: Mapping[str, Any] = field(default_factory=dict)
     token_counts: TokenCounts = field(default_factory=TokenCounts)
+    allow: Mapping[str, Decimal] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -135,8 +134,8 @@ def gateway_model(config: ModelConfig, metered: MeteredModel) -> GatewayModel:
         ConfigError: the provider's key is not set.
     """
     if config.protocol is None or config.cassette is not None:
-        return GatewayModel(metered, config.model)
+        return GatewayModel(metered, config.model, allow=config.allow)
     upstream = Upstream(config.protocol, config)
     configured = {name: config.options[name] for name in _PRICE_OPTIONS if name in config.options}
     fixed = {**config.protocol.options_at(config.address), **configured}
-    return GatewayModel(metered, config.model, upstream, fixed)
+    return GatewayModel(metered, config.model, upstream, fixed, allow=config.allow)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from codetaste.benchmark.layout import AGENT_CONFIG_FILE
+from codetaste.core.files import open_regular_file
 from codetaste.core.paths import resource_dir
 from codetaste.core.section import read_toml, validation_messages
 from codetaste.core.text import did_you_mean
@@ -153,7 +154,7 @@ def _digest(folder: Path) -> str:
                 f"{path}: an agent's folder may have only regular files, so that it can be copied"
             )
         try:
-            with path.open("rb") as file:
+            with open_regular_file(path) as file:
                 content = file.read(_MAX_BYTES - size + 1)
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None

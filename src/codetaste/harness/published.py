@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import AGENT_CONFIG_FILE
+from codetaste.core.files import read_text_file
 from codetaste.errors import ConfigError
 from codetaste.harness.manifest import VERSION_PATTERN, AgentManifest
 from codetaste.llm.wire.protocols import OPENAI_CHAT
@@ -38,7 +39,7 @@ def published_manifest(folder: Path) -> AgentManifest:
     """
     path = folder / AGENT_CONFIG_FILE
     try:
-        config = json.loads(path.read_text("utf-8-sig"))
+        config = json.loads(read_text_file(path))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: cannot be read as JSON: {error}") from None
     wrong = [f"{path}: {problem}" for problem in _config_problems(config)]

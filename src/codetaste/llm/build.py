@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codetaste.llm.metering.metered import MeteredModel
+from codetaste.llm.metering.prompt_bound import PromptBound
 from codetaste.llm.price_table import price_mismatch_checker, price_of
 from codetaste.llm.providers.cassette import Cassette
 from codetaste.llm.providers.replay import ReplayModel
@@ -72,4 +73,5 @@ def build_metered_model(
         options=config.options,
         max_output_tokens=config.max_output_tokens,
         price_mismatch=price_mismatch_checker(config),
+        bound=PromptBound(config.prompt_overhead_tokens),
     )

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from codetaste.core.section import Section, toml_to_json
-from codetaste.core.units import Seconds
+from codetaste.core.units import Seconds, Usd
 from codetaste.llm.price import Price, cache_write_factor, fill_cache_write_price
 from codetaste.llm.wire.protocols import PROTOCOLS, ProtocolName
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 Provider = Literal[ProtocolName, "scripted", "replay"]
 
 CassetteMode = Literal["record", "replay", "record-missing"]
+
+PROMPT_OVERHEAD_TOKENS = 1024
+"""Tokens that a provider may add to every prompt, such as its instructions for tool use."""
 
 _RESERVED = {
     "model": "models[].model",
@@ -71,11 +74,21 @@ class ModelConfig(Section):
     """Time limit of one request, from sending it to the end of the reply."""
     read_timeout: Seconds = Field(default=300.0, validation_alias=AliasChoices("read_timeout", "silence"))
     """The longest time without any data from the provider; raise it for models that think silently."""
+    prompt_overhead_tokens: int = Field(
+        default=PROMPT_OVERHEAD_TOKENS, ge=PROMPT_OVERHEAD_TOKENS, le=10_000_000
+    )
+    """Tokens that the server may add to each prompt, such as a system prompt of its own."""
+    strict: bool = False
+    """One request at a time, whatever `max_concurrency` says: a reply that costs more than was reserved for
+    it ends the model for the run, and then no other call is in flight."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Sent to the provider unchanged: temperature, thinking, and so on. Some control the encoding:
     "anthropic" has `cache_control` and `betas`; "openai" takes `include = []` for models without reasoning;
     "openai-chat" has `output_cap`, the name of the cap that a server accepts (by default both names are
     sent), and `send_reasoning = false` and `stream_options = {}` for servers that refuse these."""
+    allow: dict[str, Usd] = Field(default_factory=dict)
+    """What requests may have that a budget in US dollars refuses, by the name in the refusal, with the most
+    US dollars that one request with it may cost besides its tokens. Each such request is charged as much."""
     price: Price | None = None
     """US dollars for a million tokens with these options; by default from the price table, if it certainly
     has the model at its usual address. A budget in dollars requires a price."""
@@ -160,6 +173,11 @@ class ModelConfig(Section):
     def exposed_name(self) -> str:
         """The model name for CLI agents: the provider's name, or the id if there is no remote provider."""
         return self.id if self.protocol is None else self.model
+
+    @property
+    def permits(self) -> int:
+        """The most requests in flight at once."""
+        return 1 if self.strict else self.max_concurrency
 
     @property
     def protocol(self) -> WireProtocol | None:

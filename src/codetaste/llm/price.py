@@ -75,6 +75,8 @@ class Price(Rates):
 
     above: tuple[LongRates, ...] = ()
     """Other prices for longer prompts, in ascending order of `tokens`."""
+    per_request: Usd = Decimal(0)
+    """US dollars for each request, besides its tokens."""
 
     @field_validator("above")
     @classmethod
@@ -93,13 +95,17 @@ class Price(Rates):
                 + usage.cache_write * rates.cache_write
                 + usage.output * rates.output
             )
-            return dollars / _MILLION
+            return dollars / _MILLION + self.per_request
 
     def bound_usd(self, prompt: int, output: int) -> Decimal:
         """Return an upper bound of the cost of a call with at most so many tokens, in US dollars, exact."""
         input_price, output_price = self._highest_prices(prompt)
         with localcontext(prec=_DIGITS):
-            return (prompt * input_price + output * output_price) / _MILLION
+            return (prompt * input_price + output * output_price) / _MILLION + self.per_request
+
+    def with_extra(self, usd: Decimal) -> Price:
+        """Return this price with ``usd`` dollars more for each request."""
+        return self.model_copy(update={"per_request": self.per_request + usd}) if usd else self
 
     def affordable_output(self, prompt: int, usd: Decimal) -> int | None:
         """Return how many output tokens ``usd`` dollars pay for after a prompt of at most ``prompt`` tokens.
@@ -108,7 +114,7 @@ class Price(Rates):
         """
         input_price, output_price = self._highest_prices(prompt)
         with localcontext(prec=_DIGITS):
-            left = usd * _MILLION - prompt * input_price
+            left = (usd - self.per_request) * _MILLION - prompt * input_price
             if left < 0:
                 return -1
             return None if output_price == 0 else int(left // output_price)

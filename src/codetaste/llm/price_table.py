@@ -10,25 +10,26 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from codetaste.llm.price import STANDARD_OPTIONS, Price, cache_ttls, cache_write_factor
-from codetaste.llm.wire.common.billed_features import separately_billed_options
+from codetaste.llm.price import ROUTING_OPTIONS, STANDARD_OPTIONS, Price, cache_ttls, cache_write_factor
+from codetaste.llm.wire.allow_lists import ALLOW_LISTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import date
 
     from genai_prices.types import ModelInfo, ModelPrice, Provider
     from genai_prices.types import TieredPrices as Tiered
 
     from codetaste.llm.config import ModelConfig
+    from codetaste.llm.wire.common.allow_list import Findings
 
 
 _DATED = re.compile(r"(.+)[-@](?:\d{8}|\d{4}-\d\d-\d\d)")
@@ -46,17 +47,6 @@ _NEVER_USED = re.compile(
 )
 """Prices of features that are never sent or requested."""
 
-_NEUTRAL = (
-    "betas cache_control diagnostics frequency_penalty function_call functions include logit_bias logprobs "
-    "max_tool_calls metadata min_p output_cap output_config output_format parallel_tool_calls "
-    "presence_penalty prompt_cache_key prompt_cache_retention reasoning reasoning_effort repetition_penalty "
-    "response_format safety_identifier seed send_reasoning stop stop_sequences store stream_options "
-    "temperature text thinking tool_choice tools top_k top_logprobs top_p truncation user verbosity"
-)
-"""Options that change the number of tokens, but not the price of one."""
-
-_NEUTRAL_OPTIONS = frozenset(_NEUTRAL.split())
-
 _MAX_NAMES = 20
 """Model names to report before a provider that uses a new name in each reply is ignored."""
 
@@ -70,9 +60,10 @@ def look_up_price(config: ModelConfig) -> PriceEntry:
     odd = sorted(
         name
         for name, value in config.options.items()
-        if name not in _NEUTRAL_OPTIONS
-        and not (isinstance(value, str) and value in STANDARD_OPTIONS.get(name, ()))
+        if name in ROUTING_OPTIONS or (name in STANDARD_OPTIONS and str(value) not in STANDARD_OPTIONS[name])
     )
+    checked = _check_options(config)
+    odd.extend(() if checked is None else checked.keys)
     if odd:
         raise UnknownPrice(f"options.{odd[0]} may change it, and the price table has standard prices only")
     if config.price_as is not None:
@@ -262,7 +253,25 @@ def price_of(config: ModelConfig) -> Price | None:
 
 
 def price_entry(config: ModelConfig) -> PriceEntry:
-    """Return the price of a model and its source: the config, or else the price table."""
+    """Return the price of a model and its source: the config, or else the price table.
+
+    What the config opens in the allow list, and its options use, is part of the price.
+    """
+    entry = _token_price(config)
+    found = _check_options(config)
+    if entry.price is None or found is None:
+        return entry
+    return replace(entry, price=entry.price.with_extra(found.extra_usd))
+
+
+def _check_options(config: ModelConfig) -> Findings | None:
+    """Return what of a model's options is not in the allow list; None for a model that is not remote."""
+    if config.protocol is None:
+        return None
+    return ALLOW_LISTS[config.protocol.name].check_options(config.options, config.allow)
+
+
+def _token_price(config: ModelConfig) -> PriceEntry:
     if config.price is not None:
         return PriceEntry(config.price, "config")
     if config.price_as is None and config.protocol is None:
@@ -308,9 +317,15 @@ def budget_problems(config: ModelConfig) -> list[str]:
             f"models[{config.id}].price: not known, so no budget in US dollars can hold: {entry.source}; "
             "write price = { input = …, output = … } (US dollars for a million tokens; 0 where it is free)"
         )
-    problems.extend(
-        f"models[{config.id}].options.{name}: the provider may bill more than the counted tokens, so "
-        "no budget in US dollars can hold; remove it"
-        for name in separately_billed_options(config.options)
-    )
+    if (found := _check_options(config)) is not None and found.refusals:
+        problems.append(f"models[{config.id}].options.{found.describe()}")
     return problems
+
+
+def agent_option_problems(config: ModelConfig, options: Mapping[str, Any]) -> list[str]:
+    """Return why an agent's ``options`` for the requests to its model cannot have a budget in US dollars."""
+    if config.protocol is None:
+        return []
+    # A price belongs to the model: what it opens stands in the model's own options.
+    found = ALLOW_LISTS[config.protocol.name].check_options(options, {})
+    return [f"options.{found.describe()}"] if found.refusals else []

@@ -11,6 +11,7 @@ from functools import cache, cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.files import read_text_file
 from codetaste.core.paths import resource_dir
 from codetaste.errors import ConfigError
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
+_MAX_PROMPT_BYTES = 4 * 1024**2
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*(/[a-z0-9][a-z0-9_-]*)*")
 
 
@@ -66,7 +68,9 @@ def load_prompt(name: str, *, folder: Path | None = None) -> Prompt:
         )
         raise ConfigError(f"no prompt {name!r} in {place} (there are: {known or 'none'})")
     try:
-        return Prompt(name, path.read_text("utf-8"))
+        return Prompt(name, read_text_file(path, _MAX_PROMPT_BYTES))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from error
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.budget.cost import Cost
     from codetaste.orchestration.budget.reservation import Reservation
     from codetaste.orchestration.events import Event
+    from codetaste.orchestration.journal.history import CallRecord
     from codetaste.orchestration.journal.recorder import RunRecorder
 
 __all__ = ["Handler", "Job", "JobContext", "Json", "Outcome", "PaidCall", "Status"]
@@ -181,6 +182,14 @@ class JobContext:
             if not reservation.open:
                 unsettled.append(PaidCall(self._record, self.key, call.call, reservation, call.note))
         return tuple(unsettled)
+
+    def dispute(self, name: str, call: str) -> None:
+        """Journal that ``call`` exceeded its reservation, so that the run does not call ``name`` again."""
+        self._record.queue({"event": "disputed", "name": name, "call": call})
+
+    def disputed(self, name: str) -> CallRecord | None:
+        """Return the call for which ``name`` must not be called again in this run, None if there is none."""
+        return self._record.history.disputed.get(name)
 
     def unsettled_effects(self) -> tuple[str, ...]:
         """Return the effects that have unsettled calls, those in flight included, in no order."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
-from codetaste.core.files import write_atomically
+from codetaste.core.files import read_text_file, write_atomically
 from codetaste.errors import ConfigError, JournalError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def read_changes(directory: Path) -> dict[str, LimitChange]:
     """
     path = directory / LIMITS_FILE
     try:
-        data = json.loads(path.read_text("utf-8"))
+        data = json.loads(read_text_file(path))
         return {str(name): LimitChange(each["value"], each["replaces"]) for name, each in data.items()}
     except (FileNotFoundError, NotADirectoryError):
         return {}

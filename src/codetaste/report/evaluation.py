@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codetaste.core.text import plural, printable
@@ -35,6 +36,8 @@ def _body(evaluation: Evaluation) -> Iterator[str]:
         for name in evaluation.unmet_reductive
     ]
     yield from _list_rules("reductive rules that still match", still)
+    flagged = [f"{each.rule_id} ({each.reason}: {each.path}:{each.line})" for each in evaluation.flagged]
+    yield from _list_rules("additive rules that match only code without effect", flagged)
     for note in (*evaluation.notes, *evaluation.pass_result.notes):
         yield f"note: {note}"
 
@@ -48,6 +51,9 @@ def _scores(evaluation: Evaluation) -> Iterator[str]:
         negative = f"{gone} of {counts.negative_total} reductive rules do not"
         detail = f"IFR⁺ {_rate(ifr_plus(counts))} ({positive}), IFR⁻ {_rate(ifr_minus(counts))} ({negative})"
         yield _row("IFR", _rate(ifr(counts)), detail)
+        if flagged := len(evaluation.flagged):
+            effective = replace(counts, positive_matched=counts.positive_matched - flagged)
+            yield _row("", _rate(ifr(effective)), f"without {plural(flagged, 'flagged additive rule')}")
     if precision is not None:
         added = f"{precision.hits_added} of {precision.added} added lines"
         removed = f"{precision.hits_removed} of {precision.removed} removed lines"

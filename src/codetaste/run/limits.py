@@ -79,14 +79,18 @@ def format_limit(name: str, value: Any) -> str:  # noqa: ANN401 - of any kind
 
 
 def configured_limits(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the limits in a config; ``data`` is the config as JSON data."""
+    """Return the limits in a config that can be changed; ``data`` is the config as JSON data."""
     run = data["run"]
     values = {
         BUDGET: run["budget_usd"],
         TIME: run["time_limit"],
         JOBS: run["concurrency"],
         SANDBOXES: data["sandbox"]["max"],
-        **{model_limit_name(model["id"]): model["max_concurrency"] for model in data["models"]},
+        **{
+            model_limit_name(model["id"]): model["max_concurrency"]
+            for model in data["models"]
+            if not model["strict"]
+        },
     }
     return {name: read_limit(name, value) for name, value in values.items()}
 
@@ -188,7 +192,7 @@ class RuntimeLimits:
             if model_limit_name(model_id) in new:
                 # Models that a provider counts together share a limiter: the smallest limit applies.
                 together = [each for each, other in models.items() if other.limiter is model.limiter]
-                model.limiter.maximum = min(wanted[model_limit_name(each)] for each in together)
+                model.limiter.maximum = min(wanted.get(model_limit_name(each), 1) for each in together)
         before, self.in_force = self.in_force, wanted
         self._journal(session, models)
         for name, value in new.items():
@@ -202,8 +206,8 @@ class RuntimeLimits:
         }
         session.record.note({"event": "limits_applied", "limits": limits})
         for model_id, model in models.items():
-            if (most := model.limiter.maximum) != self.in_force[model_limit_name(model_id)]:
-                # It shares a limiter with a model whose limit is lower.
+            if (most := model.limiter.maximum) != self.in_force.get(model_limit_name(model_id)):
+                # It is strict, or shares a limiter with a model whose limit is lower.
                 session.record.note({"event": "capacity", "resource": f"model {model_id}", "capacity": most})
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from codetaste.agent.tool import load_tools
 from codetaste.benchmark.benchmark import QUICKSTART, open_benchmark, quickstart_folder
 from codetaste.errors import ConfigError
-from codetaste.llm.price_table import budget_problems, price_entry
+from codetaste.llm.price_table import agent_option_problems, budget_problems, price_entry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,8 +122,12 @@ def _resolve_agents(config: Config, base_dir: Path, problems: list[str]) -> dict
     adapters: dict[str, Adapter] = {}
     for agent in agents:
         try:
-            if not agent.uses_own_loop:
-                model = config.model_by_id(agent.model)
+            model = config.model_by_id(agent.model)
+            if agent.uses_own_loop:
+                problems.extend(
+                    f"agents[{agent.id}].{problem}" for problem in agent_option_problems(model, agent.options)
+                )
+            else:
                 adapters[agent.id] = _load_checked_adapter(agent, model, base_dir)
         except ConfigError as error:
             for problem in error.problems:

@@ -15,6 +15,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.console.streams import notify
+from codetaste.core.files import read_regular_file
 from codetaste.core.paths import cache_dir
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
 from codetaste.flows.context import ModelSet, ScanContext
@@ -131,8 +132,10 @@ async def open_models(resolved: ResolvedConfig, record_dir: Path) -> AsyncIterat
 def model_fingerprint(config: ModelConfig, base_dir: Path) -> str:
     """Return a hash of the settings that decide a model's replies, without its address and price."""
     settings = config.model_dump(mode="json", include={"provider", "model", "options", "max_output_tokens"})
+    if config.allow:  # what may be sent, without its price
+        settings["allow"] = sorted(config.allow)
     path, _, function = config.model.rpartition(":")
     if config.provider == "scripted" and (script := base_dir / path).is_file():
         # The content of the file decides, not its path.
-        settings |= {"model": function, "script": sha256(script.read_bytes()).hexdigest()}
+        settings |= {"model": function, "script": sha256(read_regular_file(script)).hexdigest()}
     return sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()

@@ -20,7 +20,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, cast
 
-from codetaste.core.files import storage_error
+from codetaste.core.files import open_regular_file, storage_error
 from codetaste.core.text import printable_name
 from codetaste.errors import SourceError, UnsafeArchive
 from codetaste.source.tree.writer import TreeLimits, TreeWriter
@@ -101,7 +101,7 @@ def unpack_archive(
 
 
 def _read(archive: Path, writer: TreeWriter, limits: ArchiveLimits, label: str) -> None:
-    with archive.open("rb") as file:
+    with open_regular_file(archive) as file:
         start = file.read(6)
         file.seek(0)
         packed = os.fstat(file.fileno()).st_size

@@ -216,7 +216,10 @@ def test_failed_trial_without_patch_has_record_until_success(
     # It passes codetaste's check and then starts no sandbox: no fault of the agent's.
     weak = tmp_path / "bin" / "bwrap"
     weak.parent.mkdir()
-    weak.write_text(f'#!/bin/sh\nmkdir "$0.tried" || exit 1\nexec {bubblewrap} "$@"\n')
+    weak.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && exec echo bubblewrap 99.0.0\n'
+        f'mkdir "$0.tried" || exit 1\nexec {bubblewrap} "$@"\n'
+    )
     weak.chmod(0o755)
     workspace = make_trial_workspace(tmp_path, alpha)
     workspace.env["PATH"] = f"{weak.parent}:{os.environ['PATH']}"

@@ -121,6 +121,15 @@ async def test_link_or_pipe_in_place_of_install_record_is_replaced(command: str,
     assert json.loads((agent.tree / "installed.json").read_text())["version"] == "1"
 
 
+@pytest.mark.parametrize("replacement", ['ln -s / "$CODETASTE_ADAPTER"', 'touch "$CODETASTE_ADAPTER"', ":"])
+async def test_script_that_replaces_its_own_folder_is_refused(replacement: str, tmp_path: Path) -> None:
+    script = f'rm -r "$CODETASTE_ADAPTER"; {replacement}\n'
+    adapter = make_published_adapter(tmp_path / "theirs", run_agent="true\n", setup=script)
+    assert "its install script replaced its own folder adapter/" in await failure_message(
+        adapter, tmp_path / "cache"
+    )
+
+
 @pytest.mark.parametrize(
     ("script", "expected"),
     [

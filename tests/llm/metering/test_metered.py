@@ -13,6 +13,7 @@ import pytest
 from codetaste.errors import BudgetExceeded, Cause, ModelError, ModelRefused, ModelUnavailable, RateLimited
 from codetaste.llm.messages import Message, Reply, Request, StopReason, TextBlock, Usage
 from codetaste.llm.metering.metered import MeteredModel
+from codetaste.llm.metering.prompt_bound import PromptBound
 from codetaste.llm.price import Price
 from codetaste.llm.providers.scripted import ScriptedModel, ScriptedReply
 from codetaste.llm.ratelimit.adaptive import REFUSED_ROUNDS
@@ -25,6 +26,7 @@ from codetaste.orchestration.session import open_session
 from support.orchestration.closure_jobs import closure_job
 
 PRICE = Price(input=Decimal(3), output=Decimal(15))
+BUDGET = BudgetLimits(usd=Decimal(10))
 QUICK = {
     Cause.RATE_LIMIT: RetryRule(tries=4, first_s=0.01, jitter=0),
     Cause.UNAVAILABLE: RetryRule(tries=3, first_s=0.01, jitter=0),
@@ -126,20 +128,8 @@ async def test_reply_is_paid_once_and_replayed_in_later_sessions(tmp_path: Path)
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(
-    "usage",
-    [
-        None,
-        Usage(input=-1, output=1),
-        Usage(input=10, output=10**9),
-        Usage(input=float("nan"), output=1),  # type: ignore[arg-type]
-        Usage(input=1.5, output=1),  # type: ignore[arg-type]
-    ],
-)
-async def test_unknown_cost_stays_charged_and_reply_is_not_bought_again(
-    tmp_path: Path, usage: Usage | None
-) -> None:
-    provider = Provider(reply_of("paid", usage))
+async def test_unknown_cost_stays_charged_and_reply_is_not_bought_again(tmp_path: Path) -> None:
+    provider = Provider(reply_of("paid", None))
     model = metered(provider)
 
     async def body(ctx: JobContext) -> Json:
@@ -155,6 +145,93 @@ async def test_unknown_cost_stays_charged_and_reply_is_not_bought_again(
     _, again = await run_job(tmp_path, body)
     assert (again.unknown, len(provider.calls)) == (spent.unknown, 1)
     assert "the provider" in notes(tmp_path)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "usage",
+    [
+        Usage(input=10, output=3000),
+        Usage(input=10**6, output=1),
+        Usage(input=10, output=10**12),
+        Usage(input=-1, output=1),
+        Usage(input=float("nan"), output=1),  # type: ignore[arg-type]
+    ],
+)
+async def test_model_ends_for_the_run_after_a_usage_above_the_reservation(
+    tmp_path: Path, usage: Usage
+) -> None:
+    provider = Provider(reply_of("expensive", usage))
+    model = metered(provider)
+
+    async def body(ctx: JobContext) -> Json:
+        reply = await model.complete(request_of(cap=2000), ctx=ctx, name="turn")
+        assert reply.message.text == "expensive"
+        await model.complete(request_of(cap=2000), ctx=ctx, name="next turn")
+        return None
+
+    for _ in range(2):  # the second session of the run makes no call either
+        outcome, spent = await run_job(tmp_path, body, BUDGET)
+        assert (outcome.status, outcome.cause, len(provider.calls)) == (Status.FAILED, Cause.REFUSED, 1)
+        assert (
+            "model m is not called again in this run: for job/turn#1 the provider reported" in outcome.error
+        )
+        assert "models[].prompt_overhead_tokens" in outcome.error
+        if isinstance(usage.input, int) and usage.input > 0 and usage.output < 10**9:
+            assert (spent.settled.usd, spent.unknown) == (PRICE.cost_usd(usage), Cost())
+        else:
+            assert (spent.settled, spent.unknown.usd > PRICE.bound_usd(0, 2000)) == (Cost(), True)
+
+    raised = MeteredModel(provider, PRICE, model.limiter, retries=QUICK, bound=PromptBound(2_000_000))
+
+    async def other(ctx: JobContext) -> Json:
+        return (await raised.complete(request_of(cap=2000), ctx=ctx, name="other")).message.text
+
+    outcome, _ = await run_job(tmp_path, other, BUDGET)
+    assert outcome.value == "ok"
+
+
+@pytest.mark.anyio
+async def test_usage_above_the_reservation_is_only_noted_without_a_budget(tmp_path: Path) -> None:
+    provider = Provider(reply_of("long", Usage(input=10, output=5000)))
+    model = metered(provider)
+
+    async def body(ctx: JobContext) -> Json:
+        for turn in range(2):
+            await model.complete(request_of(cap=2000), ctx=ctx, name=f"turn-{turn}")
+        return "done"
+
+    outcome, _ = await run_job(tmp_path, body)
+    assert outcome.value == "done"
+
+
+@pytest.mark.anyio
+async def test_disputed_calls_are_at_most_those_in_flight(tmp_path: Path) -> None:
+    """All jobs of a model end; a strict model has one call in flight."""
+    for permits in (1, 4):
+        provider, all_in_flight = Provider(), anyio.Event()
+
+        async def expensive(
+            provider: Provider = provider, permits: int = permits, event: anyio.Event = all_in_flight
+        ) -> Reply:
+            if provider.at_once == permits:
+                event.set()
+            await event.wait()
+            return reply_of("expensive", Usage(input=10, output=9000))
+
+        provider.outcomes = [expensive] * 40
+        model = metered(provider, permits=permits)
+
+        async def body(ctx: JobContext, model: MeteredModel = model) -> Json:
+            for turn in range(5):
+                await model.complete(request_of(cap=2000), ctx=ctx, name=f"turn-{turn}")
+            return None
+
+        async with open_session(tmp_path / str(permits), BUDGET, retries={}, grace_s=1.0) as session:
+            jobs = [closure_job(session, f"job-{n}", body, session.budget, "f") for n in range(8)]
+            outcomes = await session.run(jobs)
+        assert {outcome.cause for outcome in outcomes.values()} == {Cause.REFUSED}
+        assert len(provider.calls) == permits
 
 
 @pytest.mark.anyio
@@ -288,13 +365,10 @@ async def test_token_budget_lowers_cap_without_price(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_dollar_budget_refuses_model_without_price_or_with_extras(tmp_path: Path) -> None:
+async def test_dollar_budget_refuses_model_without_price(tmp_path: Path) -> None:
     async def body(ctx: JobContext) -> Json:
         with pytest.raises(BudgetExceeded, match="no known price"):
             await metered(Provider(), price=None).complete(request_of(), ctx=ctx, name="a")
-        web = {"tools": [{"type": "web_search_20250305"}]}
-        with pytest.raises(BudgetExceeded, match="billed separately"):
-            await metered(Provider(), options=web).complete(request_of(), ctx=ctx, name="b")
         return "refused"
 
     outcome, _ = await run_job(tmp_path, body, BudgetLimits(usd=Decimal(1)))

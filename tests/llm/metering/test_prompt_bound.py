@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codetaste.llm.config import PROMPT_OVERHEAD_TOKENS
 from codetaste.llm.messages import (
     Message,
     ProviderBlocks,
@@ -17,8 +18,8 @@ from codetaste.llm.messages import (
     ToolSpec,
     Usage,
 )
-from codetaste.llm.metering.prompt_bound import TOKENS_PER_CALL, TOKENS_PER_MESSAGE, PromptBound
-from codetaste.llm.wire.common.billed_features import lower_output
+from codetaste.llm.metering.prompt_bound import TOKENS_PER_MESSAGE, PromptBound
+from codetaste.llm.wire.common.output_cap import lower_output
 
 TOOL = ToolSpec("look", "Look at ünïcode.", {"type": "object", "properties": {}})
 
@@ -50,8 +51,8 @@ def test_bound_uses_reported_count_of_longest_prefix() -> None:
     elsewhere = Request(
         first.system, (*first.messages, user_message("b" * 400), user_message("new")), first.tools
     )
-    assert bound.tokens(elsewhere) > 8000 + TOKENS_PER_CALL
-    assert bound.tokens(Request("other", second.messages, first.tools)) > 4000 + TOKENS_PER_CALL
+    assert bound.tokens(elsewhere) > 8000 + PROMPT_OVERHEAD_TOKENS
+    assert bound.tokens(Request("other", second.messages, first.tools)) > 4000 + PROMPT_OVERHEAD_TOKENS
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ STATUSES = {
     # everything but 400; qwen stops at any 4xx but 429.
     ErrorKind.BUDGET: (402, 400, 402),
     ErrorKind.RATE_LIMIT: (429, 429, 429),
-    ErrorKind.NOT_ALLOWED_MODEL: (403, 400, 403),
+    ErrorKind.NOT_ALLOWED: (403, 400, 403),
     ErrorKind.BAD_TOKEN: (403, 400, 403),
     ErrorKind.BAD_REQUEST: (400, 400, 400),
     ErrorKind.TOO_LARGE: (413, 400, 413),

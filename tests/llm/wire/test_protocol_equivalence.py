@@ -29,7 +29,7 @@ from codetaste.llm.messages import (
 from codetaste.llm.metering.prompt_bound import PromptBound, wire_size
 from codetaste.llm.model import Model
 from codetaste.llm.wire.anthropic import client as anthropic
-from codetaste.llm.wire.common.billed_features import lower_output
+from codetaste.llm.wire.common.output_cap import lower_output
 from codetaste.llm.wire.openai_chat import client as openai_chat
 from codetaste.llm.wire.openai_responses import client as openai_responses
 from support.llm.provider import server as provider

@@ -1,4 +1,4 @@
-"""Requests of client programs are read without loss, and separately billed features are named."""
+"""Requests of client programs are read without loss."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from codetaste.errors import MalformedRequest
 from codetaste.llm.codec import message_from_json, message_to_json
 from codetaste.llm.messages import Request, TextBlock, ToolCall, ToolResult, ToolSpec
 from codetaste.llm.wire.common.request import DEFAULT_CAP, parse_body
-from support.llm.client_requests import ANTHROPIC, REAL, RESPONSES, read
+from support.llm.client_requests import REAL, RESPONSES, read
 from support.llm.protocol_cases import BODIES, OWN_MARKERS, corrupted, odd_values, requests
 from support.llm.provider.server import PROTOCOLS, Protocol
 
@@ -34,7 +34,7 @@ def test_own_client_requests_are_parsed_to_original_content(protocol: Protocol, 
     assert wire.request == request_
     assert (wire.model, wire.stream, wire.cap) == ("some-model", True, request_.max_output_tokens)
     assert wire.include_usage
-    assert (wire.is_agent_turn, wire.separately_billed) == (bool(request_.tools), ())
+    assert wire.is_agent_turn == bool(request_.tools)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -57,7 +57,7 @@ def test_parsed_request_exposes_protocol_neutral_fields() -> None:
     assert [wire.request.system for wire in wires.values()] == ["billing\n\nBe brief.", *["Be brief."] * 2]
     assert [wire.cap for wire in wires.values()] == [32000, None, 8000]
     assert wires["openai"].request.max_output_tokens == DEFAULT_CAP
-    assert all(wire.is_agent_turn and wire.stream and not wire.separately_billed for wire in wires.values())
+    assert all(wire.is_agent_turn and wire.stream for wire in wires.values())
     calls = {protocol: wire.request.messages for protocol, wire in wires.items()}
     assert calls["anthropic"][2].content == (TextBlock("I look."), ToolCall("t1", "Bash", {"command": "ls"}))
     assert calls["anthropic"][3].content == (
@@ -78,77 +78,6 @@ def test_call_without_tools_is_no_agent_turn(protocol: Protocol) -> None:
     assert read(protocol, {**body, "tools": [{"type": "local_shell"}]}).is_agent_turn
     del body["tools"]
     assert not read(protocol, {**body, "stream": None}).is_agent_turn
-
-
-FUNCTION = {"type": "function", "name": "f", "parameters": {}}
-
-
-@pytest.mark.parametrize(
-    ("protocol", "more", "apart"),
-    [
-        (
-            "anthropic",
-            {"tools": [{"type": "web_search_20250305", "name": "w"}]},
-            "tools (web_search_20250305)",
-        ),
-        ("anthropic", {"tools": [{"type": "bash_20250124", "name": "bash"}]}, ""),
-        ("anthropic", {"mcp_servers": [{"url": "x"}]}, "mcp_servers"),
-        ("anthropic", {"mcp_servers": []}, ""),
-        ("anthropic", {"service_tier": "auto"}, "service_tier"),
-        ("anthropic", {"service_tier": "standard_only"}, ""),
-        ("anthropic", {"speed": "fast"}, "speed"),
-        (
-            "anthropic",
-            {"context_management": {"edits": [{"type": "compact_20260112"}]}},
-            "context_management",
-        ),
-        (
-            "anthropic",
-            {"system": [{"type": "text", "text": "x", "cache_control": {"ttl": "1h"}}]},
-            "a cache for 1h",
-        ),
-        ("anthropic", {"system": [{"type": "text", "text": "x", "cache_control": {"ttl": "5m"}}]}, ""),
-        (
-            "anthropic",
-            {"messages": [{"role": "user", "content": [{"type": "document", "source": {"type": "base64"}}]}]},
-            "a part of type document",
-        ),
-        (
-            "anthropic",
-            {"messages": [{"role": "user", "content": [{"type": "document", "source": {"type": "text"}}]}]},
-            "",
-        ),
-        ("openai", {"tools": [{"type": "web_search", "external_web_access": True}]}, "tools (web_search)"),
-        ("openai", {"tools": [{"type": "code_interpreter"}, FUNCTION]}, "tools (code_interpreter)"),
-        ("openai", {"tools": [{"type": "namespace", "name": "n", "tools": [FUNCTION]}]}, ""),
-        ("openai", {"tools": [{"type": "namespace", "tools": [{"type": "mcp"}]}]}, "tools (mcp)"),
-        ("openai", {"background": True}, "background"),
-        ("openai", {"background": False}, ""),
-        ("openai", {"previous_response_id": "resp_1"}, "previous_response_id"),
-        ("openai", {"input": [{"type": "item_reference", "id": "x"}]}, "a part of type item_reference"),
-        ("openai-chat", {"n": 2}, "n"),
-        ("openai-chat", {"provider": {"order": ["expensive"]}, "route": None}, "provider"),
-        ("openai-chat", {"n": 1, "best_of": None}, ""),
-        ("openai-chat", {"modalities": ["text", "audio"], "audio": {}}, "modalities"),
-        ("openai-chat", {"web_search_options": {"user_location": None}}, "web_search_options"),
-        (
-            "openai-chat",
-            {"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]}]},
-            "a part of type file",
-        ),
-    ],
-)
-def test_separately_billed_features_are_reported_by_name(
-    protocol: Protocol, more: dict[str, Any], apart: str
-) -> None:
-    assert ", ".join(read(protocol, {**REAL[protocol], **more}).separately_billed) == apart
-
-
-def test_tool_arguments_are_treated_as_data() -> None:
-    data = {"type": "file", "cache_control": {"ttl": "1h"}, "content": [{"type": "document"}]}
-    call = {"type": "tool_use", "id": "t", "name": "Write", "input": data}
-    body = {**ANTHROPIC, "messages": [{"role": "assistant", "content": [call]}]}
-    assert read("anthropic", body).separately_billed == ()
 
 
 @pytest.mark.parametrize(

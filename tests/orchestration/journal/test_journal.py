@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -33,7 +35,7 @@ async def write(directory: Path, *lines: dict[str, Any]) -> list[dict[str, Any]]
 
 
 def line(number: int) -> dict[str, Any]:
-    return {"event": "note", "number": number, "text": "Grüße ∘ \udcff"}
+    return {"event": "test-note", "number": number, "text": "Grüße ∘ \udcff"}
 
 
 async def test_appended_lines_are_read_in_order(tmp_path: Path) -> None:
@@ -275,3 +277,51 @@ def test_deeply_nested_line_is_damaged(tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").write_text(f'{header}\n{deep}\n{{"event":"drain"}}\n')
     with pytest.raises(JournalError, match="line 2: not a journal line"):
         list(read_journal(tmp_path / "journal.jsonl"))
+
+
+def settled(**changed: object) -> str:
+    return json.dumps({"event": "settled", "call": "a", "usd": "0.5", "tokens": 3} | changed)
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        (settled(usd="-1"), "usd"),
+        (settled(usd="NaN"), "usd"),
+        (settled(usd="Infinity"), "usd"),
+        (settled(usd="1e20"), "usd"),
+        (settled(usd=0.5), "usd"),
+        (settled(tokens=-1), "tokens"),
+        (settled(tokens=10**30), "tokens"),
+        (settled(tokens=True), "tokens"),
+        (settled(call=[]), "call"),
+        ('{"event":"clocks","nodes":[[["a"],1e999,0]]}', "nodes.0.1"),
+    ],
+)
+async def test_impossible_value_is_refused_with_file_and_line(line: str, key: str, tmp_path: Path) -> None:
+    header = '{"event":"journal","format":2,"t":1}'
+    (tmp_path / "journal.jsonl").write_text(f"{header}\n{settled()}\n{line}\n")
+    with pytest.raises(
+        JournalError, match=rf"journal\.jsonl, line 3: a damaged .* {re.escape(key)}: .*repair"
+    ):
+        async with open_journal(tmp_path, lambda _: None):
+            pass
+
+
+@pytest.mark.parametrize("content", [None, "", '{"event":"jou', "not a line\n"])
+async def test_run_with_products_does_not_begin_its_budget_anew(content: str | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "journal.jsonl").write_text(content)
+    (tmp_path / "outputs").mkdir()
+    (tmp_path / "outputs" / "prediction.diff").touch()
+    with pytest.raises(JournalError, match="first line is missing or damaged, but the run has outputs"):
+        async with open_journal(tmp_path, lambda _: None):
+            pass
+    assert content is None or (tmp_path / "journal.jsonl").read_text() == content
+
+
+async def test_journal_whose_lines_are_all_torn_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").write_text(settled() * 10)
+    with pytest.raises(JournalError, match=r"bytes follow, .*restore the journal"):
+        async with open_journal(tmp_path, lambda _: None):
+            pass

@@ -74,7 +74,22 @@ def test_named_engine_must_be_a_working_program(tmp_path: Path) -> None:
         find(garbage, cache=tmp_path / "cache")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the pinned bundle is the one for Linux")
+def test_program_of_the_wheel_is_not_run_unless_every_byte_is_pinned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = tmp_path / "ran"
+    program = script(tmp_path / "site/tackbox_opengrep/bin/opengrep", PINNED_VERSION, f"touch {ran}")
+    (tmp_path / "site/tackbox_opengrep/__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    with pytest.raises(
+        EngineError, match=r"is not run: pip install --force-reinstall .* tackbox-opengrep==0"
+    ):
+        find(cache=tmp_path / "cache")
+    assert not ran.exists()
+    assert find(OPENGREP_BIN=str(program)).warning
+    assert ran.exists()
+
+
 def test_installed_wheel_is_the_pinned_one(engine: RuleEngine) -> None:
     if engine.origin != "wheel":
         pytest.skip(f"this machine's engine comes from {engine.origin}")

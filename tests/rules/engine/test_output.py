@@ -91,3 +91,10 @@ def test_error_about_all_rules_is_an_error() -> None:
     with pytest.raises(UnreadableOutput, match="Expected a list") as caught:
         parse_output(EMPTY, report.encode(), IDS, set())
     assert caught.value.rules_refused
+
+
+def test_time_limit_inside_the_parser_is_no_syntax_error() -> None:
+    """Such an error would be cached, as if the file could never be parsed."""
+    message = "Other syntax error at line a.py:1: Memprof_limits.Limit_reached: token set"
+    found = problems(type="Other syntax error", message=message, path="a.py")
+    assert [kind for kind, *_ in found] == ["timeout"]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
-from pathlib import Path
+from functools import cache
+from pathlib import Path, PurePosixPath
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from codetaste.rules.scan.ignore import IgnoreFile
@@ -16,7 +19,10 @@ from codetaste.rules.scan.ignore import IgnoreFile
 NAME = st.text("ab.", min_size=1, max_size=3).filter(lambda name: name.strip("."))
 PATHS = st.lists(st.lists(NAME, min_size=1, max_size=4).map("/".join), min_size=1, max_size=8)
 SEGMENT = st.one_of(
-    st.text("ab.*?", min_size=1, max_size=4), st.just("**"), st.sampled_from(["[ab]", "[!a]*", r"\a"])
+    # Git reads "***" as "**", the engine as "*".
+    st.text("ab.*?", min_size=1, max_size=4).filter(lambda segment: "***" not in segment),
+    st.just("**"),
+    st.sampled_from(["[ab]", "[!a]*", r"\a"]),
 )
 PATTERN = st.builds(
     lambda bang, lead, segments, tail: bang + lead + "/".join(segments) + tail,
@@ -27,45 +33,77 @@ PATTERN = st.builds(
 )
 
 
-def not_ignored_by_git(tree: Path, patterns: str) -> set[str]:
-    """Return the files that git would track."""
-    ignore = tree.parent / "ignore"
+def vary_path(path: str, choices: list[str]) -> str:
+    """Return a pattern that resembles ``path``: some of its segments are replaced, and it may be cut."""
+    segments = [choice or segment for segment, choice in zip(path.split("/"), choices, strict=False)]
+    return "/".join(segments)
+
+
+@st.composite
+def trees_with_patterns(draw: st.DrawFn) -> tuple[list[str], list[str]]:
+    """Files, and patterns that match many of them: random ones would match few, and re-include fewer."""
+    paths = draw(PATHS)
+    choice = st.sampled_from(["", "", "", "*", "*", "**", "?", "a*", "[ab]*"])
+    pattern = st.builds(
+        lambda bang, lead, path, choices, tail: bang + lead + vary_path(path, choices) + tail,
+        st.sampled_from(["", "", "!"]),
+        st.sampled_from(["", "/", "**/"]),
+        st.sampled_from(paths),
+        st.lists(choice, min_size=1, max_size=4),
+        st.sampled_from(["", "", "/", "/*", "/**"]),
+    )
+    return paths, draw(st.lists(pattern, min_size=1, max_size=5))
+
+
+def not_ignored_by_git(paths: list[str], patterns: str) -> set[str]:
+    """Return the paths that git does not ignore; it needs no files to decide."""
+    ignore = empty_repository() / "ignore"
     ignore.write_text(patterns)
-    command = ["git", "-c", f"core.excludesFile={ignore}", "ls-files", "-z", "--others", "--exclude-standard"]
-    done = subprocess.run(command, cwd=tree, capture_output=True, check=True)
-    return {name.decode() for name in done.stdout.split(b"\0") if name}
+    command = ["git", "-c", f"core.excludesFile={ignore}", "check-ignore", "--no-index", "-z", "--stdin"]
+    done = subprocess.run(
+        command, cwd=ignore.parent, input="\0".join(paths).encode(), capture_output=True, check=False
+    )
+    assert done.returncode in {0, 1}, done.stderr
+    return set(paths) - {name.decode() for name in done.stdout.split(b"\0")}
 
 
-def make_files(tree: Path, paths: list[str]) -> list[str]:
-    """Make files, without those whose name conflicts with a folder, and return their names."""
-    made = []
-    for name in dict.fromkeys(paths):
-        path = tree / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
-        except (FileExistsError, NotADirectoryError, IsADirectoryError):
-            continue
-        if path.is_file():
-            made.append(name)
-    return made
+@cache
+def empty_repository() -> Path:
+    """Return a repository without files, made once in this process."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    return folder
 
 
 def check_agreement(paths: list[str], patterns: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "tree"
-        tree.mkdir()
-        subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
-        made = make_files(tree, paths)
-        assert set(IgnoreFile(patterns).not_ignored(made)) == not_ignored_by_git(tree, patterns), (
-            patterns,
-            made,
-        )
+    folders = {str(parent) for path in paths for parent in PurePosixPath(path).parents}
+    files = [path for path in dict.fromkeys(paths) if path not in folders]
+    assert set(IgnoreFile(patterns).not_ignored(files)) == not_ignored_by_git(files, patterns), (
+        patterns,
+        files,
+    )
 
 
 @settings(max_examples=60, deadline=None)
 @given(PATHS, st.lists(PATTERN, max_size=4))
 def test_git_agrees_for_random_patterns(paths: list[str], patterns: list[str]) -> None:
+    check_agreement(paths, "\n".join(patterns))
+
+
+@settings(max_examples=60, deadline=None)
+@given(trees_with_patterns())
+@example((["a/b", "a/c", "d"], ["a/*", "!a/b"]))
+def test_git_agrees_for_patterns_made_from_paths(case: tuple[list[str], list[str]]) -> None:
+    paths, patterns = case
+    check_agreement(paths, "\n".join(patterns))
+
+
+@pytest.mark.slow
+@settings(max_examples=2_000, deadline=None)
+@given(trees_with_patterns())
+def test_git_agrees_for_thousands_of_patterns_made_from_paths(case: tuple[list[str], list[str]]) -> None:
+    paths, patterns = case
     check_agreement(paths, "\n".join(patterns))
 
 

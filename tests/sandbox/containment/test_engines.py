@@ -135,14 +135,31 @@ def test_missing_tree_or_tool_is_an_error(tmp_path: Path) -> None:
         read_only_shell(tmp_path, tools={"rg": tmp_path / "rg"}, engine=engine)
 
 
-def test_system_bubblewrap_precedes_packaged_bubblewrap(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("answer", "order", "warns"),
+    [
+        ("echo bubblewrap 0.8.0", ["package", "system"], True),
+        ("echo bubblewrap {packaged}", ["system", "package"], True),
+        ("echo bubblewrap 0.12.0", ["system", "package"], False),
+        ("echo bubblewrap 1.0", ["system", "package"], False),
+        ("echo something else", ["package", "system"], True),
+        ("exit 1", ["package", "system"], True),
+    ],
+)
+def test_newest_bubblewrap_is_preferred_and_old_ones_have_a_warning(
+    answer: str, order: list[str], warns: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert [origin for origin, _ in bubblewrap.find_programs()] == ["package"]
-    (tmp_path / "bwrap").write_text("")
-    (tmp_path / "bwrap").chmod(0o755)
-    assert [origin for origin, _ in bubblewrap.find_programs()] == ["system", "package"]
+    (packaged,) = bubblewrap.find_programs()
+    assert packaged.origin == "package"
+    program = tmp_path / "bwrap"
+    program.write_text("#!/bin/sh\n" + answer.format(packaged=".".join(map(str, packaged.version))))
+    program.chmod(0o755)
+    found = bubblewrap.find_programs()
+    assert [one.origin for one in found] == order
+    (system,) = (one for one in found if one.origin == "system")
+    assert ("CVE-2026-87766" in system.warning) is warns
+    assert system.path == program
 
 
 @pytest.mark.parametrize(

@@ -283,4 +283,5 @@ def test_patch_that_is_not_a_regular_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="cannot be read"):
         read_patch(tmp_path)
     os.mkfifo(tmp_path / "pipe")
-    assert read_patch(tmp_path / "pipe") == b""
+    with pytest.raises(SourceError, match="not a regular file"):
+        read_patch(tmp_path / "pipe")

@@ -18,7 +18,8 @@ from codetaste.evaluation.rule_set import parse_rule_set
 from codetaste.evaluation.test_results import PassResult
 from codetaste.rules.scan.model import Scanner
 
-Files = Mapping[str, str | bytes]
+Files = Mapping[str, str | bytes | Path]
+"""Contents by path; a ``Path`` is the target of a link."""
 
 _GIT = {
     "PATH": os.environ["PATH"],
@@ -39,7 +40,10 @@ def write_tree(tree: Path, files: Files) -> Path:
     for name, content in files.items():
         path = tree / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        if isinstance(content, Path):
+            path.symlink_to(content)
+        else:
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
     return tree
 
 
@@ -52,7 +56,7 @@ def git_diff(folder: Path, base: Files, golden: Files, *options: str, quoted: bo
     for files in (base, golden):
         for path in [*work.iterdir()]:
             if path.name != ".git":
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         write_tree(work, files)
         git(work, "add", "-A", "-f")
         git(work, "commit", "-q", "--allow-empty", "-m", "x")

@@ -22,7 +22,7 @@ ANTHROPIC: dict[str, Any] = {
     "system": [{"type": "text", "text": "billing"}, {"type": "text", "text": "Be brief.", **MARKER}],
     "tools": [
         {"name": "Bash", "description": "Run.", "input_schema": {"type": "object"}},
-        {"name": "Later", "description": "", "input_schema": {"type": "object"}, "defer_loading": True},
+        {"name": "Later", "description": "", "input_schema": {"type": "object"}, "strict": True},
     ],
     "messages": [
         {"role": "user", "content": [{"type": "text", "text": "Go."}, PICTURE]},

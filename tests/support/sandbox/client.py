@@ -25,9 +25,8 @@ SECRET = os.environ.get("ANTHROPIC_API_KEY", "")
 
 
 def select_engine(name: str) -> ContainmentEngine:
-    if name == "package":
-        program = next(path for origin, path in bubblewrap.find_programs() if origin == "package")
-        return ContainmentEngine("bubblewrap", program)
+    if name == "oldest-bubblewrap":
+        return ContainmentEngine("bubblewrap", bubblewrap.find_programs()[-1].path)
     if name == "landlock-1":  # the version of the first kernels with Landlock, which later ones accept
         return ContainmentEngine("landlock", landlock_abi=1)
     return choose_engine(name)

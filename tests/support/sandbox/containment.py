@@ -67,7 +67,7 @@ def client_variants() -> list[ClientVariant]:
     found = [ClientVariant(engine, user) for engine in ("bubblewrap", "landlock") for user in users]
     return [
         *found,
-        ClientVariant("package", users[-1]),
+        ClientVariant("oldest-bubblewrap", users[-1]),
         ClientVariant("landlock-1", users[-1]),
         *(ClientVariant("auto", user, "namespaces") for user in users),
     ]

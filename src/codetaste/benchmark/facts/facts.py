@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.benchmark.facts.clones import PatchCounts, count_golden_patch, detect_licence, find_clone
 from codetaste.benchmark.facts.licences import UNKNOWN
 from codetaste.benchmark.layout import Track
+from codetaste.core.files import read_regular_file
 from codetaste.errors import ConfigError, RuleError, SourceError
 from codetaste.rules.registration import Direction
 from codetaste.rules.rule import read_rules
@@ -152,7 +153,7 @@ def _chars(benchmark: Benchmark, instance: Instance, track: Track) -> int | None
 def _rules(benchmark: Benchmark, instance: Instance, direction: Direction, problems: list[str]) -> int | None:
     path = benchmark.rules_path(instance, direction)
     try:
-        return len(read_rules(path.read_bytes(), source=str(path)))
+        return len(read_rules(read_regular_file(path), source=str(path)))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -180,9 +181,9 @@ def _golden(
 
 def _reference(root: Path) -> dict[str, dict[str, str]]:
     try:
-        with (root / REFERENCE_FILE).open(encoding="utf-8", errors="replace", newline="") as file:
-            rows = csv.DictReader(file.read(_MAX_REFERENCE_BYTES).splitlines())
-            return {row["instance"]: row for row in rows if row.get("instance")}
+        text = read_regular_file(root / REFERENCE_FILE, _MAX_REFERENCE_BYTES).decode("utf-8", "replace")
+        rows = csv.DictReader(text.splitlines())
+        return {row["instance"]: row for row in rows if row.get("instance")}
     except (OSError, csv.Error):
         return {}
 

@@ -19,7 +19,7 @@ from anyio import from_thread, to_thread
 from codetaste import __version__
 from codetaste.benchmark.check import Inventory, read_inventory, reject_unsafe_files
 from codetaste.benchmark.release.staging import staging_folder
-from codetaste.core.files import storage_error
+from codetaste.core.files import read_regular_file, storage_error
 from codetaste.core.hashing import file_sha256
 from codetaste.errors import ConfigError, SourceError, StorageFull, UnsafeArchive
 from codetaste.source.archive import ArchiveLimits, unpack_archive
@@ -246,7 +246,7 @@ def _check_existing(release: Release, to: Path, source: str, incomplete: bool) -
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
-        manifest = json.loads((folder / MANIFEST_FILE).read_bytes())
+        manifest = json.loads(read_regular_file(folder / MANIFEST_FILE))
     except (OSError, ValueError, RecursionError):
         return {}
     return manifest if isinstance(manifest, dict) else {}

@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from pathlib import Path
 
 import anyio
@@ -21,7 +24,7 @@ import anyio.to_thread
 from codetaste.cli.options import AsJson
 from codetaste.console.command import command
 from codetaste.console.streams import print_result
-from codetaste.core.paths import resource_dir
+from codetaste.core.paths import constraints_file, resource_dir
 from codetaste.errors import CodetasteError, SandboxError, SandboxMissing
 from codetaste.rules.engine.install import find_rule_engine
 from codetaste.run.config import read_config
@@ -62,6 +65,7 @@ class Finding:
         needed: rules cannot be discovered without it.
         detail: version and path, or the problem.
         remedy: the command or the step that fixes it, "" if there is none.
+        warning: what should be known although it works, "" if nothing.
     """
 
     name: str
@@ -69,6 +73,7 @@ class Finding:
     needed: bool = False
     detail: str = ""
     remedy: str = ""
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,7 @@ async def examine_machine() -> DoctorReport:
         system=f"{platform.system()} {platform.machine()}",
         tools=(
             _check_python(),
+            _check_packages(),
             await _check_opengrep(),
             _check_ripgrep(),
             await _check_git(),
@@ -152,14 +158,55 @@ def render_doctor_report(report: DoctorReport) -> str:
 def _finding_lines(finding: Finding) -> list[str]:
     mark = "ok" if finding.ready else "NEEDED" if finding.needed else "-"
     lines = [f"  {mark:<7}{finding.name}: {finding.detail}"]
-    return (
-        [*lines, f"         to get it: {finding.remedy}"] if finding.remedy and not finding.ready else lines
-    )
+    if finding.remedy and not finding.ready:
+        lines.append(f"         to get it: {finding.remedy}")
+    if finding.warning:
+        lines.append(f"         warning: {finding.warning}")
+    return lines
 
 
 def _check_python() -> Finding:
     version = platform.python_version()
     return Finding("python", ready=True, needed=True, detail=f"{version} at {sys.executable}")
+
+
+def _check_packages() -> Finding:
+    """Compare the packages that codetaste needs with the releases that it is tested with."""
+    constraints = constraints_file()
+    lines = (line.partition("==") for line in constraints.read_text("utf-8").splitlines())
+    tested = {_package_key(name): release for name, found, release in lines if found}
+    installed = _needed_packages()
+    differing = [
+        f"{name} {release} ({tested[name]})"
+        for name, release in sorted(installed.items())
+        if tested.get(name, release) != release
+    ]
+    if not differing:
+        return Finding("packages", ready=True, detail=f"{len(installed)}, each in the tested release")
+    return Finding(
+        "packages",
+        detail=f"not in the tested release (in brackets): {', '.join(differing)}",
+        remedy=f"pip install -c {constraints} codetaste",
+    )
+
+
+def _needed_packages() -> dict[str, str]:
+    """Return the releases of the installed packages that codetaste needs, directly or not."""
+    found: dict[str, str] = {}
+    remaining = ["codetaste"]
+    while remaining:
+        with suppress(metadata.PackageNotFoundError):  # one for another platform
+            for text in metadata.distribution(remaining.pop()).requires or ():
+                name = _package_key(re.split(r"[^\w.-]", text, maxsplit=1)[0])
+                if name not in found and "extra ==" not in text:
+                    with suppress(metadata.PackageNotFoundError):
+                        found[name] = metadata.version(name)
+                        remaining.append(name)
+    return found
+
+
+def _package_key(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 async def _check_opengrep() -> Finding:
@@ -169,9 +216,9 @@ async def _check_opengrep() -> Finding:
         engine = await find_rule_engine()
     except CodetasteError as error:
         return Finding("opengrep", needed=True, detail=str(error), remedy=remedy)
-    kind = "pinned" if engine.is_pinned else engine.warning
+    kind = "pinned" if engine.is_pinned else "not the pinned one"
     detail = f"{engine.version}, {kind}, from {engine.origin}: {engine.source_file}"
-    return Finding("opengrep", ready=True, needed=True, detail=detail)
+    return Finding("opengrep", ready=True, needed=True, detail=detail, warning=engine.warning)
 
 
 def _check_ripgrep() -> Finding:
@@ -185,14 +232,15 @@ def _check_ripgrep() -> Finding:
 async def _check_sandbox() -> tuple[Finding, ...]:
     """Try each containment engine; they are marked as needed only if none works."""
     probes = await anyio.to_thread.run_sync(probe_engines)
-    needed = not any(report.works for report in probes)
+    used = next((report for report in probes if report.works), None)
     return tuple(
         Finding(
             report.kind,
             ready=report.works,
-            needed=needed,
+            needed=used is None,
             detail=f"{report.origin}: {', '.join(report.protections) if report.works else report.problem}",
             remedy=report.fix,
+            warning=report.warning if report is used else "",
         )
         for report in probes
     )

@@ -21,7 +21,7 @@ from codetaste.cli.arguments import open_scan, read_metadata, resolve_benchmark
 from codetaste.cli.options import AsJson, Flag
 from codetaste.console.command import command
 from codetaste.console.streams import notify, print_result
-from codetaste.core.files import storage_error
+from codetaste.core.files import open_regular_file, storage_error
 from codetaste.core.text import printable
 from codetaste.core.units import format_size
 from codetaste.errors import ConfigError, EngineError, PatchTooLarge, RuleError, SourceError
@@ -147,7 +147,7 @@ def _create_run(outputs: Path, run: Path, staging: Path, benchmark: Benchmark | 
 
 def _reject_split_archive(archive: Path) -> None:
     """Check that a zip is not a part of a split archive, as the published outputs are."""
-    with archive.open("rb") as file:
+    with open_regular_file(archive) as file:
         file.seek(max(0, file.seek(0, 2) - _ZIP_END_BYTES))
         end = file.read(_ZIP_END_BYTES)
     at = end.rfind(_ZIP_END)

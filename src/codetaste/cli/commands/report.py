@@ -16,7 +16,7 @@ from codetaste.cli.arguments import resolve_benchmark
 from codetaste.cli.options import AsJson
 from codetaste.console.command import command
 from codetaste.console.streams import notify, print_result, result_stream
-from codetaste.core.files import write_atomically
+from codetaste.core.files import read_regular_file, write_atomically
 from codetaste.core.text import printable
 from codetaste.errors import ConfigError
 from codetaste.evaluation.trials.read import merge_records, read_outputs
@@ -142,7 +142,7 @@ def _benchmark_of_run(root: Path) -> str:
     """Return the benchmark in a run's frozen config, "" if there is none."""
     for folder in (root, root.parent):
         try:
-            config = json.loads((folder / RUN_CONFIG_FILE).read_bytes())
+            config = json.loads(read_regular_file(folder / RUN_CONFIG_FILE))
             return str(config["benchmark"]["path"])
         except (OSError, ValueError, RecursionError, LookupError, TypeError):
             continue

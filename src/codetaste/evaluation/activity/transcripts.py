@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import EVENTS_FOLDER, PUBLISHED_LOG_FILE, TRANSCRIPTS_FOLDER
+from codetaste.core.files import open_regular_file
 from codetaste.core.jsonl import JsonlFile
 from codetaste.errors import JournalError
 from codetaste.evaluation.activity.bulk_edits import BulkEditKind, bulk_edit_kind
@@ -127,7 +128,7 @@ def _attempts(folder: Path) -> list[Path]:
 def _lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file except for overlong ones; an unreadable file has none."""
     try:
-        with path.open("rb") as file:
+        with open_regular_file(path) as file:
             at_line_start = True
             while line := file.readline(_MAX_LINE_BYTES):
                 ended = line.endswith(b"\n")

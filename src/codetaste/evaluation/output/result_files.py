@@ -19,7 +19,7 @@ from codetaste.benchmark.layout import (
     SCORES_FILE,
     TEST_OUTPUT_FILE,
 )
-from codetaste.core.files import write_atomically
+from codetaste.core.files import read_regular_file, write_atomically
 from codetaste.errors import ConfigError, JournalError
 from codetaste.evaluation.metrics import ifr, ifr_minus, ifr_plus
 from codetaste.evaluation.output.sarif import render_sarif
@@ -132,8 +132,7 @@ def read_scores(folder: Path) -> dict[str, Any] | None:
 def _read_object(path: Path) -> dict[str, Any] | None:
     """Read a JSON object, None if the file does not exist."""
     try:
-        with path.open("rb") as file:
-            result = json.loads(file.read(_MAX_RESULT_BYTES))
+        result = json.loads(read_regular_file(path, _MAX_RESULT_BYTES))
     except FileNotFoundError:
         return None
     except OSError as error:

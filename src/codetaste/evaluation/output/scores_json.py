@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from codetaste import __version__
@@ -11,7 +11,7 @@ from codetaste.evaluation.metrics import METRICS_VERSION, alignment, ifr, ifr_mi
 if TYPE_CHECKING:
     from codetaste.evaluation.evaluate import Evaluation
 
-SCORES_FORMAT = 2
+SCORES_FORMAT = 3
 """Version of the keys; a file without it has format 1. Scores of another format are computed again."""
 _MAX_LISTED_PATHS = 100
 
@@ -25,6 +25,7 @@ def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
     correctness = evaluation.pass_result
     passed, tests, baseline = correctness.passed, correctness.tests, correctness.baseline
     whole, plus, minus = (None if counts is None else rate(counts) for rate in (ifr, ifr_plus, ifr_minus))
+    effective = counts and replace(counts, positive_matched=counts.positive_matched - len(evaluation.flagged))
     bounds = None if baseline.thresholds is None else asdict(baseline.thresholds)
     added, removed = evaluation.line_counts or (None, None)
     added_all, removed_all = evaluation.line_counts_all or (None, None)
@@ -36,6 +37,8 @@ def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
         "ifr": whole,
         "ifr_plus": plus,
         "ifr_minus": minus,
+        "ifr_unflagged": effective and ifr(effective),
+        "ifr_plus_unflagged": effective and ifr_plus(effective),
         "alignment": alignment(passed, whole),
         "alignment_plus": alignment(passed, plus),
         "alignment_minus": alignment(passed, minus),
@@ -54,11 +57,18 @@ def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
         "negative_rules": len(rules.negative),
         "unmet_additive": list(evaluation.unmet_additive),
         "unmet_reductive": list(evaluation.unmet_reductive),
+        "flagged_rules": len(evaluation.flagged),
+        "flagged": [
+            {"rule": each.rule_id, "reason": each.reason.value, "path": _text(each.path), "line": each.line}
+            for each in evaluation.flagged
+        ],
         "tests": tests and asdict(tests),
         "baseline": bounds and {**bounds, "runs": baseline.runs, "source": baseline.source},
         "passed_reason": correctness.reason or None,
         "unscannable_files": len(evaluation.unscannable),
         "unscannable": [_text(path) for path in evaluation.unscannable[:_MAX_LISTED_PATHS]],
+        "timed_out": [_text(path) for path in evaluation.timed_out[:_MAX_LISTED_PATHS]],
+        "hidden_in": [_text(path) for path in evaluation.hidden_in[:_MAX_LISTED_PATHS]],
         "notes": [_text(note) for note in (*evaluation.notes, *correctness.notes)],
         "patch_sha256": evaluation.patch_sha256,
         "patch_bytes": evaluation.patch_bytes,

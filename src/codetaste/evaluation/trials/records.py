@@ -106,6 +106,8 @@ class TrialScores(_Alignments):
         prec_minus: the same over the removed lines alone.
         added: |L⁺| with the published directory exclusions.
         removed: |L⁻| with the published directory exclusions.
+        flagged_rules: additive rules that match only code without effect.
+        ifr_unflagged: IFR as if these did not match.
         scored_by: programs that computed the scores, e.g. "codetaste 0.6.0, opengrep 1.30.0"; "" if unknown.
         rules_sha256: hash of the rules that it was scored with, "" if unknown.
         notes: remarks for the reader, a line each.
@@ -123,6 +125,8 @@ class TrialScores(_Alignments):
     prec_minus: float | None = None
     added: int | None = None
     removed: int | None = None
+    flagged_rules: int = 0
+    ifr_unflagged: float | None = None
     scored_by: str = ""
     rules_sha256: str = ""
     notes: tuple[str, ...] = ()

@@ -45,7 +45,7 @@ def scores_from_json(scores: Mapping[str, Any]) -> TrialScores:
         why = why or "no rules: IFR is not defined"
     rates = {
         name: parse_fraction(scores.get(name), name)
-        for name in ("ifr", "ifr_plus", "ifr_minus", "prec", "prec_plus", "prec_minus")
+        for name in ("ifr", "ifr_plus", "ifr_minus", "prec", "prec_plus", "prec_minus", "ifr_unflagged")
     }
     version = parse_text(scores.get("codetaste_version"))
     return TrialScores(
@@ -56,6 +56,7 @@ def scores_from_json(scores: Mapping[str, Any]) -> TrialScores:
         **rates,
         added=parse_count(scores.get("added"), "added"),
         removed=parse_count(scores.get("removed"), "removed"),
+        flagged_rules=parse_count(scores.get("flagged_rules"), "flagged_rules") or 0,
         scored_by=f"codetaste {version}, {parse_text(scores.get('engine'))}",
         rules_sha256=_rules(scores.get("rules_sha256")),
         notes=tuple(note for each in notes if (note := parse_text(each, 300))),

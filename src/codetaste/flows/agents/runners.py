@@ -203,6 +203,10 @@ def _apply_reported(result: AgentRunResult, end: AgentResult) -> None:
     result.usage, result.reported_usd = end.usage or Usage(), end.cost_usd
 
 
+_FAILED = frozenset({FinishReason.ERROR, FinishReason.EXECUTION_ERROR, FinishReason.UNKNOWN})
+"""Endings that a refused request explains."""
+
+
 def _apply_metered(result: AgentRunResult, tally: SessionUsage) -> None:
     """Replace reported values with those that the gateway measured."""
     result.metered_usd = tally.settled_usd + tally.unknown_usd
@@ -211,5 +215,7 @@ def _apply_metered(result: AgentRunResult, tally: SessionUsage) -> None:
     result.tool_calls = result.tool_calls or tally.tool_calls
     result.usage = tally.tokens
     result.provider_error = tally.provider_failure
+    if tally.refused_request and result.finish_reason in _FAILED:
+        result.message = f"a request was refused: {tally.refused_request}"
     if tally.budget_refusal:
         result.finish_reason, result.message = FinishReason.BUDGET_EXCEEDED, tally.budget_refusal

@@ -20,7 +20,7 @@ from codetaste.benchmark.layout import (
     trial_folder,
 )
 from codetaste.benchmark.trial_identity import StepKind
-from codetaste.core.files import write_atomically
+from codetaste.core.files import read_regular_file, write_atomically
 from codetaste.core.units import format_exact_usd
 from codetaste.flows.infer.results import ExecuteResult, JudgeResult
 from codetaste.harness.patch.extract import ExtractedPatch
@@ -167,9 +167,9 @@ async def has_outcome(out: Path, trial: Trial) -> bool:
 
 def _read_metadata(path: Path) -> dict[str, Any] | None:
     try:
-        metadata: dict[str, Any] = json.loads(path.read_bytes())
+        metadata: dict[str, Any] = json.loads(read_regular_file(path))
         _ = metadata["finish_reason"], metadata["additional"].keys()
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
     return metadata
 
@@ -178,7 +178,7 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
     for name, content in files.items():
         path = folder / name
         try:
-            present = path.read_bytes()
+            present = read_regular_file(path)
         except OSError:
             present = None
         if present != content:

@@ -109,9 +109,7 @@ def _prepare(wanted: InstalledAgent, sandbox: InstallSandbox, node: NodeRuntime)
     tree_files.copy_scripts((source, sandbox.tree / target) for source, target in wanted.copied_folders())
     (sandbox.scratch / "bin").mkdir(parents=True)
     (sandbox.scratch / "home").mkdir()
-    (sandbox.scratch / "passwd").write_text(
-        f"user:x:{os.getuid()}:{os.getgid()}::{HOME_PATH}:/bin/sh\n", "utf-8"
-    )
+    sandbox.passwd.write_text(f"user:x:{os.getuid()}:{os.getgid()}::{HOME_PATH}:/bin/sh\n", "utf-8")
     (sandbox.scratch / "npmrc").write_text(npm_settings(os.environ), "utf-8")
     # The script in the package's own bin/ does not find its modules.
     npm = sandbox.scratch / "bin/npm"
@@ -171,6 +169,12 @@ def script_failure_reason(output: str) -> str:
 
 
 def _finish(wanted: InstalledAgent, sandbox: InstallSandbox, node: NodeRuntime, version_output: str) -> None:
+    adapter = sandbox.tree / tree_files.ADAPTER_FOLDER
+    if adapter.is_symlink() or not adapter.is_dir():  # a mount of it would show what the link names
+        raise ToolMissing(
+            f"{wanted.adapter.name} {wanted.version}: its install script replaced its own folder "
+            f"{adapter.name}/; mend the script"
+        )
     tree_files.hard_link(sandbox.tree / "node/bin/node", node.bin)
     tree_files.make_readable(sandbox.tree)
     record = {

@@ -64,6 +64,11 @@ class InstallSandbox:
     node: Path
 
     @property
+    def passwd(self) -> Path:
+        """The file that becomes /etc/passwd, where no script can replace it by a link to another file."""
+        return self.scratch.with_name("passwd")
+
+    @property
     def tree_path(self) -> str:
         """The path at which the script sees its tree."""
         return self.mount_path if self.bubblewrap else str(self.tree)
@@ -132,7 +137,7 @@ class InstallSandbox:
                 yield from ("--ro-bind-try", os.path.realpath(path), path)
             if bundle := find_bundle("auto"):
                 yield from ("--ro-bind", str(bundle), _CA_PATH)
-        yield from ("--ro-bind", str(self.scratch / "passwd"), "/etc/passwd")
+        yield from ("--ro-bind", str(self.passwd), "/etc/passwd")
         yield from ("--ro-bind", str(self.node), NODE_MOUNT, "--bind", str(self.scratch), _TMP)
         yield from ("--bind" if network else "--ro-bind", str(self.tree), self.mount_path)
         yield from ("--remount-ro", "/", "--chdir", self.mount_path, "--")

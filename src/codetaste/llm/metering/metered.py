@@ -4,6 +4,9 @@ Acquire a permit → reserve (durable) → call → settle, with reply and cost 
 money while it waits for a permit or a rate limit, and none holds either during a back-off. A call that may
 have been billed, but whose cost is unknown, stays charged at its reservation; the reservation of a call that
 was certainly not billed is released.
+
+A reply that costs more than was reserved shows that the reservations of its model are no upper bounds. It is
+charged as reported and marked as disputed, and the run makes no further call to the model.
 """
 
 from __future__ import annotations
@@ -15,14 +18,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
-from codetaste.errors import Cause, ModelError
+from codetaste.errors import Cause, ModelError, ModelRefused
 from codetaste.llm.metering.prompt_bound import PromptBound
 from codetaste.llm.metering.reply_record import load_reply, reply_record
 from codetaste.llm.metering.worst_case_cost import (
     PricedRequest,
+    billed_cost,
     cap_to_budget,
     min_cost,
-    plausible_cost,
     price_request,
 )
 from codetaste.llm.ratelimit.retries import CallRetries
@@ -54,7 +57,12 @@ _ID_LIMIT = 200
 
 
 class TokenBound(Protocol):
-    """Bounds the tokens of prompts."""
+    """Bounds the tokens of prompts; ``overhead_tokens`` may be added by the provider to each of them."""
+
+    @property
+    def overhead_tokens(self) -> int:
+        """Tokens that the provider may add to every prompt."""
+        ...
 
     def tokens(self, request: Request) -> int:
         """Return an upper bound of the prompt tokens of ``request``."""
@@ -145,7 +153,8 @@ class MeteredModel:
             if found is None:
                 await self._settle(reply, ctx, name, paid)
                 found = reply
-            elif (cost := plausible_cost(reply.usage, paid.granted, self.price)) is not None:
+            elif (cost := billed_cost(reply.usage, self.price)) is not None:
+                self._dispute_excess(reply, cost, paid, ctx)
                 await paid.settle(cost)
         return found
 
@@ -177,12 +186,14 @@ class MeteredModel:
             "max_output_tokens": priced.request.max_output_tokens,
         }
         while True:
+            self._check_not_disputed(ctx)
             permit, reservation = await self._acquire(priced, ctx)
             try:
                 request = cap_to_budget(priced, reservation.granted, self.price)
                 async with await ctx.start_call(name, reservation, note) as paid:
-                    if not permit.valid:
-                        paid.release()  # a pause began or the limit fell while the reservation was written
+                    if not permit.valid or ctx.disputed(self._disputed_name):
+                        # A pause began, the limit fell or the model ended while the reservation was written.
+                        paid.release()
                         continue
                     requested, cap = priced.request.max_output_tokens, request.max_output_tokens
                     if cap < requested:
@@ -250,7 +261,7 @@ class MeteredModel:
                 self._notify(permit.refused(error, rule), ctx)
             raise
 
-        duration_s, cost = time.monotonic() - began_s, plausible_cost(reply.usage, paid.granted, self.price)
+        duration_s, cost = time.monotonic() - began_s, billed_cost(reply.usage, self.price)
         # A provider may report anything: observers get only counts.
         reported = {} if reply.usage is None else reply.usage.counts()
         counts = {kind: count for kind, count in reported.items() if type(count) is int}
@@ -258,6 +269,37 @@ class MeteredModel:
         ctx.publish(CallAnswered(ctx.key, call, self.id, duration_s, counts, usd, request_id))
         self._notify(permit.succeeded(), ctx)
         return reply
+
+    @property
+    def _disputed_name(self) -> str:
+        """The name by which the run remembers a dispute; another setting gives the model another one."""
+        return f"{self.id} (prompt_overhead_tokens = {self.bound.overhead_tokens})"
+
+    def _dispute_excess(self, reply: Reply, cost: Cost | None, paid: PaidCall, ctx: JobContext) -> None:
+        """End the model for the run if a reported usage exceeds a reservation that protects a budget."""
+        if reply.usage is None:
+            return
+        chain, granted = ctx.budget.chain, paid.granted
+        over_usd = cost is None or cost.usd > granted.usd
+        over_tokens = cost is None or cost.tokens > granted.tokens
+        if (over_usd and any(node.limits.usd is not None for node in chain)) or (
+            over_tokens and any(node.limits.tokens is not None for node in chain)
+        ):
+            reported = f"an impossible {reply.usage}" if cost is None else _format_cost(cost)
+            ctx.note(
+                f"{self.id}: the provider reported {reported} for {paid.call}, with {_format_cost(granted)} "
+                f"reserved; the run does not call {self.id} again"
+            )
+            ctx.dispute(self._disputed_name, paid.call)
+
+    def _check_not_disputed(self, ctx: JobContext) -> None:
+        """Raise ModelRefused if the run must not call this model again."""
+        if (call := ctx.disputed(self._disputed_name)) is not None:
+            raise ModelRefused(
+                f"model {self.id} is not called again in this run: for {call.call} the provider reported "
+                f"more than the reserved {_format_cost(call.granted)}; compare its bill, then raise "
+                "models[].prompt_overhead_tokens, or start another run"
+            )
 
     def _notify(self, change: str, ctx: JobContext) -> None:
         """Journal how the limiter has adapted, if it has."""
@@ -271,11 +313,10 @@ class MeteredModel:
         """Record the reply as effect ``name`` and its cost, if known, in one journal line."""
         if mismatch := self.price_mismatch(reply.model):
             ctx.note(f"{self.id}: {mismatch}")
-        cost = plausible_cost(reply.usage, paid.granted, self.price)
+        cost = billed_cost(reply.usage, self.price)
         value = await reply_record(reply, ctx, paid.call, usage_settled=cost is not None, request=request)
+        self._dispute_excess(reply, cost, paid, ctx)
         if cost is not None:
-            if not cost <= paid.granted:
-                ctx.note(f"{self.id}: {paid.call} was bounded by ${paid.granted.usd} and cost ${cost.usd}")
             await paid.settle(cost, value)
             return
         # The reply is valid although its cost is unknown: the reservation stays charged.
@@ -286,3 +327,7 @@ class MeteredModel:
             return value
 
         await ctx.effect(name, recorded)
+
+
+def _format_cost(cost: Cost) -> str:
+    return f"${cost.usd} ({cost.tokens} tokens)"

@@ -1,28 +1,31 @@
 """Upper bound of the tokens of a prompt, computed before the call (docs: reserve, then settle).
 
-No tokenizer makes more tokens than there are bytes, and a provider's own count of an earlier part of the
-conversation is more exact. So the bound is: the provider's count for the longest prefix that it has reported,
-plus the bytes of the rest, plus an allowance for what the provider adds around it.
+No tokenizer makes more tokens than the text has bytes, before or after it normalises it, and a provider's own
+count of an earlier part of the conversation is more exact. So the bound is: the provider's count for the
+longest prefix that it has reported, plus the bytes of the rest, plus an allowance for what the provider adds
+around it. A count is used only for requests with the same system prompt, tools and options, and only if no
+option removes parts of the prompt: what is not counted in one request is not counted in any longer one.
 """
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from unicodedata import normalize
 
 from codetaste.core.hashing import canonical_json
 from codetaste.llm.codec import message_to_json, tool_to_json, value_to_json
+from codetaste.llm.config import PROMPT_OVERHEAD_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from codetaste.llm.messages import Message, Reply, Request, Usage
 
-
-TOKENS_PER_CALL = 1024
-"""Tokens that a provider may add to every prompt, such as its instructions for tool use."""
 
 TOKENS_PER_MESSAGE = 32
 
@@ -35,8 +38,8 @@ _MESSAGES = 4_000
 _CONVERSATIONS = 20_000
 """Prefixes kept in memory; an evicted one is bounded by its bytes."""
 
-PLAUSIBLE_FACTOR = 2
-"""A reported usage is implausible above this many times the upper bound of the call."""
+_KEEPS_TURNS = "clear_thinking_"
+"""Prefix of the edits of ``context_management`` that remove only the thinking of earlier turns."""
 
 _K = TypeVar("_K")
 
@@ -44,11 +47,24 @@ _V = TypeVar("_V")
 
 
 def wire_size(message: Message) -> int:
-    """Return an upper bound of the UTF-8 bytes of ``message`` in any wire format."""
-    written = message_to_json(replace(message, raw=None))
-    neutral = len(canonical_json(written))
-    raw = 0 if message.raw is None else len(canonical_json(value_to_json(message.raw.blocks)))
-    return max(neutral, raw)
+    """Return an upper bound of the tokens of ``message`` in any wire format."""
+    neutral = _json_tokens(message_to_json(replace(message, raw=None)))
+    return neutral if message.raw is None else max(neutral, _json_tokens(value_to_json(message.raw.blocks)))
+
+
+def _json_tokens(value: object) -> int:
+    text = canonical_json(value)
+    if "\\u" not in text:
+        return len(text)
+    return max(len(text), max_tokens(json.dumps(value, ensure_ascii=False)))
+
+
+def max_tokens(text: str) -> int:
+    """Return an upper bound of the tokens of ``text``: its bytes, also after normalisation by a tokenizer."""
+    if text.isascii():
+        return len(text)
+    forms = (text, normalize("NFC", text), normalize("NFKC", text))
+    return max(len(form.encode("utf-8", "surrogatepass")) for form in forms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +86,8 @@ class _Prefix(NamedTuple):
 class PromptBound:
     """Bounds prompts by the counts that the provider has reported for earlier calls of one model."""
 
-    def __init__(self) -> None:
+    def __init__(self, overhead_tokens: int = PROMPT_OVERHEAD_TOKENS) -> None:
+        self.overhead_tokens = overhead_tokens
         self._reported: OrderedDict[bytes, int] = OrderedDict()
         self._measured: OrderedDict[int, _Measured] = OrderedDict()
 
@@ -83,10 +100,11 @@ class PromptBound:
         return bound + size - base
 
     def learn(self, request: Request, reply: Reply) -> None:
-        """Store the provider's count for ``request`` and its reply, if it is plausible."""
+        """Store the provider's count for ``request`` and its reply, if it is within their bounds."""
         usage = reply.usage
-        # A count that is not plausible enough to settle a call must not bound the next one.
-        if usage is None or not is_plausible_usage(usage, self.tokens(request), request.max_output_tokens):
+        if usage is None or removes_turns(request.options):
+            return
+        if not is_bounded(usage, self.tokens(request), request.max_output_tokens):
             return
         *_, whole = self._prefixes(request)
         key = sha256(whole.key + self._measure(reply.message).digest).digest()
@@ -95,8 +113,10 @@ class PromptBound:
     def _prefixes(self, request: Request) -> Iterator[_Prefix]:
         """Yield the prefixes of the conversation, from no message to all messages."""
         tools = [tool_to_json(tool) for tool in request.tools]
-        head = canonical_json([value_to_json(request.system), tools, value_to_json(request.options)])
-        key, size = sha256(head.encode()).digest(), TOKENS_PER_CALL + len(head) + TOKENS_PER_TOOL * len(tools)
+        head_value = [value_to_json(request.system), tools, value_to_json(request.options)]
+        head = canonical_json(head_value)
+        key, size = sha256(head.encode()).digest(), _json_tokens(head_value) + TOKENS_PER_TOOL * len(tools)
+        size += self.overhead_tokens
         yield _Prefix(key, size)
         for message in request.messages:
             measured = self._measure(message)
@@ -116,11 +136,25 @@ class PromptBound:
         return found
 
 
-def is_plausible_usage(usage: Usage, prompt: int, output: int) -> bool:
-    """Whether a reported usage is plausible for a call bounded by ``prompt`` and ``output`` tokens."""
+def is_bounded(usage: Usage, prompt: int, output: int) -> bool:
+    """Whether a reported usage is one of a call bounded by ``prompt`` and ``output`` tokens."""
     if not all(type(count) is int and count >= 0 for count in (usage.prompt, usage.output)):
         return False
-    return 0 < usage.prompt <= PLAUSIBLE_FACTOR * prompt and usage.output <= PLAUSIBLE_FACTOR * output
+    return 0 < usage.prompt <= prompt and usage.output <= output
+
+
+def removes_turns(options: Mapping[str, Any]) -> bool:
+    """Whether a request has options with which a provider does not count all of its messages."""
+    if options.get("truncation") not in (None, "disabled") or options.get("compaction"):
+        return True
+    management = options.get("context_management")
+    edits = management.get("edits") if isinstance(management, Mapping) else None
+    return bool(management) and not (
+        isinstance(edits, Sequence)
+        and all(
+            isinstance(edit, Mapping) and str(edit.get("type")).startswith(_KEEPS_TURNS) for edit in edits
+        )
+    )
 
 
 def remember_recent(memory: OrderedDict[_K, _V], key: _K, value: _V, most: int) -> None:

@@ -7,18 +7,17 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from codetaste.errors import BudgetExceeded
-from codetaste.llm.metering.prompt_bound import PLAUSIBLE_FACTOR
-from codetaste.llm.wire.common.billed_features import (
-    MIN_OUTPUT_TOKENS,
-    lower_output,
-    separately_billed_options,
-)
+from codetaste.llm.wire.common.output_cap import MIN_OUTPUT_TOKENS, lower_output
 from codetaste.orchestration.budget.cost import Cost
 
 if TYPE_CHECKING:
     from codetaste.llm.messages import Request, Usage
     from codetaste.llm.price import Price
     from codetaste.orchestration.budget.budget import Budget
+
+
+_MAX_TOKENS = 1_000_000_000
+"""No call has more tokens; a higher count is not a count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +36,10 @@ def price_request(
     """Return the cost bounds of ``request``, whose prompt has at most ``prompt`` tokens.
 
     Raises:
-        BudgetExceeded: the budget is in dollars, and the call has no known bound in dollars.
+        BudgetExceeded: the budget is in dollars, and the model has no price.
     """
-    if any(node.limits.usd is not None for node in budget.chain):
-        if price is None:
-            raise BudgetExceeded(f"model {model_id} has no known price; write price = {{ … }} in [[models]]")
-        if separate := separately_billed_options(request.options):
-            raise BudgetExceeded(
-                f"model {model_id}: {', '.join(separate)} is billed separately from tokens; "
-                "remove it from options"
-            )
+    if price is None and any(node.limits.usd is not None for node in budget.chain):
+        raise BudgetExceeded(f"model {model_id} has no known price; write price = {{ … }} in [[models]]")
     wanted = _bound(price, prompt, request.max_output_tokens)
     return PricedRequest(request, prompt, wanted, min_cost(request, prompt, price))
 
@@ -70,13 +63,11 @@ def cap_to_budget(priced: PricedRequest, granted: Cost, price: Price | None) -> 
     return lower_output(priced.request, cap)
 
 
-def plausible_cost(usage: Usage | None, granted: Cost, price: Price | None) -> Cost | None:
-    """Return the billed cost, or None if the provider reported no usage or an implausible one."""
+def billed_cost(usage: Usage | None, price: Price | None) -> Cost | None:
+    """Return the billed cost, or None if the provider reported no usage, or one that no call can have."""
     if usage is None:
         return None
     counts = (usage.input, usage.cache_read, usage.cache_write, usage.output)
-    if not all(type(count) is int and count >= 0 for count in counts):
+    if not all(type(count) is int and 0 <= count <= _MAX_TOKENS for count in counts):
         return None
-    cost = Cost(Decimal(0) if price is None else price.cost_usd(usage), usage.total)
-    most = Cost(granted.usd * PLAUSIBLE_FACTOR, granted.tokens * PLAUSIBLE_FACTOR)
-    return cost if cost <= most else None
+    return Cost(Decimal(0) if price is None else price.cost_usd(usage), usage.total)

@@ -43,11 +43,11 @@ class LimiterRegistry:
         limiter = self._of.get(key)
         if limiter is None:
             limiter = self._of[key] = RateLimiter(
-                config.id, maximum=config.max_concurrency, patience_s=config.rate_limit_timeout
+                config.id, maximum=config.permits, patience_s=config.rate_limit_timeout
             )
             return limiter
         limiter.name += f" and {config.id}"
-        limiter.maximum = min(limiter.maximum, config.max_concurrency)
+        limiter.maximum = min(limiter.maximum, config.permits)
         congestion = limiter.adaptive_limit
         congestion.patience_s = min(congestion.patience_s, config.rate_limit_timeout)
         return limiter

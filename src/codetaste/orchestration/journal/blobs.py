@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from codetaste.core.files import storage_error, sync_directory, write_atomically
+from codetaste.core.files import read_regular_file, storage_error, sync_directory, write_atomically
 from codetaste.errors import JournalError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Blobs:
         """Return the text whose digest is ``digest``, as ``load`` does; does blocking I/O."""
         path = self.path(digest)
         try:
-            data = path.read_bytes()
+            data = read_regular_file(path)
         except FileNotFoundError as error:
             raise JournalError(f"{path} is missing; restore it, or rerun the job that wrote it") from error
         except OSError as error:

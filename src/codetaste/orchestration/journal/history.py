@@ -97,6 +97,8 @@ class History:
         self.draining = False
         self.jobs: defaultdict[str, JobHistory] = defaultdict(JobHistory)
         self.calls: dict[str, CallRecord] = {}
+        self.disputed: dict[str, CallRecord] = {}
+        """The first call that exceeded its reservation, by the name of what is not called again."""
         self.clocks: dict[tuple[str, ...], tuple[float, float]] = {}
         # Calls sent and not settled: (job key, fingerprint) → effect → call.
         self._open: dict[tuple[str, str], dict[str, dict[str, CallRecord]]] = {}
@@ -243,6 +245,9 @@ class History:
         if call.state is CallState.IN_FLIGHT:
             call.state = CallState.UNKNOWN
 
+    def _disputed(self, line: lines.DisputedLine) -> None:
+        self.disputed.setdefault(line["name"], self.calls[line["call"]])
+
     def _clocks(self, line: lines.ClocksLine) -> None:
         for path, wall_s, working_s in line["nodes"]:
             self.clocks[tuple(path)] = (wall_s, working_s)
@@ -275,6 +280,7 @@ class History:
         "settled": _settled,
         "released": _released,
         "unknown": _unknown,
+        "disputed": _disputed,
         "clocks": _clocks,
         "drain": _drain,
     }
@@ -283,4 +289,4 @@ class History:
 def _limits(row: Any) -> BudgetLimits:  # noqa: ANN401 - JSON
     """Read a row of limits: dollars, tokens, wall and working seconds; null is no limit."""
     usd, tokens, wall_s, working_s = row or (None,) * 4
-    return BudgetLimits(None if usd is None else Decimal(usd), tokens, wall_s, working_s)
+    return BudgetLimits(None if usd is None else Decimal(usd), tokens, wall_s, working_s).check()

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import anyio
 import anyio.to_thread
 
-from codetaste.core.files import storage_error, sync_directory
+from codetaste.core.files import open_regular_file, storage_error, sync_directory
 from codetaste.errors import JournalError
+from codetaste.orchestration.journal.lines import line_problem
 from codetaste.orchestration.journal.run_lock import lock_directory
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 FORMAT = 2
 """Version of the lines in ``journal/lines.py``."""
 JOURNAL_FILE = "journal.jsonl"
+_MAX_HEADER_BYTES = 256
 _GROUPING_S = 0.01
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -171,7 +173,8 @@ async def open_journal(directory: Path, replay: Callable[[dict[str, Any]], None]
 
     Raises:
         RunBusy: another process owns the directory.
-        JournalError: a line in the middle is damaged, or it has another format.
+        JournalError: a line in the middle is damaged, the first line of a run with products is
+            missing, or it has another format.
         StorageFull: no space left.
     """
     path = directory / JOURNAL_FILE
@@ -200,19 +203,19 @@ def read_lines(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]
     """Yield the end offset and the content of each whole line from offset ``start``, up to a torn last line.
 
     Raises:
-        JournalError: the file is missing, a line in the middle is damaged (lines are counted from
-            ``start``), or it has another format.
+        JournalError: the file is missing, a line in the middle is damaged or has a value that no line has
+            (lines are counted from ``start``), or it has another format.
     """
     end, broken = start, 0
+    since = f" after byte {start}" if start else ""
     try:
-        with path.open("rb") as file:
+        with open_regular_file(path) as file:
             file.seek(start)
             for number, raw in enumerate(file, 1):
                 if broken:
-                    since = f" after byte {start}" if start else ""
+                    where = f"{path}, line {broken}{since}"
                     raise JournalError(
-                        f"{path}, line {broken}{since}: not a journal line, but more lines follow; "
-                        "repair or remove it"
+                        f"{where}: not a journal line, but more lines follow; repair or remove it"
                     )
                 if not raw.endswith(b"\n"):
                     return  # a process is writing it now, or a crash has torn it
@@ -222,6 +225,8 @@ def read_lines(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]
                     continue
                 if number == 1 and not start:
                     _check_format(path, line)
+                if problem := line_problem(line):
+                    raise JournalError(f"{path}, line {number}{since}: {problem}; repair or remove it")
                 end += len(raw)
                 yield end, line
     except OSError as error:
@@ -235,7 +240,7 @@ def check_format(path: Path) -> None:
         JournalError: it has another format or cannot be read; a damaged first line passes.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular_file(path) as file:
             line = _parse(file.readline())
     except OSError as error:
         raise storage_error(error, path, JournalError) from error
@@ -245,10 +250,14 @@ def check_format(path: Path) -> None:
 
 def _parse(raw: bytes) -> dict[str, Any] | None:
     try:
-        line = json.loads(raw)
+        line = json.loads(raw, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
         return None
     return line if isinstance(line, dict) and isinstance(line.get("event"), str) else None
+
+
+def _reject_constant(name: str) -> None:
+    raise ValueError(f"{name}: no journal line has a number that is not finite")
 
 
 def _check_format(path: Path, line: Mapping[str, Any]) -> None:
@@ -274,14 +283,31 @@ def replay_line(path: Path, line: dict[str, Any], replay: Callable[[dict[str, An
         raise JournalError(f"{path}: {error}; repair or remove that line") from error
 
 
+def _check_new(path: Path, torn: int) -> None:
+    """Check that the journal at ``path``, which has no whole line, is that of a run that has done nothing.
+
+    Raises:
+        JournalError: its first line is damaged or missing, so that what the run has spent is unknown.
+    """
+    products = sorted(each.name for each in path.parent.iterdir() if each.is_dir() and any(each.iterdir()))
+    if torn > _MAX_HEADER_BYTES or products:
+        has = f"the run has {', '.join(products[:3])}" if products else f"{torn:,} bytes follow"
+        raise JournalError(
+            f"{path}: the first line is missing or damaged, but {has}, so what the run has spent is unknown; "
+            "restore the journal, or start a new run under another name"
+        )
+
+
 def _open(path: Path, replay: Callable[[dict[str, Any]], None]) -> Journal:
     descriptor = -1
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
         end = 0
         for end, line in read_lines(path):  # noqa: B007  # the last end is used below
             replay_line(path, line, replay)
         torn = os.fstat(descriptor).st_size - end
+        if not end:
+            _check_new(path, torn)
         if torn:
             os.ftruncate(descriptor, end)
         if not end:

@@ -6,15 +6,35 @@ format number; a new kind of line or a new optional key does not, because reader
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypeAlias, TypedDict
+from collections.abc import Mapping  # noqa: TC003 - pydantic reads the types
+from decimal import Decimal
+from functools import cache
+from typing import Annotated, Any, Literal, NotRequired, TypeAlias, get_args, get_type_hints
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from pydantic import AfterValidator, ConfigDict, Field, Strict, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict  # of Python 3.11, pydantic does not take its own
 
-    from codetaste.orchestration.journal.journal import Json
+MAX_AMOUNT = 10**15
+"""No valid cost in dollars, number of tokens or time in seconds is larger."""
+_MAX_DIGITS = 100
 
-LimitsRow: TypeAlias = "list[Json]"
+
+def _check_dollars(text: str) -> str:
+    try:
+        possible = len(text) <= _MAX_DIGITS and 0 <= Decimal(text) <= MAX_AMOUNT
+    except ArithmeticError:  # not a number, or NaN
+        possible = False
+    if not possible:
+        raise ValueError(f"{text[:40]!r} is not an amount of money from 0 to {MAX_AMOUNT:,}")
+    return text
+
+
+Dollars: TypeAlias = Annotated[str, AfterValidator(_check_dollars)]
+Count: TypeAlias = Annotated[int, Field(ge=0, le=MAX_AMOUNT)]
+Number: TypeAlias = Annotated[float, Field(ge=0, le=MAX_AMOUNT)]
+LimitsRow: TypeAlias = list[Any]
 """Limits of a node: dollars (text), tokens, wall seconds, working seconds; null is no limit."""
+_Clock: TypeAlias = Annotated[tuple[list[str], Number, Number], Strict(strict=False)]
 
 
 class _Line(TypedDict):
@@ -54,7 +74,7 @@ class CapacityLine(_Line):
 
     event: Literal["capacity"]
     resource: str
-    capacity: float
+    capacity: Number
 
 
 class PriceLine(_Line):
@@ -77,7 +97,7 @@ class ClocksLine(_Line):
     """Clocks that have advanced: path, wall seconds and working seconds of each node."""
 
     event: Literal["clocks"]
-    nodes: list[tuple[list[str], float, float]]
+    nodes: list[_Clock]
 
 
 class DrainLine(_Line):
@@ -93,7 +113,7 @@ class JobLine(_JobLine):
     event: Literal["job"]
     title: str
     lane: str
-    resources: NotRequired[Mapping[str, float]]
+    resources: NotRequired[Mapping[str, Number]]
     needs: list[str]
     path: list[str]
 
@@ -108,17 +128,17 @@ class StartedLine(_JobLine):
     """An attempt has started."""
 
     event: Literal["started"]
-    attempt: int
+    attempt: Count
 
 
 class RetryLine(_JobLine):
     """An attempt has failed and another follows."""
 
     event: Literal["retry"]
-    attempt: int
+    attempt: Count
     cause: str
     error: str
-    delay_s: float
+    delay_s: Number
 
 
 class CallRetryLine(_JobLine):
@@ -128,7 +148,7 @@ class CallRetryLine(_JobLine):
     model: str
     cause: str
     error: str
-    delay_s: float
+    delay_s: Number
 
 
 class WaitStartedLine(_JobLine):
@@ -137,7 +157,7 @@ class WaitStartedLine(_JobLine):
     event: Literal["wait_started"]
     reason: str
     detail: str
-    delay_s: float | None
+    delay_s: Number | None
 
 
 class WaitEndedLine(_JobLine):
@@ -146,7 +166,7 @@ class WaitEndedLine(_JobLine):
     event: Literal["wait_ended"]
     reason: str
     detail: str
-    waited_s: float
+    waited_s: Number
 
 
 class ResumedLine(_JobLine):
@@ -162,11 +182,11 @@ class EndedLine(_JobLine):
     event: Literal["ended"]
     fingerprint: str
     status: str
-    value: NotRequired[Json]
+    value: NotRequired[Any]
     cause: NotRequired[str]
     error: NotRequired[str]
     traceback: NotRequired[str]
-    limits: NotRequired[list[Json]]
+    limits: NotRequired[list[Any]]
 
 
 class EffectLine(_JobLine):
@@ -175,7 +195,7 @@ class EffectLine(_JobLine):
     event: Literal["effect"]
     fingerprint: str
     name: str
-    value: Json
+    value: Any
 
 
 class ReservedLine(_JobLine):
@@ -186,9 +206,9 @@ class ReservedLine(_JobLine):
     fingerprint: str
     effect: str
     path: list[str]
-    usd: str
-    tokens: int
-    note: NotRequired[Json]
+    usd: Dollars
+    tokens: Count
+    note: NotRequired[Any]
 
 
 class SettledLine(_Line):
@@ -196,9 +216,9 @@ class SettledLine(_Line):
 
     event: Literal["settled"]
     call: str
-    usd: str
-    tokens: int
-    value: NotRequired[Json]
+    usd: Dollars
+    tokens: Count
+    value: NotRequired[Any]
     by: NotRequired[str]
 
 
@@ -206,6 +226,14 @@ class ReleasedLine(_Line):
     """A call was not billed."""
 
     event: Literal["released"]
+    call: str
+
+
+class DisputedLine(_Line):
+    """A call exceeded its reservation: what ``name`` stands for is not called again in this run."""
+
+    event: Literal["disputed"]
+    name: str
     call: str
 
 
@@ -236,7 +264,32 @@ JournalLine: TypeAlias = (
     | EndedLine
     | EffectLine
     | ReservedLine
+    | DisputedLine
     | SettledLine
     | ReleasedLine
     | UnknownLine
 )
+
+
+@cache
+def _adapters() -> dict[str, TypeAdapter[Any]]:
+    """Return what checks the lines of each event."""
+    kinds = get_args(JournalLine)
+    strict = ConfigDict(strict=True, allow_inf_nan=False)
+    return {
+        get_args(get_type_hints(kind)["event"])[0]: TypeAdapter(with_config(strict)(kind)) for kind in kinds
+    }
+
+
+def line_problem(line: Mapping[str, Any]) -> str:
+    """Return what is wrong with the values of ``line``, "" if nothing is; an unknown event may have any."""
+    adapter = _adapters().get(line["event"])
+    if adapter is None:
+        return ""
+    try:
+        adapter.validate_python(line)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        key = ".".join(map(str, first["loc"]))
+        return f"a damaged {line['event']!r} line: {key}: {first['msg'].removeprefix('Value error, ')}"
+    return ""

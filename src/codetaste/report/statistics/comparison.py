@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from codetaste.core.text import plural
 from codetaste.report.statistics import measures
 from codetaste.report.statistics.aggregate import Aggregation, Grouping
+from codetaste.report.statistics.flagged import flagged_notes
 from codetaste.report.statistics.intervals import Interval, benjamini_hochberg, paired_permutation
 from codetaste.report.statistics.merge import REFERENCE_TITLES, track_mode_of
 
@@ -230,7 +231,7 @@ def _rank(mean: float | None, means: Sequence[float]) -> int | None:
 
 
 def _caveats(view: AggregatedTrials, tests: Sequence[PairwiseTest]) -> list[str]:
-    notes = []
+    notes = [*flagged_notes(view)]
     agents = view.trials.agents
     statuses = Counter(str(record.scores.status).replace("_", " ") for record in agents)
     if set(statuses) - {"scored"}:

@@ -72,6 +72,7 @@ def counts_table(view: AggregatedTrials) -> Table:
         Column("prec", "PREC measured", Unit.COUNT),
         Column("dropped", "Dropped as published", Unit.COUNT),
         Column("absent", "Instances without a trial", Unit.COUNT),
+        Column("flagged", "With flagged rules", Unit.COUNT),
     )
     rows = []
     everywhere = {
@@ -91,10 +92,13 @@ def counts_table(view: AggregatedTrials) -> Table:
         absent = len(everywhere[track_mode] - {record.instance for record in trials})
         statuses = [by_status[status] for status in _STATUSES]
         dropped = sum(record.published is None for record in trials)
-        rows.append(Row((track_mode.title, len(trials), *statuses, *measured, dropped, absent), agent))
+        flagged = sum(bool(record.scores.flagged_rules) for record in trials)
+        counts = (*statuses, *measured, dropped, absent, flagged)
+        rows.append(Row((track_mode.title, len(trials), *counts), agent))
     notes = (
         "strict: failed, refused and inapplicable trials score 0; others without a value are in no mean",
         "published: all trials that are dropped as published are in no mean",
+        "with flagged rules: some of the additive rules match only code without effect",
         "instances without a trial: other agents have a trial of these in the same track and mode",
         *_reasons(view),
     )

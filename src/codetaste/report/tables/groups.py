@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from codetaste.report.statistics import measures
+from codetaste.report.statistics.flagged import flagged_notes
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.statistics.merge import track_mode_of, track_mode_order
 from codetaste.report.table import Column, Row, Table, interval_legend
@@ -69,7 +70,7 @@ def group_table(view: AggregatedTrials, by: GroupBy) -> Table:
         TRIALS_COLUMN,
         Column("instances", "Instances", Unit.COUNT),
     )
-    notes = (*interval_legend(shown), *missing_values_note(view, _MEASURES))
+    notes = (*interval_legend(shown), *missing_values_note(view, _MEASURES), *flagged_notes(view))
     title = f"Scores by {by}, in percent with 95 % confidence intervals"
     section = "" if by is GroupBy.AGENT else "agent"
     return Table(f"by-{by}", title, columns, shown, notes, view.aggregation, section)

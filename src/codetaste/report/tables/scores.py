@@ -6,6 +6,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from codetaste.report.statistics import measures
+from codetaste.report.statistics.flagged import flagged_notes
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.statistics.merge import REFERENCE_TITLES
 from codetaste.report.table import Cell, Column, Row, Table, interval_legend
@@ -37,7 +38,7 @@ def table_3(view: AggregatedTrials) -> Table:
         cells = [view.interval(each, measure) for each, measure in product(trials, _TABLE_3)]
         rows.append(Row((track_mode.title, *cells)))
     title = "IFR⁺, IFR⁻ and PASS of all agents in all tracks and modes, in percent"
-    return Table("3", title, (MODE_COLUMN, *columns), tuple(rows), (), view.aggregation)
+    return Table("3", title, (MODE_COLUMN, *columns), tuple(rows), flagged_notes(view), view.aggregation)
 
 
 def table_4(view: AggregatedTrials) -> Table:
@@ -45,7 +46,7 @@ def table_4(view: AggregatedTrials) -> Table:
     title = "PASS, A and IFR in all tracks and modes, in percent with 95 % confidence intervals"
     columns = (MODE_COLUMN, *(measure_column(measure) for measure in measures.RATES), TRIALS_COLUMN)
     rows = _rows(view, measures.RATES)
-    notes = (*interval_legend(rows), *missing_values_note(view, measures.RATES))
+    notes = (*interval_legend(rows), *missing_values_note(view, measures.RATES), *flagged_notes(view))
     return Table("4", title, columns, rows, notes, view.aggregation, "agent")
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from codetaste.rules.engine.install import RuleEngine
     from codetaste.rules.rule import Rule
 
-CACHE_FORMAT = 2
+CACHE_FORMAT = 3
 """Increase it when the engine's flags, its input, or the format of cache entries change."""
 KEY_BYTES = 16
 

@@ -26,6 +26,7 @@ from codetaste.rules.scan.model import (
 )
 from codetaste.rules.scan.overlay import match_in_tree
 from codetaste.rules.scan.targets import select_targets
+from codetaste.source.tree.overlay import OverlayTree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from codetaste.rules.cache.store import MatchStore
     from codetaste.rules.rule import Rule
     from codetaste.rules.scan.model import RuleMatcher
-    from codetaste.source.tree.overlay import OverlayTree
 
 
 class IncrementalScanner:
@@ -55,7 +55,8 @@ class IncrementalScanner:
     async def scan(self, rules: Sequence[Rule], tree: Path | OverlayTree) -> ScanResult:
         """Scan ``tree`` with ``rules``, whose ids are unique.
 
-        Scans with the same rules run one after the other, so that nothing is computed twice.
+        Scans of folders with the same rules run one after the other, so that nothing is computed twice. Files
+        that a patch wrote are in no other tree, so that patched trees do not wait for each other.
 
         Raises:
             EngineError: the engine could not be run at all, or the tree cannot be listed.
@@ -64,7 +65,9 @@ class IncrementalScanner:
         if not (rules and selection.files and are_independent(rules)):
             return with_skipped(await match_in_tree(self._engine, rules, tree, selection.files), selection)
         keys = {rule.id: rule_key(rule) for rule in rules}
-        async with self._turns.setdefault(set_key(keys.values()), anyio.Lock()):
+        patched = isinstance(tree, OverlayTree)
+        turn = anyio.Lock() if patched else self._turns.setdefault(set_key(keys.values()), anyio.Lock())
+        async with turn:
             # Rules that an earlier scan found broken: its answers are cached for the others.
             problems = [problem for rule in keys.items() for problem in self._broken.get(rule, ())]
             rules = [rule for rule in rules if (rule.id, keys[rule.id]) not in self._broken] or rules

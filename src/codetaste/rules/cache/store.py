@@ -16,6 +16,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from codetaste.core.files import read_regular_file
 from codetaste.errors import CodetasteError
 from codetaste.rules.cache.entry import CacheEntry, DamagedEntry
 from codetaste.rules.cache.keys import set_key
@@ -64,7 +65,7 @@ class MatchStore:
             return None
         path = self._folder / set_key(rules).hex()
         try:
-            data = path.read_bytes()
+            data = read_regular_file(path)
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -7,7 +7,8 @@ bundle>/`` and called through a link named ``opengrep-cli``: the same scan takes
 bundle without a core, or a script in its place, is run as it is.
 
 The pinned release reproduces the published counts. Another release is used if config, environment or PATH
-name one; ``RuleEngine.is_pinned`` is then False. Version and hash are part of every result's record.
+name one; ``RuleEngine.is_pinned`` is then False. The wheel's program is run only if its hash is a pinned one.
+Version and hash are part of every result's record.
 """
 
 from __future__ import annotations
@@ -34,11 +35,15 @@ if TYPE_CHECKING:
 
 
 PINNED_VERSION = "1.30.0"
+PINNED_WHEEL = "tackbox-opengrep==0.1.0"
 PINNED_SHA256 = frozenset(
     {
-        "35779bdd72e92129c8df2a77f0c55e8c08356801ea92591ef32108d6b28d564c",  # tackbox-opengrep 0.1.0, Linux
+        "35779bdd72e92129c8df2a77f0c55e8c08356801ea92591ef32108d6b28d564c",  # Linux x86-64
+        "a5d5a4a58ba5d46ff51e921663da1c2bba38f4b03987f4aeec87f16c6ad3ecae",  # Linux aarch64
+        "0f5bc3dec09d995c61331a4017b856ede508f90d95b018d95f1dc6166be89fdd",  # macOS arm64
     }
 )
+"""Hashes of the program in each build of the pinned wheel: the only file of it that is used."""
 UNPACK_TIMEOUT_S = 120.0
 _STALE_S = 3600.0
 _WORK_PREFIX = "unpack-"
@@ -75,7 +80,7 @@ class RuleEngine:
     @property
     def is_pinned(self) -> bool:
         """True for the release that reproduces the published counts."""
-        return self.version == PINNED_VERSION and (self.sha256 in PINNED_SHA256 or self.origin == "wheel")
+        return self.sha256 in PINNED_SHA256
 
     @property
     def warning(self) -> str:
@@ -101,7 +106,7 @@ async def find_rule_engine(
 
     Raises:
         ToolMissing: there is no engine, or the configured path is not a program.
-        EngineError: the engine does not run.
+        EngineError: the engine does not run, or the wheel's is not the pinned one.
     """
     return await anyio.to_thread.run_sync(_find, configured, cache, dict(environ or os.environ))
 
@@ -109,6 +114,12 @@ async def find_rule_engine(
 def _find(configured: Path | None, cache: Path | None, environ: dict[str, str]) -> RuleEngine:
     found, origin = _look_up(configured, environ)
     sha256 = file_sha256(found)
+    if origin == "wheel" and sha256 not in PINNED_SHA256:
+        raise EngineError(
+            f"{found} is not the program of {PINNED_WHEEL} (sha256 {sha256}), so it is not run: "
+            f"pip install --force-reinstall --no-cache-dir {PINNED_WHEEL}, "
+            "or name it in OPENGREP_BIN to use it"
+        )
     with found.open("rb") as file:
         is_script = file.read(2) == b"#!"
     if is_script:

@@ -56,12 +56,16 @@ class RuleEngineLimits:
 
     Attributes:
         wall_s: wall time of a scan; finding what hung may take the same time again, at least 20 seconds.
+        start_s: with ``file_s``, a lower limit of scans of few files, such as those that a patch changed.
+        file_s: by how much each file raises that limit.
         pair_s: the engine's own limit for one rule on one file, used only after a scan has timed out.
         memory_bytes: address space of a process (Linux).
         output_bytes: size of each file that it writes (Linux).
     """
 
     wall_s: float = 900.0
+    start_s: float = 90.0
+    file_s: float = 2.0
     pair_s: float = 10.0
     memory_bytes: int = 8 * 1024**3
     output_bytes: int = 1024**3
@@ -108,12 +112,20 @@ class OpenGrep:
         )
 
     async def _match_chunk(self, rules: Sequence[Rule], tree: Path, files: Sequence[str]) -> ScanResult:
-        wall_s = self._limits.wall_s
+        # One process for all attempts: the time limits do not include the wait for other scans.
+        async with self._processes:
+            return await self._match_with_retries(rules, tree, files)
+
+    async def _match_with_retries(
+        self, rules: Sequence[Rule], tree: Path, files: Sequence[str]
+    ) -> ScanResult:
+        limits = self._limits
+        wall_s = min(limits.wall_s, limits.start_s + limits.file_s * len(files))
         answer = await self._attempt(tree, 0.0, rules, files, wall_s)
         left_s = wall_s
         if isinstance(answer, FailedAttempt) and answer.kind is ScanProblemKind.TIMEOUT and files:
             # The engine's own time limit, off before, finds all rules that hang in one scan.
-            pair_s = min(self._limits.pair_s, wall_s / 8)
+            pair_s = min(limits.pair_s, wall_s / 8)
             second = await self._attempt(tree, pair_s, rules, files, wall_s / 2)
             answer, left_s = (second if isinstance(second, ScanResult) else answer), wall_s / 2
         if isinstance(answer, FailedAttempt):
@@ -125,16 +137,15 @@ class OpenGrep:
     async def _attempt(
         self, tree: Path, pair_s: float, rules: Sequence[Rule], files: Sequence[str], wall_s: float
     ) -> ScanResult | FailedAttempt:
-        async with self._processes:
+        try:
+            folder = await anyio.to_thread.run_sync(self._prepare, rules)
             try:
-                folder = await anyio.to_thread.run_sync(self._prepare, rules)
-                try:
-                    return await self._run(tree, pair_s, rules, files, wall_s, folder)
-                finally:
-                    with CancelScope(shield=True):
-                        await anyio.to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
-            except OSError as error:
-                raise EngineError(f"the rule engine cannot be run: {error.strerror or error}") from None
+                return await self._run(tree, pair_s, rules, files, wall_s, folder)
+            finally:
+                with CancelScope(shield=True):
+                    await anyio.to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
+        except OSError as error:
+            raise EngineError(f"the rule engine cannot be run: {error.strerror or error}") from None
 
     def _prepare(self, rules: Sequence[Rule]) -> Path:
         folder = make_scratch_folder(self._scratch)

@@ -29,6 +29,8 @@ _RULE = frozenset({
     "unknownlanguageerror", "incompatiblerule", "incompatiblerule0", "missingplugin", "toomanymatches",
 })  # fmt: skip
 _TIME = frozenset({"timeout", "fixpointtimeout", "timeoutduringinterfileanalysis"})
+_LIMIT_IN_PARSER = "Limit_reached"
+"""In the message of a syntax error that is the end of the engine's own time limit during parsing."""
 
 
 class UnreadableOutput(ValueError):
@@ -118,6 +120,8 @@ def _problem(error: Mapping[str, Any], ids: Mapping[str, str], files: Collection
     named = _ALIAS.findall(message)
     rule_id = ids.get(str(error.get("rule_id") or (named[0] if len(named) == 1 else "")), "")
     kind = _kind("".join(name.split()).lower(), rule_id)
+    if kind is ScanProblemKind.PARSE and _LIMIT_IN_PARSER in message:
+        kind = ScanProblemKind.TIMEOUT
     for alias in named:
         message = message.replace(alias, ids.get(alias, alias))
     if kind is ScanProblemKind.RULE:

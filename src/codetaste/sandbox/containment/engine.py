@@ -62,6 +62,8 @@ class EngineProbe:
     """Why it does not work, in one line."""
     fix: str = ""
     """How to make it work, as exactly as the host reveals."""
+    warning: str = ""
+    """What is known against it although it works."""
 
     @property
     def works(self) -> bool:
@@ -109,26 +111,26 @@ def _probe() -> Iterator[EngineProbe]:
         for kind in (BUBBLEWRAP, LANDLOCK):
             yield EngineProbe(kind, "-", None, problem=problem, fix=fix)
         return
-    programs = list(bubblewrap.find_programs())
-    for origin, program in programs:
-        yield _try_bubblewrap(origin, program)
+    programs = bubblewrap.find_programs()
+    for program in programs:
+        yield _try_bubblewrap(program)
     if not programs:
         yield EngineProbe(BUBBLEWRAP, "not found", None, problem="bwrap is not installed", fix=_INSTALL)
     yield _try_landlock()
 
 
-def _try_bubblewrap(origin: str, program: Path) -> EngineProbe:
-    engine = ContainmentEngine(BUBBLEWRAP, program)
-    label = f"{origin} {program}"
+def _try_bubblewrap(program: bubblewrap.BubblewrapProgram) -> EngineProbe:
+    engine = ContainmentEngine(BUBBLEWRAP, program.path)
+    label = f"{program.origin} {program.path}"
     if problem := _run_trial(engine):
-        fix = suggest_namespaces_fix(problem, program)
+        fix = suggest_namespaces_fix(problem, program.path)
         return EngineProbe(BUBBLEWRAP, label, None, problem=problem, fix=fix)
     protections = (
         "own file, process, network and IPC namespaces",
         "read-only mounts",
         "filter of system calls",
     )
-    return EngineProbe(BUBBLEWRAP, label, engine, protections=protections)
+    return EngineProbe(BUBBLEWRAP, label, engine, protections=protections, warning=program.warning)
 
 
 def _try_landlock() -> EngineProbe:

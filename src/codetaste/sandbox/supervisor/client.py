@@ -145,7 +145,7 @@ class SupervisorClient:
         if not self._ready.is_set():
             raise SandboxError(
                 f"the sandbox supervisor did not start within {self.heartbeat.hello_s:g} s; "
-                "the image needs /bin/sh and the C++ library (libstdc++6)"
+                "the image needs /bin/sh, glibc 2.28 or newer, and the C++ library (libstdc++6)"
             )
 
     async def run(

@@ -11,6 +11,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from codetaste.core.files import open_regular_file
 from codetaste.errors import PatchError, PatchTooLarge, SourceError
 from codetaste.source.patch.header import DiffSection, parse_git_header, parse_plain_header
 from codetaste.source.patch.hunks import MAX_RUNS, line_at, read_binary, read_hunks
@@ -64,10 +65,9 @@ def read_patch(path: Path, limit: int = MAX_PATCH_BYTES) -> bytes:
         SourceError: it cannot be read, or is not a file.
     """
     try:
-        # O_NONBLOCK: opening a pipe would wait for a writer.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        with open_regular_file(path) as file:
             size = os.fstat(file.fileno()).st_size
-            content = b"" if size > limit else file.read(limit + 1) or b""
+            content = b"" if size > limit else file.read(limit + 1)
     except OSError as error:
         raise SourceError(f"{path}: cannot be read: {error.strerror or error}") from error
     if max(size, len(content)) > limit:

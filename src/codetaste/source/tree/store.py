@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
-from codetaste.core.files import locked, storage_error
+from codetaste.core.files import locked, read_text_file, storage_error
 from codetaste.core.text import printable_name
 from codetaste.errors import SourceError
 from codetaste.source.tree.walk import walk_tree
@@ -111,7 +111,7 @@ def _sweep(home: Path) -> None:
 def _reuse(home: Path) -> Tree | None:
     """Return the sealed tree if names, modes, sizes and times have not changed since."""
     try:
-        seal = json.loads((home / _SEAL).read_text(encoding="utf-8"))
+        seal = json.loads(read_text_file(home / _SEAL))
         tree = home / "tree"
         if seal["shape"] == _shape(tree):
             return Tree(tree, str(seal["digest"]))

@@ -1,7 +1,8 @@
 """The faults of a provider in groups, and a seeded plan that mixes them.
 
 ``REFUSALS`` cost nothing and report that. ``ODD`` replies are whole, in an unusual form, and report their
-cost. After ``HIDING`` faults a client may not know what it was billed.
+cost. After ``HIDING`` faults a client may not know what it was billed. ``DISPUTED`` replies report more than
+any call can cost.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from support.llm.provider.faults import (
     half_absurd_usage,
     hang_up_first,
     html,
+    huge_usage,
     invalid_utf8,
     no_usage,
     odd_usage,
@@ -88,6 +90,8 @@ HIDING: dict[str, Fault] = {
     "odd usage": odd_usage,
     "closes when idle": closes_when_idle,
 }
+DISPUTED: dict[str, Fault] = {"huge usage": huge_usage}
+"""After these a model is not called again."""
 
 
 @dataclass

@@ -11,6 +11,7 @@ from codetaste.benchmark.layout import RUN_CONFIG_FILE
 from codetaste.cli.options import AsJson, Flag, Several
 from codetaste.console.command import command
 from codetaste.console.streams import print_result
+from codetaste.core.files import read_text_file
 from codetaste.core.text import did_you_mean
 from codetaste.errors import ConfigError
 from codetaste.orchestration.journal.run_lock import lock_owner
@@ -93,14 +94,14 @@ def _read_configured(directory: Path) -> dict[str, Any]:
     """Return the limits of the config that the run's latest session was started with."""
     path = directory / RUN_CONFIG_FILE
     try:
-        return configured_limits(json.loads(path.read_text("utf-8")))
+        return configured_limits(json.loads(read_text_file(path)))
     except FileNotFoundError:
         raise ConfigError(
             f"{path}: no such file, the run has not started; set limits in its config"
         ) from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(f"{path}: not the config of a run; repeat the run's command") from error
 
 
@@ -117,7 +118,8 @@ def _parse_requested(
             problems.append(f"--model {text}: write it as ID=8")
         elif model_id not in known:
             problems.append(
-                f"--model {text}: the run has no model {model_id!r}{did_you_mean(model_id, known)}"
+                f"--model {text}: the run has no model {model_id!r} whose limit can change"
+                f"{did_you_mean(model_id, known)}"
             )
         else:
             given.append((model_limit_name(model_id), f"--model {model_id}", count))

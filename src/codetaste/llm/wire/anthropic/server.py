@@ -14,9 +14,10 @@ from codetaste.llm.wire.anthropic.client import (
     wire_tool,
     wire_usage,
 )
-from codetaste.llm.wire.common.billed_features import content_text, lowered_thinking
 from codetaste.llm.wire.common.error_codes import ErrorCode, ErrorKind
+from codetaste.llm.wire.common.output_cap import lowered_thinking
 from codetaste.llm.wire.common.request import (
+    content_text,
     decoded_request,
     optional_objects,
     options_of,
@@ -179,7 +180,7 @@ def _split_block(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, 
 ERROR_CODES = {
     ErrorKind.BUDGET: ErrorCode(402, "permission_error"),
     ErrorKind.RATE_LIMIT: ErrorCode(429, "rate_limit_error"),
-    ErrorKind.NOT_ALLOWED_MODEL: ErrorCode(403, "permission_error"),
+    ErrorKind.NOT_ALLOWED: ErrorCode(403, "permission_error"),
     ErrorKind.BAD_TOKEN: ErrorCode(403, "authentication_error"),
     ErrorKind.BAD_REQUEST: ErrorCode(400, "invalid_request_error"),
     ErrorKind.TOO_LARGE: ErrorCode(413, "request_too_large"),

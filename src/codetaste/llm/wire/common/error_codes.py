@@ -11,7 +11,7 @@ class ErrorKind(StrEnum):
 
     BUDGET = "budget"
     RATE_LIMIT = "rate_limit"
-    NOT_ALLOWED_MODEL = "not_allowed_model"
+    NOT_ALLOWED = "not_allowed"
     BAD_TOKEN = "bad_token"  # noqa: S105 - a kind, not a token
     BAD_REQUEST = "bad_request"
     TOO_LARGE = "too_large"

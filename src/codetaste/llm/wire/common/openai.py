@@ -29,7 +29,7 @@ _STOP_CODE = "invalid_prompt"
 ERROR_CODES = {
     ErrorKind.BUDGET: ErrorCode(402, "insufficient_quota", "insufficient_quota"),
     ErrorKind.RATE_LIMIT: ErrorCode(429, "rate_limit_error", "rate_limit_exceeded"),
-    ErrorKind.NOT_ALLOWED_MODEL: ErrorCode(403, "permission_error", "model_not_found"),
+    ErrorKind.NOT_ALLOWED: ErrorCode(403, "permission_error", _STOP_CODE),
     ErrorKind.BAD_TOKEN: ErrorCode(403, "authentication_error", "invalid_api_key"),
     ErrorKind.BAD_REQUEST: ErrorCode(400, "invalid_request_error", _STOP_CODE),
     ErrorKind.TOO_LARGE: ErrorCode(413, "invalid_request_error", "context_length_exceeded"),

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, MalformedRequest
 from codetaste.llm.messages import Request
-from codetaste.llm.wire.common.billed_features import separately_billed_features
 from codetaste.llm.wire.common.http import read_json
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ class WireRequest:
         model: the client's name for the model.
         stream: whether the reply is to be streamed.
         cap: the output cap of the client, None if it sets none (``request`` then has ``DEFAULT_CAP``).
-        separately_billed: the names of features that cost more than the counted tokens.
         freeform: the tools that take a text instead of arguments.
         include_usage: whether a streamed completion is to end with its usage.
     """
@@ -50,7 +48,6 @@ class WireRequest:
     model: str
     stream: bool
     cap: int | None
-    separately_billed: tuple[str, ...] = ()
     freeform: frozenset[str] = frozenset()
     include_usage: bool = True
 
@@ -84,7 +81,6 @@ def decoded_request(
         model=require_text(body.get("model"), "model"),
         stream=optional_flag(body.get("stream"), "stream"),
         cap=cap,
-        separately_billed=separately_billed_features(body, protocol.messages_key),
         freeform=freeform,
         include_usage=include_usage,
     )
@@ -172,6 +168,19 @@ def cap_of(body: Mapping[str, Any], names: Iterable[str]) -> int | None:
             raise _wrong(name, "a whole number above 0", cap)
         caps.append(cap)
     return min(caps, default=None)
+
+
+def content_text(content: object) -> str:
+    """Return the text of a content, which is a text or a list of parts; other parts become ``[type]``."""
+    if isinstance(content, str):
+        return content
+    texts = []
+    for part in content if isinstance(content, list) else ():
+        if not isinstance(part, dict):
+            continue
+        text = part.get("refusal" if part.get("type") == "refusal" else "text")
+        texts.append(text if isinstance(text, str) else f"[{part.get('type')}]")
+    return "\n".join(texts)
 
 
 def options_of(body: Mapping[str, Any], read: Iterable[str], written: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.messages import Message, ProviderBlocks, TextBlock, ToolSpec
 from codetaste.llm.wire.common import openai
-from codetaste.llm.wire.common.billed_features import content_text
 from codetaste.llm.wire.common.openai import wire_usage
 from codetaste.llm.wire.common.request import (
+    content_text,
     decoded_request,
     optional_flag,
     optional_objects,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.messages import Message, ProviderBlocks, StopReason, TextBlock, ToolCall, ToolSpec
 from codetaste.llm.wire.common import openai
-from codetaste.llm.wire.common.billed_features import content_text
 from codetaste.llm.wire.common.error_codes import TRANSIENT_ERRORS
 from codetaste.llm.wire.common.request import (
+    content_text,
     decoded_request,
     optional_objects,
     options_of,
@@ -133,8 +133,9 @@ def _client_blocks(items: list[dict[str, Any]]) -> Iterator[Block]:
 def capped_body(
     wire: WireRequest, cap: int, caps: Sequence[str] = OPENAI_RESPONSES.cap_names
 ) -> dict[str, Any]:
-    """Return a client's body with its output capped at ``cap`` tokens."""
-    return {**wire.body, **dict.fromkeys(caps, cap)}
+    """Return a client's body with its output capped at ``cap`` tokens; nothing is stored by default."""
+    stored = {"store": False} if wire.body.get("store") is None else {}
+    return {**wire.body, **stored, **dict.fromkeys(caps, cap)}
 
 
 _INCOMPLETE = {stop: reason for reason, stop in INCOMPLETE_REASONS.items()} | {StopReason.OTHER: "other"}

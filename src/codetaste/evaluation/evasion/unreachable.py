@@ -1,0 +1,92 @@
+"""Whether code can never run: it follows a ``return``, or a condition that is never true.
+
+It is read from the indentation, as formatters write it, so it is the same for all languages. Code that breaks
+that form may be reported as reachable.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_FALSE = rb"(?:False|false|0|None|null|nil|not\s+True|not\s+1|!\s*true|!\s*1)"
+_NEVER = re.compile(
+    rb"(?:\}\s*)?(?:(?:else\s+)?if|elif|while|for)\s*(?:\(\s*)?" + _FALSE + rb"\s*(?:\)|:|\{|&&|and\b|$)"
+)
+_ALWAYS = re.compile(rb"if\s*(?:\(\s*)?(?:True|true|1)\s*(?:\)|:|\{)")
+_ENDS_BLOCK = re.compile(
+    rb"(?:return|raise|throw|panic|continue|break|goto|os\.Exit|sys\.exit|process\.exit)\b(?!\s*[:=])"
+)
+_ELSE = re.compile(rb"(?:\}\s*)?else\b")
+_BRANCH = re.compile(rb"(?:\}\s*)?(?:case|default|elif|except|finally|catch)\b|[A-Za-z_]\w*\s*:(?!=)")
+"""A line that other code can jump to: a branch, or a label."""
+_CONTINUES = re.compile(rb"[])}.?:&|+*,]")
+"""A line that goes on with the statement above it."""
+_HOISTED = re.compile(rb"(?:export\s+)?(?:async\s+)?(?:function|class)\b")
+"""A declaration that JavaScript makes before the block runs."""
+_BEFORE_ON_LINE = re.compile(
+    rb"(?:^|[{;:])\s*(?:return|raise|throw|break|continue)\b[^;{}]*;\s*$"
+    rb"|(?:^|[=(,;{&|]|\breturn\b)\s*" + _FALSE + rb"\s*(?:&&|\band\b)[^;]*$"
+)
+_TAB_COLUMNS = 8
+_MAX_BEFORE_BYTES = 1000
+_MAX_LINES_ABOVE = 5000
+
+
+def is_unreachable(lines: Sequence[bytes], line: int, column: int = 1) -> bool:
+    """Whether the code at ``line`` and ``column`` (from 1) can never run.
+
+    ``lines`` are those of the file, with spaces in the place of literals and comments.
+    """
+    if not 0 < line <= len(lines):
+        return False
+    here, above = lines[line - 1], lines[max(line - 1 - _MAX_LINES_ABOVE, 0) : line - 1]
+    before = here[: max(column - 1, 0)][-_MAX_BEFORE_BYTES:]
+    on_line = _BEFORE_ON_LINE.search(before) or _NEVER.match(before.strip())
+    return bool(on_line) or _is_in_dead_block(here, above) or _is_in_if_0(above)
+
+
+def _is_in_dead_block(here: bytes, above: Sequence[bytes]) -> bool:
+    """Go up line by line: past lines beside ``own``, which begins the statement, and out of each block."""
+    depth, own, blocked = _indent(here), here.strip(), False
+    for line in reversed(above):
+        text, indent = line.strip(), _indent(line)
+        if not text or indent > depth:
+            continue
+        if indent < depth:
+            if _NEVER.match(text):
+                return True
+            depth, own, blocked = indent, text, False
+        elif _ELSE.match(own):
+            if _ALWAYS.match(text):
+                return True
+            own = text if text.startswith(b"if") else own
+        elif _CONTINUES.match(own):
+            own = text
+        elif _BRANCH.match(own) or _BRANCH.match(text):
+            blocked = True
+        elif not blocked and _ENDS_BLOCK.match(text) and not _HOISTED.match(own):
+            return True
+    return False
+
+
+def _is_in_if_0(above: Sequence[bytes]) -> bool:
+    """Whether the C preprocessor leaves the line below ``above`` out."""
+    open_blocks = 0
+    for line in reversed(above):
+        text = b"".join(line.split())
+        if text.startswith(b"#endif"):
+            open_blocks += 1
+        elif text.startswith(b"#if"):
+            if open_blocks == 0 and text in {b"#if0", b"#iffalse"}:
+                return True
+            open_blocks = max(open_blocks - 1, 0)
+    return False
+
+
+def _indent(line: bytes) -> int:
+    expanded = line.expandtabs(_TAB_COLUMNS)
+    return len(expanded) - len(expanded.lstrip())

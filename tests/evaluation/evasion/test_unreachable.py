@@ -1,0 +1,60 @@
+"""Code after ``return`` and under conditions that are never true is found; other code is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from codetaste.evaluation.evasion.unreachable import is_unreachable
+
+DEAD = {
+    "after return": "def f():\n    return 1\n    HERE()\n",
+    "after raise, in a block": "def f():\n    raise E\n    if x:\n        for y in z:\n            HERE()\n",
+    "after return of several lines": "def f():\n    return g(\n        1,\n    )\n    HERE()\n",
+    "if False": "if False:\n    HERE()\n",
+    "elif 0": "if x:\n    y()\nelif 0:\n    HERE()\n",
+    "while 0 on the line": "while 0: HERE()\n",
+    "if not True": "if not True:\n\n    HERE()\n",
+    "else of if True": "if True:\n    x()\nelse:\n    HERE()\n",
+    "return on the line": "def f(): return 1; HERE()\n",
+    "false &&": "x = false && HERE()\n",
+    "after return in braces": "function f() {\n  if (x) {\n    return\n    HERE()\n  }\n}\n",
+    "if (false)": "if (false) {\n  HERE();\n}\n",
+    "if (0) on the line": "if (0) HERE();\n",
+    "if false in Go": "\tif false {\n\t\tHERE()\n\t}\n",
+    "after throw": "{\n  throw new E();\n  HERE();\n}\n",
+    "after panic": "{\n\tpanic(x)\n\tHERE()\n}\n",
+    "#if 0": "#if 0\n#ifdef X\nx();\n#endif\nHERE();\n#endif\n",
+}
+ALIVE = {
+    "after a branch that returns": "def f():\n    if x:\n        return 1\n    HERE()\n",
+    "in the return's call": "def f():\n    return g(\n        HERE()\n    )\n",
+    "in a chain of calls": "  return foo\n  .bar(HERE())\n",
+    "in another case": "switch (x) {\n  case 1:\n    return 1\n  case 2:\n    HERE()\n}\n",
+    "in a case of Go": "\tswitch x {\n\tcase 1:\n\t\treturn\n\tdefault:\n\t\tHERE()\n\t}\n",
+    "after a label": "  goto out;\nout:\n  HERE();\n",
+    "after a label of the same depth": "  return 1;\n  out:\n  HERE();\n",
+    "in a function declared after return": "  return api\n\n  function helper() {\n    HERE()\n  }\n",
+    "in except": "try:\n    return 1\nexcept E:\n    HERE()\n",
+    "else of a real condition": "if x:\n    return 1\nelse:\n    HERE()\n",
+    "if False in a name": "if Falsehood:\n    HERE()\n",
+    "after a loop that breaks": "for x in y:\n    break\nHERE()\n",
+    "in another function": "def f():\n    return 1\n\n\ndef g():\n    HERE()\n",
+    "after #endif": "#if 0\nx();\n#endif\nHERE();\n",
+    "a key named return": "x = {\n  return: 1,\n  y: HERE()\n}\n",
+    "a variable whose name begins like return": "returned = 1\nHERE()\n",
+}
+
+
+@pytest.mark.parametrize("code", DEAD.values(), ids=DEAD)
+def test_code_that_never_runs_is_unreachable(code: str) -> None:
+    assert is_unreachable(code.encode().split(b"\n"), *_place(code))
+
+
+@pytest.mark.parametrize("code", ALIVE.values(), ids=ALIVE)
+def test_code_that_may_run_is_reachable(code: str) -> None:
+    assert not is_unreachable(code.encode().split(b"\n"), *_place(code))
+
+
+def _place(code: str) -> tuple[int, int]:
+    before = code[: code.index("HERE")]
+    return before.count("\n") + 1, len(before) - before.rfind("\n")

@@ -1,0 +1,184 @@
+"""The bound of a prompt's tokens is never below what a provider counts by the documented rules."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codetaste.gateway.prompt import PartBound, SessionTokenCounts, TokenCounts, request_parts
+from codetaste.llm.messages import Message, ProviderBlocks, Reply, Request, StopReason, TextBlock, Usage
+
+REQUEST = Request("", (), max_output_tokens=4000)
+TEXTS = ["word " * 200, "é" * 300, "\ufdfa" * 100, "<think>" + "long " * 500 + "</think>"]
+TOOLS = [{"name": name, "input_schema": {"type": "object"}, "description": name * 300} for name in "ab"]
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"temperature": 1},
+    {"tool_choice": {"type": "none"}},
+    {"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}},
+    {"context_management": {"edits": [{"type": "clear_thinking_20251015"}]}},
+    {"truncation": "auto"},
+]
+BLOCKS: list[dict[str, Any]] = [
+    *({"type": "text", "text": text} for text in TEXTS),
+    {"type": "text", "text": TEXTS[0], "cache_control": {"type": "ephemeral"}},
+    {"type": "thinking", "thinking": "deep " * 400, "signature": "s"},
+    {"type": "redacted_thinking", "data": "d" * 2000},
+    {
+        "type": "tool_use",
+        "id": "1",
+        "name": "a",
+        "input": {"cache_control": {"type": "ephemeral", "x": "y" * 60}},
+    },
+    {
+        "type": "tool_use",
+        "id": "1",
+        "name": "a",
+        "input": {"cache_control": {"type": "ephemeral", "x": "z" * 60}},
+    },
+    {"type": "tool_result", "tool_use_id": "1", "content": "result " * 300},
+    {"type": "tool_result", "tool_use_id": "1", "content": [{"type": "text", "text": "part " * 300}]},
+]
+
+
+def count_anthropic(body: dict[str, Any], bytes_per_token: int) -> int:
+    """Count a prompt as the Messages API documents it, with a tokenizer that normalises."""
+    messages = body["messages"]
+    clears = "clear_tool_uses" in json.dumps(body.get("context_management") or "")
+    last_turn = max(
+        (
+            place
+            for place, message in enumerate(messages)
+            if message["role"] == "user"
+            and any(block["type"] != "tool_result" for block in blocks_of(message))
+        ),
+        default=-1,
+    )
+    counted: list[Any] = []
+    for place, message in enumerate(messages):
+        for block in blocks_of(message):
+            if "thinking" in block["type"] and place < last_turn:
+                continue
+            if block["type"] == "tool_result" and clears:
+                continue
+            counted.append({name: value for name, value in block.items() if name != "cache_control"})
+    if body.get("truncation") == "auto":
+        counted = counted[-1:]
+    if (body.get("tool_choice") or {}).get("type") != "none":
+        counted.extend(body.get("tools", []))
+    return 30 + sum(token_count(each, bytes_per_token) for each in counted)
+
+
+def blocks_of(message: dict[str, Any]) -> list[dict[str, Any]]:
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def token_count(value: object, bytes_per_token: int) -> int:
+    """Count the texts in ``value``; a ligature becomes its letters."""
+    if isinstance(value, dict):
+        return sum(token_count(each, bytes_per_token) for each in value.values())
+    if isinstance(value, list):
+        return sum(token_count(each, bytes_per_token) for each in value)
+    text = str(value).replace("\ufdfa", "صلى الله عليه وسلم")
+    return -(-len(text.encode()) // bytes_per_token)
+
+
+messages = st.lists(
+    st.builds(
+        lambda role, content: {"role": role, "content": content},
+        st.sampled_from(["user", "assistant"]),
+        st.sampled_from(TEXTS) | st.lists(st.sampled_from(BLOCKS), min_size=1, max_size=4),
+    ),
+    max_size=6,
+)
+bodies = st.builds(
+    lambda setting, tools, conversation: {"model": "m", **setting, "tools": tools, "messages": conversation},
+    st.sampled_from(SETTINGS),
+    st.lists(st.sampled_from(TOOLS), max_size=3),
+    messages,
+)
+
+
+def bound_of(counts: SessionTokenCounts, body: dict[str, Any], betas: tuple[str, ...] = ()) -> PartBound:
+    return PartBound(request_parts("anthropic", body), "anthropic", betas, counts, 1024)
+
+
+def reply_of(blocks: tuple[dict[str, Any], ...], usage: Usage) -> Reply:
+    message = Message("assistant", (TextBlock("x"),), ProviderBlocks("anthropic", blocks))
+    return Reply(message, StopReason.END, usage, "m")
+
+
+@given(
+    st.lists(st.tuples(bodies, st.lists(st.sampled_from(BLOCKS[:9]), max_size=3)), max_size=6),
+    st.integers(1, 5),
+)
+@settings(max_examples=300)
+def test_bound_is_never_below_the_count_of_any_later_request(
+    conversation: list[tuple[dict[str, Any], list[dict[str, Any]]]], bytes_per_token: int
+) -> None:
+    """Replies are of blocks that may be sent back, also thinking, in any other request."""
+    counts = TokenCounts().for_session()
+    for body, reply in conversation:
+        bound = bound_of(counts, body)
+        prompt = count_anthropic(body, bytes_per_token)
+        assert bound.tokens(REQUEST) >= prompt
+        output = sum(token_count(block, bytes_per_token) for block in reply)
+        bound.learn(REQUEST, reply_of(tuple(reply), Usage(input=prompt, output=output)))
+
+
+def test_ordinary_turns_are_bounded_by_their_counts_not_by_bytes() -> None:
+    counts, conversation, prompt = TokenCounts().for_session(), list[dict[str, Any]](), 0
+    for turn in range(20):
+        conversation.append(
+            {"role": "user", "content": [{"type": "text", "text": f"{turn} " + "word " * 1000}]}
+        )
+        body = {"model": "m", "max_tokens": 4000 + turn, "tools": TOOLS, "messages": list(conversation)}
+        bound = bound_of(counts, body)
+        previous, prompt = prompt, count_anthropic(body, 5)
+        assert bound.tokens(REQUEST) < previous + 1024 + 5000 + 3000
+        blocks = (
+            {"type": "thinking", "thinking": f"{turn} " + "deep " * 200, "signature": "s" * 2000},
+            {"type": "text", "text": f"{turn} done"},
+        )
+        bound.learn(REQUEST, reply_of(blocks, Usage(input=prompt, output=250)))
+        conversation.append({"role": "assistant", "content": list(blocks)})
+
+
+@pytest.mark.parametrize(
+    "dropping",
+    [
+        {"messages": [{"role": "user", "content": [{"type": "compaction", "content": "short"}]}]},
+        {"tools": [TOOLS[0] | {"defer_loading": True}]},
+    ],
+)
+def test_count_of_a_request_that_drops_parts_is_not_stored(dropping: dict[str, Any]) -> None:
+    counts = TokenCounts().for_session()
+    long = {"role": "user", "content": "word " * 2000}
+    messages = [long, *dropping.get("messages", [])]
+    bound = bound_of(counts, {"model": "m", "tools": [], **dropping, "messages": messages})
+    bound.learn(REQUEST, reply_of((), Usage(input=100, output=1)))
+    assert bound_of(counts, {"model": "m", "messages": [long]}).tokens(REQUEST) > 10_000
+
+
+def test_message_among_the_tools_is_not_counted_as_a_message() -> None:
+    counts = TokenCounts().for_session()
+    long = {"role": "user", "content": "word " * 2000}
+    bound_of(counts, {"model": "m", "tools": [long], "messages": []}).learn(
+        REQUEST, reply_of((), Usage(input=100, output=1))
+    )
+    assert bound_of(counts, {"model": "m", "messages": [long]}).tokens(REQUEST) > 10_000
+
+
+@pytest.mark.parametrize("change", [{"thinking": {"type": "adaptive"}}, {"tool_choice": {"type": "none"}}])
+def test_count_of_another_shape_is_not_used(change: dict[str, Any]) -> None:
+    counts = TokenCounts().for_session()
+    body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "word " * 2000}]}
+    bound_of(counts, body).learn(REQUEST, reply_of((), Usage(input=2000, output=1)))
+    assert bound_of(counts, body).tokens(REQUEST) < 4000
+    assert bound_of(counts, body | change).tokens(REQUEST) > 10_000
+    assert bound_of(counts, body, ("context-management-2025-06-27",)).tokens(REQUEST) > 10_000

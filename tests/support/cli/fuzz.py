@@ -1,0 +1,212 @@
+"""Give mutated input files to every command: python fuzz.py FOLDER SEED COUNT prints one JSON line.
+
+``FOLDER`` is a working directory with a config, its run, and ``bench/``, the benchmark. Each input is one
+file of it, mutated by a generator with its own seed. A forked process runs the command, with limits of time
+and memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+from codetaste.cli.app import main
+
+MAX_S, MAX_BYTES = 30, 1024**3
+EXIT_CODES = {0, 1, 2}
+COMMANDS = (
+    ("run", "config.toml", "--dry-run"),
+    ("status", "r"),
+    ("status", "r", "--json"),
+    ("limit", "r"),
+    ("settle", "r"),
+    ("report", "runs/r"),
+    ("report", "runs/r", "--json"),
+    ("import", "runs/r/outputs", "--as", "imported"),
+    ("benchmark", "list", "--benchmark", "bench"),
+    ("benchmark", "show", "*", "--benchmark", "bench"),
+    ("agents", "list"),
+)
+_MODULES = (
+    "codetaste.run.execute",
+    "codetaste.run.__main__",
+    *(f"codetaste.cli.commands.{name}" for name in ("report", "import_", "benchmark", "agents")),
+    *(f"codetaste.cli.commands.runs.{name}" for name in ("status", "limit", "settle")),
+)
+_WORDS = (
+    b"NaN",
+    b"-1",
+    b"1e999",
+    b"9" * 400,
+    b"null",
+    b"[]",
+    b"{}",
+    b'""',
+    b"true",
+    b"[1]",
+    b"\0",
+    b"\x1b[2J",
+    b"\xff\xfe",
+)
+_VALUES: tuple[object, ...] = (
+    None,
+    True,
+    -1,
+    10**40,
+    float("nan"),
+    float("inf"),
+    "",
+    "\0",
+    "\ud800",
+    [],
+    [1],
+    {},
+    {"a": []},
+    "x" * 10**5,
+)
+
+
+def mutate(rng: random.Random, content: bytes) -> bytes:
+    """Return ``content`` with one mutation: of its JSON, of its lines, or of its bytes."""
+    kind = rng.randrange(8)
+    lines = content.splitlines(keepends=True)
+    if kind <= 2 and lines:
+        at = rng.randrange(len(lines))
+        try:
+            data = json.loads(content) if kind == 0 else json.loads(lines[at])
+        except (ValueError, RecursionError):
+            pass
+        else:
+            text = json.dumps(_mutate_json(rng, data)).encode()
+            return text if kind == 0 else b"".join([*lines[:at], text, b"\n", *lines[at + 1 :]])
+    if kind <= 4 and lines:
+        at = rng.randrange(len(lines))
+        return b"".join(rng.choice(([*lines[:at], *lines[at + 1 :]], [*lines, lines[at]], lines[:at])))
+    at = rng.randrange(len(content) + 1)
+    if kind == 5:
+        return content[:at]
+    if kind == 6:
+        deep = rng.choice((b"[", b'{"a":', b"- ", b"\n", b"**/", b"*a")) * rng.choice((10, 1_000, 30_000))
+        return rng.choice((content[:at] + deep + content[at:], deep))
+    word = rng.choice((*_WORDS, bytes([rng.randrange(256)])))
+    return content[:at] + word + content[at + rng.choice((0, 1, len(word))) :]
+
+
+def _mutate_json(rng: random.Random, data: object) -> object:
+    if isinstance(data, dict) and data and rng.random() < 0.9:
+        key = rng.choice(sorted(data))
+        if rng.random() < 0.15:
+            return {name: value for name, value in data.items() if name != key}
+        return {**data, key: _mutate_json(rng, data[key])}
+    if isinstance(data, list) and data and rng.random() < 0.8:
+        at = rng.randrange(len(data))
+        return [*data[:at], _mutate_json(rng, data[at]), *data[at + 1 :]]
+    return rng.choice(_VALUES)
+
+
+def replace(rng: random.Random, path: Path, content: bytes) -> str:
+    """Mutate the file; return how, for the report."""
+    if rng.random() > 0.06:
+        path.write_bytes(mutate(rng, content))
+        return "content"
+    path.unlink()
+    special: dict[str, Callable[[], object]] = {
+        "missing": lambda: None,
+        "pipe": lambda: os.mkfifo(path),
+        "folder": path.mkdir,
+        "device": lambda: path.symlink_to("/dev/zero"),
+        "loop": lambda: path.symlink_to(path),
+    }
+    name = rng.choice(sorted(special))
+    special[name]()
+    return name
+
+
+def run(args: tuple[str, ...], log: Path) -> tuple[int, float]:
+    """Run a command in a child; return its exit code (negative: the signal that ended it) and its seconds."""
+    begun = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        code = 99
+        try:
+            out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(out, 1)
+            os.dup2(out, 2)
+            resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
+            signal.alarm(MAX_S)
+            sys.argv = ["codetaste", *args]
+            main()
+        except SystemExit as exit_:
+            code = exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
+        except BaseException:  # noqa: BLE001 - it is shown as the interpreter would
+            sys.excepthook(*sys.exc_info())
+            code = 98
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status), time.monotonic() - begun
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    """Return what every regular file holds that is an input or the work of a finished run."""
+    skipped = {"cache", "imported", ".lock", "logs", "log"}
+    return {
+        path: path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.is_symlink() and skipped.isdisjoint(path.relative_to(folder).parts)
+    }
+
+
+def main_loop(folder: Path, seed: int, count: int) -> None:
+    """Fuzz ``count`` inputs; print the faults as one JSON line."""
+    os.chdir(folder)
+    before = contents(folder)
+    kinds: dict[tuple[str, ...], list[Path]] = {}
+    for path in before:
+        kinds.setdefault(
+            (path.parent.name if path.suffix == "" else "", path.suffix, path.name[:8]), []
+        ).append(path)
+    faults = []
+    slowest = 0.0
+    for number in range(seed, seed + count):
+        rng = random.Random(number)
+        path = rng.choice(kinds[rng.choice(sorted(kinds))])
+        args = rng.choice(COMMANDS)
+        how = replace(rng, path, before[path])
+        code, seconds = run(args, folder.parent / f"log-{seed}")
+        slowest = max(slowest, seconds)
+        text = (folder.parent / f"log-{seed}").read_text("utf-8", "replace")
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+        path.write_bytes(before[path])
+        shutil.rmtree(folder / "runs" / "imported", ignore_errors=True)
+        lost = [
+            str(each) for each, was in before.items() if not each.is_file() or each.stat().st_size != len(was)
+        ]
+        for each in lost:
+            Path(each).write_bytes(before[Path(each)])
+        if code not in EXIT_CODES or "Traceback" in text or lost:
+            faults.append(
+                [number, str(path.relative_to(folder)), how, args, code, round(seconds, 1), lost, text[-600:]]
+            )
+    sys.stdout.write(json.dumps({"inputs": count, "slowest_s": round(slowest, 1), "faults": faults}))
+
+
+if __name__ == "__main__":
+    for name in _MODULES:
+        import_module(name)
+    main_loop(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
