@@ -88,7 +88,10 @@ def open_regular_file(path: Path) -> BufferedReader:
         raise OSError(errno.EINVAL, f"not a path: {error}", str(path)) from None
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return os.fdopen(descriptor, "rb")
+    is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
     os.close(descriptor)
+    if is_folder:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 

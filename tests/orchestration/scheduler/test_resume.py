@@ -426,9 +426,7 @@ async def test_invalid_journal_line_is_an_error_with_its_event(
     await sessions.run({"a": sessions.returning(1)})
     path = sessions.directory / "journal.jsonl"
     path.write_text(path.read_text() + json.dumps(line) + "\n" + json.dumps({"event": "new kind"}) + "\n")
-    with pytest.raises(
-        JournalError, match=f"journal\\.jsonl: a damaged '{line['event']}' line in the journal: "
-    ):
+    with pytest.raises(JournalError, match=f"journal\\.jsonl.*: a damaged '{line['event']}' line"):
         await sessions.run({})
     with pytest.raises(JournalError, match="a damaged"):
         History(read_journal(path))
