@@ -58,7 +58,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fail if pytest-xdist ignores groups: each worker would start an engine, and wait for the others."""
+    """Sort the longest tests first, so that the workers end at nearly the same time.
+
+    Fail if pytest-xdist ignores groups: each worker would start an engine, and wait for the others.
+    """
+    items.sort(key=lambda item: not (item.get_closest_marker("system") or item.get_closest_marker("slow")))
     grouped = [item for item in items if item.get_closest_marker("xdist_group")]
     if "PYTEST_XDIST_WORKER" in os.environ and not all("@" in item.nodeid for item in grouped):
         raise pytest.UsageError("this pytest-xdist ignores xdist_group; install what constraints.txt names")

@@ -151,10 +151,11 @@ def running_engine() -> Iterator[DockerEngine]:
 
 @dataclass(slots=True)
 class Daemon:
-    """The process of an engine, with all its files in ``folder``."""
+    """The process of an engine, with all its files in ``folder``. ``before`` is a command that starts it."""
 
     folder: Path
     options: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -173,7 +174,7 @@ class Daemon:
         with log.open("ab") as log_file:
             process = subprocess.Popen(
                 [
-                    *(*_END_WITH_PARENT, "dockerd", *self.options),
+                    *(*_END_WITH_PARENT, *self.before, "dockerd", *self.options),
                     *(f"--{name}={value}" for name, value in options.items()),
                 ],
                 stdin=subprocess.DEVNULL,

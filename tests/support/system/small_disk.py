@@ -13,7 +13,8 @@ from pathlib import Path
 from support.system.dockerd import Daemon, DockerEngine
 
 _ISOLATED = ("--bridge=none", "--iptables=false")
-"""It shares nothing with another engine of the host."""
+"""No network. An engine with these options deletes the bridge of the host's other engines, so it needs a
+network namespace of its own."""
 _CHUNK = 1024**2
 
 
@@ -51,7 +52,8 @@ def small_engine(driver: str, size: int, *commands: Sequence[str]) -> Iterator[S
         try:
             for command in after_mount:
                 run([*command, str(data)])
-            daemon = Daemon(folder, (*_ISOLATED, f"--storage-driver={driver}"))
+            options = (*_ISOLATED, f"--storage-driver={driver}")
+            daemon = Daemon(folder, options, before=("unshare", "--net"))
             try:
                 daemon.start()
                 yield SmallEngine(DockerEngine(folder / "docker.sock", daemon), data)
