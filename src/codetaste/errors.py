@@ -168,8 +168,10 @@ class ModelError(CodetasteError):
     ``unbilled``: the provider certainly did not charge for the call; otherwise it may have.
     ``overloaded``: the provider has too much load, and callers should slow down.
     ``retry_after_s``: seconds that the provider asks to wait, None if it did not say how long.
+    ``usage``: the ``Usage`` that an unusable reply reported, None if it reported none.
     """
 
+    usage: object = None
     cause = Cause.UNAVAILABLE
     unbilled: bool = False
     overloaded: bool = False

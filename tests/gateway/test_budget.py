@@ -158,9 +158,15 @@ async def test_feature_of_unknown_cost_is_refused_under_budget(tmp_path: Path, t
             assert not access.usage.budget_refusal
             return statuses
 
-    for usd, statuses in (("1", [403, 200]), (None, [200, 200])):
-        folder = tmp_path / str(usd)
-        outcome, _ = await run_job(folder, [make_scripted_model(folder, lambda _: "well")], body, usd=usd)
+    cases: tuple[tuple[dict[str, Any], list[int]], ...] = (
+        ({"usd": "1"}, [403, 200]),
+        ({"tokens": 100_000}, [403, 200]),
+        ({}, [200, 200]),
+    )
+    for limits, statuses in cases:
+        folder = tmp_path / "-".join(limits)
+        model = make_scripted_model(folder, lambda _: "well")
+        outcome, _ = await run_job(folder, [model], body, **limits)
         assert (outcome.status, outcome.value) == (Status.DONE, statuses)
 
 

@@ -277,6 +277,31 @@ async def test_truncated_stream_ends_with_error_of_protocol(
 
 
 @pytest.mark.anyio
+async def test_truncated_stream_that_reported_more_than_reserved_ends_the_model(
+    server: provider.Server, tmp_path: Path
+) -> None:
+    async def handle(exchange: provider.Exchange) -> None:
+        usage = {"input_tokens": 10**6, "output_tokens": 1}
+        events = events_of(exchange.body, [provider.text("x")], "end_turn", usage, protocol="anthropic")
+        await exchange.stream(events[:2], end=False)
+        await exchange.call.hang_up()
+
+    server.default = handle
+
+    async def body(ctx: JobContext, gateway: Gateway) -> Json:
+        async with admit_client(ctx, gateway, "anthropic", ["expensive"]) as (_, client):
+            for _ in range(3):
+                request = make_request("anthropic", stream=True)
+                response = await client.post(PATHS["anthropic"], json=request)
+            return response.text
+
+    outcome, spent = await run_to_end(server, tmp_path, "anthropic", body, usd="1")
+    assert "is not called again in this run" in str(outcome.value)
+    assert len(server.bodies) == 1
+    assert spent.settled.tokens == 10**6 + 1
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_request_refusal_is_forwarded_and_key_refusal_ends_agent(
     server: provider.Server, tmp_path: Path, protocol: str

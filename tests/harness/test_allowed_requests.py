@@ -1,4 +1,4 @@
-"""The supported programs send nothing that a budget in US dollars refuses, and stop at once at a refusal.
+"""The supported programs send nothing that a budget refuses, and stop at once at a refusal.
 
 Both releases of each program run in a sandbox, and edit, look at a picture and run commands with their own
 tools. The allow lists contain nothing that neither they nor our own loop send, but for the listed reasons.

@@ -117,18 +117,37 @@ class ForwardedCall:
                 shown = one_line((await read_body(chunks, _MAX_SHOWN_BYTES)).decode("utf-8", "replace"))
                 raise MalformedReply(f"expected a reply, got content of type {kind or 'unknown'}: {shown}")
             tap = UsageTap(protocol.name, streamed=streamed, request_id=name)
-            if streamed:
-                await self._stream(chunks, tap, head)
-                tapped = tap.result()
-            else:
-                body = await read_body(chunks, MAX_REPLY_BYTES)
-                tap.feed(body)
-                tapped = tap.result()
-                if tapped.reply is not None:
-                    await self._output.respond(response.status, head, body)
+            try:
+                reply = await self._tapped_reply(response, chunks, tap, head)
+            except ModelError as error:
+                error.usage = tap.result().usage
+                raise
+        self._output.close()
+        return reply
+
+    async def _tapped_reply(
+        self,
+        response: ProviderResponse,
+        chunks: AsyncGenerator[bytes, None],
+        tap: UsageTap,
+        head: Mapping[str, str],
+    ) -> Reply:
+        """Forward the response; return its reply.
+
+        Raises:
+            ModelError: there is none.
+        """
+        if tap.streamed:
+            await self._stream(chunks, tap, head)
+            tapped = tap.result()
+        else:
+            body = await read_body(chunks, MAX_REPLY_BYTES)
+            tap.feed(body)
+            tapped = tap.result()
+            if tapped.reply is not None:
+                await self._output.respond(response.status, head, body)
         if tapped.reply is None:
             raise tapped.error or MalformedReply("no reply")
-        self._output.close()
         return tapped.reply
 
     async def _stream(

@@ -102,8 +102,9 @@ class GatewaySession:
         return None
 
     def unknown_cost_problem(self, findings: Findings) -> str:
-        """Return what a budget in US dollars refuses of a request, "" if there is nothing; record it."""
-        if not findings.refusals or all(node.limits.usd is None for node in self.ctx.budget.chain):
+        """Return what a budget in money or tokens refuses of a request, "" if there is nothing; record it."""
+        limits = [node.limits for node in self.ctx.budget.chain]
+        if not findings.refusals or all(each.usd is None and each.tokens is None for each in limits):
             return ""
         problem = findings.describe()
         if not self.usage.refused_request:
@@ -210,7 +211,7 @@ class SessionUsage:
         tokens: sum over all replies whose usage is known.
         budget_refusal: why the budget refused a request, "" if it did not; all later ones are refused too.
         provider_failure: error of the last request that failed for good, "" if none or a later one succeeded.
-        refused_request: what the budget in US dollars refused of the first request that was not allowed.
+        refused_request: what a budget refused of the first request that was not allowed.
         stopped: set when the agent cannot continue: the budget refused, or the journal cannot be written.
     """
 

@@ -87,7 +87,7 @@ class ModelConfig(Section):
     "openai-chat" has `output_cap`, the name of the cap that a server accepts (by default both names are
     sent), and `send_reasoning = false` and `stream_options = {}` for servers that refuse these."""
     allow: dict[str, Usd] = Field(default_factory=dict)
-    """What requests may have that a budget in US dollars refuses, by the name in the refusal, with the most
+    """What requests may have that a budget refuses, by the name in the refusal, with the most
     US dollars that one request with it may cost besides its tokens. Each such request is charged as much."""
     price: Price | None = None
     """US dollars for a million tokens with these options; by default from the price table, if it certainly

@@ -10,7 +10,14 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from codetaste.errors import BudgetExceeded, Cause, ModelError, ModelRefused, ModelUnavailable, RateLimited
+from codetaste.errors import (
+    BudgetExceeded,
+    Cause,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    RateLimited,
+)
 from codetaste.llm.messages import Message, Reply, Request, StopReason, TextBlock, Usage
 from codetaste.llm.metering.metered import MeteredModel
 from codetaste.llm.metering.prompt_bound import PromptBound
@@ -189,6 +196,29 @@ async def test_model_ends_for_the_run_after_a_usage_above_the_reservation(
 
     outcome, _ = await run_job(tmp_path, other, BUDGET)
     assert outcome.value == "ok"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("output", "ended"), [(3000, True), (300, False)])
+async def test_unusable_reply_that_reported_more_than_reserved_ends_the_model_too(
+    tmp_path: Path, output: int, ended: bool
+) -> None:
+    error = ModelUnavailable("cut in the middle")
+    error.usage = usage = Usage(input=10, output=output)
+    provider = Provider(error)
+    model = metered(provider)
+
+    async def body(ctx: JobContext) -> Json:
+        return (await model.complete(request_of(cap=2000), ctx=ctx, name="turn")).message.text
+
+    outcome, spent = await run_job(tmp_path, body, BUDGET)
+    if ended:
+        assert (outcome.cause, len(provider.calls)) == (Cause.REFUSED, 1)
+        assert "model m is not called again in this run" in outcome.error
+        assert (spent.settled.usd, spent.unknown) == (PRICE.cost_usd(usage), Cost())
+    else:
+        assert (outcome.value, len(provider.calls)) == ("ok", 2)
+        assert spent.unknown.usd > PRICE.cost_usd(usage)  # more may have been billed than was reported
 
 
 @pytest.mark.anyio

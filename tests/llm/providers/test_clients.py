@@ -158,7 +158,7 @@ async def test_retry_after_of_server_is_used(server: provider.Server, model: Mod
 @pytest.mark.parametrize("broken", [False, True])
 @pytest.mark.parametrize("after", [1, 3])
 async def test_interrupted_reply_may_be_billed(
-    server: provider.Server, model: Model, *, chunked: bool, broken: bool, after: int
+    server: provider.Server, model: Model, protocol: Protocol, *, chunked: bool, broken: bool, after: int
 ) -> None:
     server.handlers.append(
         provider.cut(provider.text("a long reply"), after=after, chunked=chunked, reset=broken)
@@ -166,6 +166,11 @@ async def test_interrupted_reply_may_be_billed(
     with pytest.raises(ModelUnavailable, match="lost") as caught:
         await model.complete(HELLO, call="1")
     assert not caught.value.unbilled
+    if protocol == "anthropic":  # it reports the tokens of the prompt first
+        assert isinstance(caught.value.usage, Usage)
+        assert caught.value.usage.input > 0
+    else:
+        assert caught.value.usage is None
 
 
 @pytest.mark.anyio

@@ -31,7 +31,7 @@ COMMANDS = (
     ("settle", "r"),
     ("report", "runs/r"),
     ("report", "runs/r", "--json"),
-    ("import", "runs/r/outputs", "--as", "imported"),
+    ("import", "runs/r/outputs", "--name", "imported"),
     ("benchmark", "list", "--benchmark", "bench"),
     ("benchmark", "show", "*", "--benchmark", "bench"),
     ("agents", "list"),

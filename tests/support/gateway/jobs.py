@@ -42,10 +42,16 @@ def make_scripted_model(folder: Path, script: Any, model_id: str = "m", *, permi
 
 
 async def run_job(
-    folder: Path, models: list[GatewayModel], body: JobBody, *, usd: str | None = None, **more: Any
+    folder: Path,
+    models: list[GatewayModel],
+    body: JobBody,
+    *,
+    usd: str | None = None,
+    tokens: int | None = None,
+    **more: Any,
 ) -> tuple[Outcome, BudgetSnapshot]:
     """Run a session with a gateway and one job."""
-    limits = BudgetLimits() if usd is None else BudgetLimits(usd=Decimal(usd))
+    limits = BudgetLimits(usd=None if usd is None else Decimal(usd), tokens=tokens)
     async with (
         open_session(folder / "run", limits, retries={}, grace_s=more.pop("grace_s", 5.0)) as session,
         open_gateway({model.id: model for model in models}, folder / "run", **more) as gateway,

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import anyio
 
 from codetaste.errors import Cause, ModelError, ModelRefused
+from codetaste.llm.messages import Usage
 from codetaste.llm.metering.prompt_bound import PromptBound
 from codetaste.llm.metering.reply_record import load_reply, reply_record
 from codetaste.llm.metering.worst_case_cost import (
@@ -154,7 +155,7 @@ class MeteredModel:
                 await self._settle(reply, ctx, name, paid)
                 found = reply
             elif (cost := billed_cost(reply.usage, self.price)) is not None:
-                self._dispute_excess(reply, cost, paid, ctx)
+                self._dispute_excess(reply.usage, cost, paid, ctx)
                 await paid.settle(cost)
         return found
 
@@ -256,6 +257,8 @@ class MeteredModel:
             failed(error.cause, str(error))
             if error.unbilled:
                 paid.release()
+            elif isinstance(error.usage, Usage):
+                await self._charge_unusable(error.usage, paid, ctx)
             if error.overloaded:
                 rule = self.retries.get(Cause.RATE_LIMIT, RETRY_TABLE[Cause.RATE_LIMIT])
                 self._notify(permit.refused(error, rule), ctx)
@@ -275,22 +278,36 @@ class MeteredModel:
         """The name by which the run remembers a dispute; another setting gives the model another one."""
         return f"{self.id} (prompt_overhead_tokens = {self.bound.overhead_tokens})"
 
-    def _dispute_excess(self, reply: Reply, cost: Cost | None, paid: PaidCall, ctx: JobContext) -> None:
-        """End the model for the run if a reported usage exceeds a reservation that protects a budget."""
-        if reply.usage is None:
-            return
+    async def _charge_unusable(self, usage: Usage, paid: PaidCall, ctx: JobContext) -> None:
+        """Charge a reply that is cut or malformed as reported if it exceeds its reservation."""
+        cost = billed_cost(usage, self.price)
+        if self._dispute_excess(usage, cost, paid, ctx) and cost is not None:
+            with ctx.cleanup_scope():
+                await paid.settle(cost)
+
+    def _dispute_excess(
+        self, usage: Usage | None, cost: Cost | None, paid: PaidCall, ctx: JobContext
+    ) -> bool:
+        """End the model for the run if a reported usage exceeds a reservation that protects a budget.
+
+        Return whether it does.
+        """
+        if usage is None:
+            return False
         chain, granted = ctx.budget.chain, paid.granted
         over_usd = cost is None or cost.usd > granted.usd
         over_tokens = cost is None or cost.tokens > granted.tokens
-        if (over_usd and any(node.limits.usd is not None for node in chain)) or (
+        is_excess = (over_usd and any(node.limits.usd is not None for node in chain)) or (
             over_tokens and any(node.limits.tokens is not None for node in chain)
-        ):
-            reported = f"an impossible {reply.usage}" if cost is None else _format_cost(cost)
+        )
+        if is_excess:
+            reported = f"an impossible {usage}" if cost is None else _format_cost(cost)
             ctx.note(
                 f"{self.id}: the provider reported {reported} for {paid.call}, with {_format_cost(granted)} "
                 f"reserved; the run does not call {self.id} again"
             )
             ctx.dispute(self._disputed_name, paid.call)
+        return is_excess
 
     def _check_not_disputed(self, ctx: JobContext) -> None:
         """Raise ModelRefused if the run must not call this model again."""
@@ -315,7 +332,7 @@ class MeteredModel:
             ctx.note(f"{self.id}: {mismatch}")
         cost = billed_cost(reply.usage, self.price)
         value = await reply_record(reply, ctx, paid.call, usage_settled=cost is not None, request=request)
-        self._dispute_excess(reply, cost, paid, ctx)
+        self._dispute_excess(reply.usage, cost, paid, ctx)
         if cost is not None:
             await paid.settle(cost, value)
             return

@@ -113,11 +113,20 @@ class RemoteModel:
     async def _read(self, response: httpx2.Response, taken: Collection[str]) -> Reply:
         """Read a successful response: an event stream or one JSON message."""
         name = response.headers.get(self._protocol.request_id_header, "")
+        decoder = STREAM_DECODERS[self._protocol.name](name, taken=taken)
+        try:
+            return await self._read_reply(response, decoder, name, taken)
+        except ModelError as error:
+            error.usage = decoder.usage
+            raise
+
+    async def _read_reply(
+        self, response: httpx2.Response, decoder: StreamDecoder, name: str, taken: Collection[str]
+    ) -> Reply:
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         try:
             async with aclosing(response.aiter_bytes()) as chunks:
                 if kind == "text/event-stream":
-                    decoder = STREAM_DECODERS[self._protocol.name](name, taken=taken)
                     return await _read_stream(chunks, decoder)
                 wanted = kind == "application/json"
                 body = await read_body(chunks, MAX_REPLY_BYTES if wanted else _EXCERPT_BYTES)

@@ -54,6 +54,11 @@ class UsageTap:
         self._error: ModelError | None = None
 
     @property
+    def streamed(self) -> bool:
+        """Whether the response is an event stream."""
+        return self._decoder is not None
+
+    @property
     def complete(self) -> bool:
         """Whether the rest of the response is irrelevant: the reply is complete, or an error occurred."""
         return self._complete or self._reply is not None or self._error is not None

@@ -1,4 +1,4 @@
-"""What requests of Anthropic's Messages protocol may have under a budget in US dollars.
+"""What requests of Anthropic's Messages protocol may have under a budget.
 
 Documents are not in it: the bytes of a PDF do not bound its pages, nor those of a source with citations what
 a provider makes of it. Context may not be cleared, compacted or loaded later by the provider, since its

@@ -57,7 +57,7 @@ class Findings:
         opening = ", ".join(f"{_shown(key)} = …" for key in self.keys)
         what = "is" if len(self.keys) == 1 else "are"
         return (
-            f"{', '.join(self.refusals)} {what} not allowed under a budget in US dollars, as the cost is "
+            f"{', '.join(self.refusals)} {what} not allowed under a budget, as the cost is "
             f"unknown; allow = {{ {opening} }} in [[models]] opens it, with the US dollars that it may cost"
         )
 

@@ -1,4 +1,4 @@
-"""What requests of the Chat Completions protocol may have under a budget in US dollars.
+"""What requests of the Chat Completions protocol may have under a budget.
 
 Many servers speak variants of this protocol and ignore what they do not know, so a field that one of them
 bills for is in no request at all.

@@ -1,4 +1,4 @@
-"""What requests of OpenAI's Responses protocol may have under a budget in US dollars.
+"""What requests of OpenAI's Responses protocol may have under a budget.
 
 Content that is stored at the provider is not in it, and no tools that the provider runs, neither among the
 tools nor in an item that adds tools.
