@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyte
+import pytest
 
 from support.flows import tiny_benchmark
 from support.flows.tiny_benchmark import CommandResult, TinyBenchmark, Workspace
@@ -120,6 +121,7 @@ def assert_harmless(raw: bytes) -> None:
         assert bad not in raw, bad
 
 
+@pytest.mark.heavy
 def test_terminal_escapes_of_model_are_neutralized(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "hostile", "b": "broken"}, run="budget_usd = 9.0")
     terminal = run_on_terminal(workspace)

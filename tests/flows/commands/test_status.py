@@ -74,6 +74,7 @@ def test_status_follows_live_run_and_killed_calls_are_unknown(tmp_path: Path, al
     assert [line["event"] for line in log][:2] == ["started", "call_sent"]
 
 
+@pytest.mark.heavy
 def test_watched_status_is_redrawn_on_terminal_until_run_ends(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "long"}, discover="")
     process = workspace.start()

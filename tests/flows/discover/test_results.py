@@ -170,6 +170,7 @@ def test_agent_prompt_contains_nothing_of_golden_commit(
     assert "self._hookexec(self.name" not in tool_output
 
 
+@pytest.mark.heavy
 def test_two_instances_two_models_make_eight_passes_only_selects(tmp_path: Path, tools: None) -> None:
     bench = Bench(tmp_path)
     rows = [bench.add(), bench.add("beta")]

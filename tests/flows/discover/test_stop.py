@@ -149,6 +149,7 @@ def test_stopped_run_leaves_no_temporary_files(tmp_path: Path, alpha: TinyBenchm
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.heavy
 def test_killed_run_leaves_no_rule_engine(tmp_path: Path, tools: None) -> None:
     bench = Bench(tmp_path)
     bench.add(base={**tiny_benchmark.BASE, "slow.py": discovery_models.SLOW_FILE})

@@ -56,6 +56,7 @@ def test_trials_killed_ten_times_give_same_outputs_and_cost(
     assert list(tiny_benchmark.leftover_processes(str(workspace.out))) == []
 
 
+@pytest.mark.heavy
 def test_kill_between_steps_repeats_no_plan(tmp_path: Path, alpha: TinyBenchmark, bubblewrap: Path) -> None:
     workspace = make_trial_workspace(tmp_path, alpha, ("open/multiplan",), coder="slowly")
     trial = f"infer/a/open/multiplan/{alpha.row.id}"
