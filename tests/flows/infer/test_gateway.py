@@ -163,6 +163,7 @@ def test_signal_ends_cli_agent_and_keeps_patch_so_far(tmp_path: Path, alpha: Tin
     assert "pack/more0.py" in apply_prediction(alpha, output_folder(workspace, alpha), tmp_path / "applied")
 
 
+@pytest.mark.heavy
 def test_resume_without_budget_keeps_patch_of_stopped_cli_agent(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_program_workspace(tmp_path, alpha, "by_shell_slowly")
     # Its first request costs more than the task alone, so that it is started and refused.

@@ -203,6 +203,7 @@ def test_files_are_split_over_several_command_lines(
     assert lines(found, "call") == [(name, 1) for name in names]
 
 
+@pytest.mark.heavy
 def test_rule_that_hangs_on_a_file_is_named_and_the_rest_is_answered(
     engine: RuleEngine, make_tree: MakeTree
 ) -> None:
