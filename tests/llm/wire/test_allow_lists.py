@@ -99,7 +99,8 @@ RESPONSES_REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"input": [{"type": "reasoning", "id": "x", "summary": [], "content": []}]}, 'input[0].id = "x"'),
     ({"input": [{"type": "message", "role": "user", "content": "", "id": "x"}]}, 'input[0].id = "x"'),
     ({"input": [{"type": "function_call_output", "call_id": "c", "id": "x"}]}, 'input[0].id = "x"'),
-    ({"input": [{"id": "x"}]}, "input[0].type = null"),
+    ({"input": [{"id": "x"}]}, 'input[0].id = "x"'),
+    ({"input": [{"type": None, "role": "user", "content": "a"}]}, "input[0].type = null"),
     ({"input": [{"type": "additional_tools", "tools": [SEARCH]}]}, 'input[0].type = "additional_tools"'),
     (
         {"input": [{"type": "tool_search_output", "call_id": "c", "tools": [SEARCH]}]},

@@ -167,16 +167,18 @@ class Kinds:
     Args:
         forms: the fields of each type, without the type itself.
         tag: the field with the type.
-        default: the type of an object without that field; by default none.
+        default: the type, or the form, of an object without that field; by default there must be one.
     """
 
-    def __init__(self, forms: Mapping[str, Fields], *, tag: str = "type", default: str | None = None) -> None:
+    def __init__(
+        self, forms: Mapping[str, Fields], *, tag: str = "type", default: str | Fields | None = None
+    ) -> None:
         self.tag = tag
         self.forms: dict[str | None, Fields] = {
             kind: Fields({tag: SCALAR, **form.forms}, form.own) for kind, form in forms.items()
         }
         if default is not None:
-            self.forms[None] = self.forms[default]
+            self.forms[None] = default if isinstance(default, Fields) else self.forms[default]
 
     def check(self, value: Any, place: _Place, found: Findings) -> None:  # noqa: ANN401
         """Add the type if it is not allowed, or else the fields that are not."""

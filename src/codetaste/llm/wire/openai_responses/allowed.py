@@ -57,12 +57,15 @@ _CLIENT_TOOLS = {
 _SEARCH: dict[str, Form] = {"call_id": SCALAR, "execution": OneOf("client"), **_MORE}
 """Of a search for tools that the client runs: what it finds is in the request itself."""
 
+_MESSAGE: dict[str, Form] = {
+    "role": OneOf("user", "assistant", "system", "developer"),
+    "content": text_or(_PART),
+}
 _ITEM = Kinds(
     {
         "message": Fields(
             {
-                "role": OneOf("user", "assistant", "system", "developer"),
-                "content": text_or(_PART),
+                **_MESSAGE,
                 "phase": SCALAR,
                 **_MORE,
             },
@@ -83,7 +86,9 @@ _ITEM = Kinds(
         "custom_tool_call_output": Fields(_RETURNED, own=("output",)),
         "tool_search_call": Fields({"arguments": DATA, **_SEARCH}, own=("arguments",)),
         "tool_search_output": Fields({"tools": Items(Kinds(_CLIENT_TOOLS)), **_SEARCH}, own=("tools",)),
-    }
+    },
+    # Without a type: a message that has no id, as it could be that of a stored item.
+    default=Fields(_MESSAGE),
 )
 _TOOL = Kinds(
     {
