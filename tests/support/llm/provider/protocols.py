@@ -39,7 +39,7 @@ def sse(protocol: Protocol, event: Event | str) -> bytes:
     """Format one server-sent event; a text is sent as it is."""
     data = event if isinstance(event, str) else json.dumps(event)
     name = "" if isinstance(event, str) or protocol == "openai-chat" else f"event: {event.get('type')}\n"
-    return f"{name}data: {data}\n\n".encode()
+    return f"{name}data: {data}\n\n".encode("utf-8", "surrogatepass")
 
 
 def usage_of(protocol: Protocol, counts: dict[str, Any]) -> dict[str, Any]:
