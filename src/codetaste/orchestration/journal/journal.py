@@ -29,8 +29,8 @@ FORMAT = 2
 """Version of the lines in ``journal/lines.py``."""
 JOURNAL_FILE = "journal.jsonl"
 _MAX_HEADER_BYTES = 256
-_LOGS_FOLDER = "logs"
-"""The folder of a run that shows no spending: logs are opened with the journal."""
+LOGS_FOLDER = "logs"
+"""The folder of a run with its logs. It shows no spending: logs are opened with the journal."""
 _GROUPING_S = 0.01
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -291,7 +291,7 @@ def _check_new(path: Path, torn: int) -> None:
     Raises:
         JournalError: its first line is damaged or missing, so that what the run has spent is unknown.
     """
-    folders = [each for each in path.parent.iterdir() if each.is_dir() and each.name != _LOGS_FOLDER]
+    folders = [each for each in path.parent.iterdir() if each.is_dir() and each.name != LOGS_FOLDER]
     products = sorted(each.name for each in folders if any(each.iterdir()))
     if torn > _MAX_HEADER_BYTES or products:
         has = f"the run has {', '.join(products[:3])}" if products else f"{torn:,} bytes follow"

@@ -23,6 +23,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.orchestration.events import JobFinished, JobStarted
+from codetaste.orchestration.journal.journal import LOGS_FOLDER
 from codetaste.report.live.log_lines import LogLine, log_line
 
 if TYPE_CHECKING:
@@ -196,4 +197,4 @@ def _file_name(part: str) -> str:
 
 def logs_folder(directory: Path) -> Path:
     """Return the logs folder of the run in ``directory``."""
-    return Path(directory, "logs")
+    return Path(directory, LOGS_FOLDER)
