@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from support.llm.provider.server import PROTOCOLS, Protocol
 
 URL = "https://example.org/a"
 FUNCTION = {"type": "function", "name": "f", "parameters": {}}
+FUNCTION_OF_MESSAGES = {"name": "f", "input_schema": {}}
 SEARCH = {"type": "web_search"}
 
 
@@ -39,6 +41,12 @@ def result(content: Any) -> dict[str, Any]:
 def test_own_requests_and_those_of_programs_are_allowed(protocol: Protocol, request_: Request) -> None:
     assert check(protocol, REAL[protocol]).refusals == []
     assert check(protocol, BODIES[protocol](request_, "m")).refusals == []
+
+
+def test_message_in_the_page_of_models_is_the_real_one() -> None:
+    tools = [FUNCTION_OF_MESSAGES, FUNCTION_OF_MESSAGES, {"type": "web_search_20250305", "name": "w"}]
+    page = (Path(__file__).parents[3] / "docs/guide/models.md").read_text("utf-8")
+    assert check("anthropic", {"tools": tools}).describe() in page.replace("\n", " ")
 
 
 MESSAGES_REFUSED: list[tuple[dict[str, Any], str]] = [
