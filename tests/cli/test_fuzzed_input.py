@@ -52,5 +52,6 @@ def test_two_hundred_mutated_inputs_do_no_harm(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(5400)
 def test_twenty_thousand_mutated_inputs_do_no_harm(tmp_path: Path) -> None:
     fuzz(tmp_path / "made", processes=2, inputs=20_000)

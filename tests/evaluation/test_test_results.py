@@ -20,7 +20,7 @@ from codetaste.evaluation.test_results import (
     parse_test_output,
     read_baseline,
     read_pseudo_agent_tests,
-    read_test_results,
+    read_test_output,
 )
 
 INSTANCE = Instance("o", "r", "a" * 40, "b" * 40)
@@ -88,7 +88,7 @@ def test_output_without_result_is_a_crash(tmp_path: Path, output: str) -> None:
     assert parse_test_output(output.encode("latin-1")) is None
     path = tmp_path / "out.txt"
     path.write_bytes(output.encode("latin-1"))
-    assert read_test_results(path) == CRASHED_RUN
+    assert read_test_output(path) == path.read_bytes()
 
 
 @settings(max_examples=30)
@@ -100,7 +100,7 @@ def test_parse_test_counts_any_json_is_counts_or_none(value: object) -> None:
 
 def test_missing_test_output_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
-        read_test_results(tmp_path / "none")
+        read_test_output(tmp_path / "none")
 
 
 def test_baseline_thresholds_use_all_runs_of_both_sides(benchmark: Benchmark) -> None:

@@ -8,6 +8,7 @@ would make p_R zero, and a patch after which no test runs would pass.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -86,14 +87,14 @@ def parse_test_output(content: bytes) -> TestCounts | None:
     return next((counts for counts in found if counts is not None), None)
 
 
-def read_test_results(path: Path) -> TestCounts:
-    """Return the results in the test output file ``path``; ``CRASHED_RUN`` if it has none.
+def read_test_output(path: Path) -> bytes:
+    """Return the end of a test run's output: it can be long, and results come last.
 
     Raises:
         ConfigError: the file cannot be read.
     """
     try:
-        return parse_test_output(_tail(path)) or CRASHED_RUN
+        return _tail(path)
     except OSError as error:
         raise ConfigError(f"{path}: the test output cannot be read: {error.strerror}") from None
 
@@ -203,8 +204,6 @@ def _is_count(value: object) -> bool:
 
 
 def _tail(path: Path) -> bytes:
-    """Return the end of a file: logs can be long, and results come last."""
     with open_regular_file(path) as file:
-        size = file.seek(0, 2)
-        file.seek(max(0, size - _MAX_OUTPUT_BYTES))
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _MAX_OUTPUT_BYTES))
         return file.read(_MAX_OUTPUT_BYTES)

@@ -99,6 +99,31 @@ def test_git_agrees_for_patterns_made_from_paths(case: tuple[list[str], list[str
     check_agreement(paths, "\n".join(patterns))
 
 
+LONG_SEGMENT = st.lists(st.sampled_from(["*", "a", "b", "?", "[ab]"]), min_size=1, max_size=9).map("".join)
+LONG_PATTERN = st.lists(
+    st.one_of(LONG_SEGMENT.filter(lambda segment: "**" not in segment), st.just("**")), min_size=1, max_size=7
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.text("ab", min_size=1, max_size=6), min_size=1, max_size=7).map("/".join), min_size=1
+    ),
+    LONG_PATTERN.map("/".join),
+)
+def test_git_agrees_for_patterns_with_many_stars(paths: list[str], pattern: str) -> None:
+    check_agreement(paths, pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["*a" * 40 + "*b", "?*" * 40 + "c", "**/a/" * 40 + "b", "**/*a*/" * 40 + "b"]
+)
+@pytest.mark.parametrize("path", ["a" * 250, "a/" * 200 + "a"])
+def test_many_stars_do_not_take_exponential_time(pattern: str, path: str) -> None:
+    assert IgnoreFile(pattern).not_ignored([path]) == [path]
+
+
 @pytest.mark.slow
 @settings(max_examples=2_000, deadline=None)
 @given(trees_with_patterns())

@@ -23,7 +23,8 @@ from codetaste.cli.app import main
 
 MAX_S, MAX_BYTES = 30, 1024**3
 EXIT_CODES = {0, 1, 2}
-COMMANDS = (
+PATCH = "runs/r/outputs/pseudo_agents/direct/tiny/alpha/05216a1c/golden_agent/prediction.diff"
+READING = (
     ("run", "config.toml", "--dry-run"),
     ("status", "r"),
     ("status", "r", "--json"),
@@ -36,10 +37,22 @@ COMMANDS = (
     ("benchmark", "show", "*", "--benchmark", "bench"),
     ("agents", "list"),
 )
+"""Commands that start no program and change no file but those of an import."""
+SCANNING = (
+    ("run", "config.toml"),
+    ("evaluate", "--benchmark", "bench", "--repos", "clones", "--instance", "*", "--patch", PATCH),
+    ("rules", "check", "--benchmark", "bench", "--repos", "clones"),
+)
+"""Commands that start git and the rule engine; ``run`` resumes a finished run."""
+SCANNING_SHARE = 0.05
+"""They take seconds."""
 _MODULES = (
     "codetaste.run.execute",
     "codetaste.run.__main__",
-    *(f"codetaste.cli.commands.{name}" for name in ("report", "import_", "benchmark", "agents")),
+    *(
+        f"codetaste.cli.commands.{name}"
+        for name in ("report", "import_", "benchmark", "agents", "evaluate", "rules")
+    ),
     *(f"codetaste.cli.commands.runs.{name}" for name in ("status", "limit", "settle")),
 )
 _WORDS = (
@@ -131,8 +144,12 @@ def replace(rng: random.Random, path: Path, content: bytes) -> str:
     return name
 
 
-def run(args: tuple[str, ...], log: Path) -> tuple[int, float]:
-    """Run a command in a child; return its exit code (negative: the signal that ended it) and its seconds."""
+def run(args: tuple[str, ...], log: Path) -> tuple[int, float, int]:
+    """Run a command in a child.
+
+    Returns its exit code (negative: the signal that ended it), its seconds, and the peak memory in bytes of
+    the largest process.
+    """
     begun = time.monotonic()
     child = os.fork()
     if child == 0:
@@ -142,7 +159,8 @@ def run(args: tuple[str, ...], log: Path) -> tuple[int, float]:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(out, 1)
             os.dup2(out, 2)
-            resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
+            if args in READING:  # the rule engine reserves more addresses than it uses
+                resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
             signal.alarm(MAX_S)
             sys.argv = ["codetaste", *args]
             main()
@@ -155,18 +173,41 @@ def run(args: tuple[str, ...], log: Path) -> tuple[int, float]:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status), time.monotonic() - begun
+    _, status, usage = os.wait4(child, 0)
+    return os.waitstatus_to_exitcode(status), time.monotonic() - begun, usage.ru_maxrss * 1024
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
     """Return what every regular file holds that is an input or the work of a finished run."""
-    skipped = {"cache", "imported", ".lock", "logs", "log"}
+    skipped = {"cache", "imported", ".lock", "logs", "log", "hooks", "objects"}
     return {
         path: path.read_bytes()
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not path.is_symlink() and skipped.isdisjoint(path.relative_to(folder).parts)
     }
+
+
+def is_lost(path: Path, was: bytes, *, resumed: bool) -> bool:
+    """Tell whether a command lost a file; one that resumes a run may add to it and make it anew."""
+    if not path.is_file() or path.is_symlink():
+        return True
+    if not resumed:
+        return path.stat().st_size != len(was)
+    return path.name in {"journal.jsonl", "m.ledger.jsonl"} and not path.read_bytes().startswith(was)
+
+
+def restore(folder: Path, before: dict[Path, bytes]) -> None:
+    """Make every file what it was, and remove those that are new."""
+    for path in (path for path in contents(folder) if path not in before):
+        path.unlink()
+    for path, was in before.items():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        if path.is_symlink() or not path.is_file() or path.read_bytes() != was:
+            path.unlink(missing_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(was)
+    shutil.rmtree(folder / "runs" / "imported", ignore_errors=True)
 
 
 def main_loop(folder: Path, seed: int, count: int) -> None:
@@ -179,31 +220,35 @@ def main_loop(folder: Path, seed: int, count: int) -> None:
             (path.parent.name if path.suffix == "" else "", path.suffix, path.name[:8]), []
         ).append(path)
     faults = []
-    slowest = 0.0
+    slowest, largest = 0.0, 0
+    log = folder.parent / f"log-{seed}"
     for number in range(seed, seed + count):
         rng = random.Random(number)
         path = rng.choice(kinds[rng.choice(sorted(kinds))])
-        args = rng.choice(COMMANDS)
+        args = rng.choice(SCANNING if rng.random() < SCANNING_SHARE else READING)
         how = replace(rng, path, before[path])
-        code, seconds = run(args, folder.parent / f"log-{seed}")
-        slowest = max(slowest, seconds)
-        text = (folder.parent / f"log-{seed}").read_text("utf-8", "replace")
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-        path.write_bytes(before[path])
-        shutil.rmtree(folder / "runs" / "imported", ignore_errors=True)
+        code, seconds, size = run(args, log)
+        slowest, largest = max(slowest, seconds), max(largest, size)
+        text = log.read_text("utf-8", "replace")
         lost = [
-            str(each) for each, was in before.items() if not each.is_file() or each.stat().st_size != len(was)
+            str(each.relative_to(folder))
+            for each, was in before.items()
+            if each != path and is_lost(each, was, resumed=args in SCANNING)
         ]
-        for each in lost:
-            Path(each).write_bytes(before[Path(each)])
-        if code not in EXIT_CODES or "Traceback" in text or lost:
+        if path.is_symlink() or path.is_fifo():
+            path.unlink()
+        restore(folder, before)
+        if code not in EXIT_CODES or "Traceback" in text or lost or size > MAX_BYTES:
             faults.append(
                 [number, str(path.relative_to(folder)), how, args, code, round(seconds, 1), lost, text[-600:]]
             )
-    sys.stdout.write(json.dumps({"inputs": count, "slowest_s": round(slowest, 1), "faults": faults}))
+    report = {
+        "inputs": count,
+        "slowest_s": round(slowest, 1),
+        "largest_mb": largest // 10**6,
+        "faults": faults,
+    }
+    sys.stdout.write(json.dumps(report))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from codetaste.errors import ConfigError, PatchTooLarge, RuleError, SourceError
 from codetaste.evaluation.changed_lines import Exclusions
 from codetaste.evaluation.evaluate import evaluate as evaluate_patch
 from codetaste.evaluation.evaluate import too_large_evaluation
+from codetaste.evaluation.metrics import CRASHED_RUN
 from codetaste.evaluation.output.location import check_results_folder, results_folder
 from codetaste.evaluation.output.result_files import read_recorded_tests, write_evaluation
 from codetaste.evaluation.output.scores_json import scores_to_json
@@ -28,9 +29,10 @@ from codetaste.evaluation.pseudo_agents import NULL_PATCH, golden_patch, pseudo_
 from codetaste.evaluation.rule_set import read_rule_set
 from codetaste.evaluation.test_results import (
     compare_with_baseline,
+    parse_test_output,
     read_baseline,
     read_pseudo_agent_tests,
-    read_test_results,
+    read_test_output,
 )
 from codetaste.report.evaluation import render_evaluation
 from codetaste.source.checkout import checkout_trees
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
 
 _PSEUDO_AGENTS = {"golden": GOLDEN, "null": NULL}
 """Values of ``--patch`` that are not files; a file of that name is ``./golden``."""
-_MAX_BYTES = 16 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class _Task:
         patch: None if it is too large, or golden, which may need the trees.
         oversize: why the patch is not read, "" if it is.
         rules: the instance's rules.
-        tests: a file with test results, None if they are not given.
+        test_output: the given output of the test run, None if none is given.
         correctness: PASS.
         folder: folder of the results, None if they are not written.
     """
@@ -71,7 +72,7 @@ class _Task:
     patch: bytes | None
     oversize: str
     rules: RuleSet
-    tests: Path | None
+    test_output: bytes | None
     correctness: PassResult
     folder: Path | None
 
@@ -130,12 +131,15 @@ async def evaluate(
             rules = read_rule_set(opened, chosen)
         except RuleError as error:
             raise ConfigError(*str(error).splitlines()) from None
+        output = None if tests is None else read_test_output(tests)
         counts = (
-            _recorded_tests(opened, chosen, patch, content) if tests is None else read_test_results(tests)
+            _recorded_tests(opened, chosen, patch, content)
+            if output is None
+            else parse_test_output(output) or CRASHED_RUN
         )
         correctness = compare_with_baseline(counts, read_baseline(opened, chosen))
         folder = out if patch in _PSEUDO_AGENTS or out is not None else results_folder(Path(patch))
-        return _Task(opened, chosen, patch, content, oversize, rules, tests, correctness, folder)
+        return _Task(opened, chosen, patch, content, oversize, rules, output, correctness, folder)
 
     task = await to_thread.run_sync(read_inputs)
     evaluation = await _evaluate_task(task, exclusions)
@@ -211,7 +215,7 @@ def _write_results(task: _Task, folder: Path, evaluation: Evaluation) -> None:
         inference_metadata=None if task.pseudo_agent else read_metadata(source.parent / METADATA_FILE),
         instance_metadata=task.benchmark.metadata(task.instance),
         timestamp=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        test_output=task.tests.read_bytes()[-_MAX_BYTES:] if task.tests is not None else None,
+        test_output=task.test_output,
     )
 
 

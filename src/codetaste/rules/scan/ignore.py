@@ -82,42 +82,58 @@ def _translate(pattern: str) -> str:
 
 
 def _join(segments: list[str]) -> str:
-    regex = ""
-    for number, segment in enumerate(segments):
-        last = number == len(segments) - 1
-        if segment == "**" and not last and segments[number + 1] == "**":
-            continue  # the next one matches as much; two would take quadratic time
+    # A group is what follows one "**". Its first match is the best, as the next "**" can match the rest.
+    # So it is never tried again (an atomic group), and many of them do not take exponential time.
+    to_end = segments[-1] == "**"
+    groups: list[list[str]] = [[]]
+    for segment in segments[:-1] if to_end else segments:
         if segment == "**":
-            regex += ".+" if last else "(?:.*/)?"
+            groups.append([])
         else:
-            regex += _segment(segment) + ("" if last else "/")
-    return regex
+            groups[-1].append(_segment(segment) + "/")
+    first, *others = ("".join(group) for group in groups)
+    if to_end:
+        return first + "".join(f"(?>(?:.*?/)??{group})" for group in others if group) + ".+"
+    if not others:
+        return first.removesuffix("/")
+    middle = "".join(f"(?>(?:.*?/)??{group})" for group in others[:-1] if group)
+    return first + middle + "(?:.*/)?" + others[-1].removesuffix("/")
 
 
 def _segment(segment: str) -> str:
+    # What stands between two stars is an atomic group too, for the same reason.
+    first, *others = _between_stars(segment)
+    if not others:
+        return first
     # A name is never empty: "dir/*" must not match "dir/", the folder itself.
-    regex, position = "" if segment.strip("*") else "(?=[^/])", 0
+    first = first if segment.strip("*") else "(?=[^/])"
+    return first + "".join(f"(?>[^/]*?{part})" for part in others[:-1]) + "[^/]*" + others[-1]
+
+
+def _between_stars(segment: str) -> list[str]:
+    """Return the regular expressions of the parts of a pattern between its stars."""
+    parts, position = [""], 0
     while position < len(segment):
         char = segment[position]
         if char == "*":
             while segment[position + 1 : position + 2] == "*":
                 position += 1
-            regex += "[^/]*"
+            parts.append("")
         elif char == "?":
-            regex += "[^/]"
+            parts[-1] += "[^/]"
         elif char == "[" and (match := _CLASS.match(segment, position)):
             inner = (
                 match[2].replace("[", r"\[").replace("&&", r"&\&").replace("||", r"|\|").replace("~~", r"~\~")
             )
-            regex += f"(?!/)[{'^' if match[1] else ''}{_bracket(inner)}]"
+            parts[-1] += f"(?!/)[{'^' if match[1] else ''}{_bracket(inner)}]"
             position = match.end() - 1
         elif char == "\\" and position + 1 < len(segment):
             position += 1
-            regex += re.escape(segment[position])
+            parts[-1] += re.escape(segment[position])
         else:
-            regex += re.escape(char)
+            parts[-1] += re.escape(char)
         position += 1
-    return regex
+    return parts
 
 
 def _bracket(inner: str) -> str:
