@@ -207,6 +207,7 @@ async def test_stalled_reply_ends_at_time_limit_and_may_be_billed(
     with anyio.fail_after(60), pytest.raises(ModelUnavailable) as caught:
         await model.complete(HELLO, call="1")
     assert not caught.value.unbilled
+    assert (caught.value.usage is not None) is (after > 0 and protocol == "anthropic")
     await model.aclose()
 
 

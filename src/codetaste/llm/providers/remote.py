@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import anyio
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Collection, Mapping
 
     from codetaste.llm.config import ModelConfig
-    from codetaste.llm.messages import Reply, Request
+    from codetaste.llm.messages import Reply, Request, Usage
     from codetaste.llm.wire.common.stream import StreamDecoder
     from codetaste.llm.wire.protocols import WireProtocol
 
@@ -34,6 +35,18 @@ _DRAIN_S = 0.25
 _EXCERPT_BYTES = 4096
 _LOST = (httpx2.HTTPError, httpx2.StreamError)
 _UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+
+
+@dataclass(slots=True)
+class _Received:
+    """What has arrived of a reply, for the case that the rest does not."""
+
+    decoder: StreamDecoder | None = None
+
+    @property
+    def usage(self) -> Usage | None:
+        """The usage that the provider has reported so far."""
+        return None if self.decoder is None else self.decoder.usage
 
 
 class RemoteModel:
@@ -67,16 +80,16 @@ class RemoteModel:
         # Encoded here and not by the SDK: exactly what was priced is sent, with raw blocks unchanged.
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
         headers = self._codec.request_headers(request)
-        with anyio.move_on_after(self._timeout_s) as scope:
-            try:
-                return await self._send(text.encode("utf-8", "replace"), headers, call_ids(request))
-            except ModelError as error:
-                # The error message may quote parts of the request.
-                error.args = (redact(self._api_key, str(error)),)
-                raise
-        if scope.cancelled_caught:
+        received = _Received()
+        try:
+            with anyio.move_on_after(self._timeout_s):
+                return await self._send(text.encode("utf-8", "replace"), headers, call_ids(request), received)
             raise ModelUnavailable(f"no complete reply within {self._timeout_s:g} s")
-        raise AssertionError("unreachable")
+        except ModelError as error:
+            # The error message may quote parts of the request.
+            error.args = (redact(self._api_key, str(error)),)
+            error.usage = received.usage
+            raise
 
     async def lookup(self, call: str) -> Reply | None:  # noqa: ARG002 - the provider has no record
         """Return None: the provider has no record of earlier calls."""
@@ -86,7 +99,9 @@ class RemoteModel:
         """Close all connections."""
         await self._sdk.client.close()
 
-    async def _send(self, content: bytes, headers: Mapping[str, str], taken: Collection[str]) -> Reply:
+    async def _send(
+        self, content: bytes, headers: Mapping[str, str], taken: Collection[str], received: _Received
+    ) -> Reply:
         try:
             stream = await self._sdk.client.post(
                 self._protocol.path,
@@ -105,24 +120,15 @@ class RemoteModel:
                 raise connection_error(cause, unsent=isinstance(cause, _UNSENT)) from error
             raise
         try:
-            return await self._read(stream.response, taken)
+            return await self._read(stream.response, taken, received)
         finally:
             with anyio.move_on_after(_CLOSING_S, shield=True):
                 await stream.close()
 
-    async def _read(self, response: httpx2.Response, taken: Collection[str]) -> Reply:
+    async def _read(self, response: httpx2.Response, taken: Collection[str], received: _Received) -> Reply:
         """Read a successful response: an event stream or one JSON message."""
         name = response.headers.get(self._protocol.request_id_header, "")
-        decoder = STREAM_DECODERS[self._protocol.name](name, taken=taken)
-        try:
-            return await self._read_reply(response, decoder, name, taken)
-        except ModelError as error:
-            error.usage = decoder.usage
-            raise
-
-    async def _read_reply(
-        self, response: httpx2.Response, decoder: StreamDecoder, name: str, taken: Collection[str]
-    ) -> Reply:
+        decoder = received.decoder = STREAM_DECODERS[self._protocol.name](name, taken=taken)
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         try:
             async with aclosing(response.aiter_bytes()) as chunks:
