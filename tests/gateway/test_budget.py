@@ -16,11 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codetaste.gateway.gateway import Gateway
+from codetaste.gateway.gateway import Gateway, open_gateway
 from codetaste.llm.messages import Request, Usage
 from codetaste.llm.providers.scripted import ScriptedReply
+from codetaste.orchestration.budget.cost import BudgetLimits
 from codetaste.orchestration.job import JobContext, Status
 from codetaste.orchestration.journal.journal import Json
+from codetaste.orchestration.session import open_session
 from support.gateway.jobs import (
     PATHS,
     PROTOCOLS,
@@ -30,6 +32,7 @@ from support.gateway.jobs import (
     read_transcript_lines,
     run_job,
 )
+from support.orchestration.closure_jobs import closure_job
 
 STOPS = {"anthropic": 402, "openai": 400, "openai-chat": 402}
 """The status at which each agent stops at once, as measured."""
@@ -218,3 +221,45 @@ async def test_next_turn_is_bounded_by_reported_counts_not_bytes(
     )
     assert (outcome.status, outcome.value) == (Status.DONE, "")
     assert Decimal("0.27") < spent.settled.usd < Decimal("0.36")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("permits", [1, 3])
+async def test_reply_above_its_reservation_ends_the_model_in_all_jobs(tmp_path: Path, permits: int) -> None:
+    """Only the calls in flight cost more than was reserved; with one permit (``strict``), one call."""
+    requests: list[Request] = []
+    all_in_flight = anyio.Event()
+
+    async def expensive(request: Request) -> ScriptedReply:
+        requests.append(request)
+        if len(requests) == permits:
+            all_in_flight.set()
+        await all_in_flight.wait()
+        return ScriptedReply("well", usage=Usage(input=1000, output=9000))
+
+    model = make_scripted_model(tmp_path, expensive, permits=permits)
+    statuses: list[int] = []
+    messages: set[str] = set()
+
+    async with (
+        open_session(tmp_path / "run", BudgetLimits(usd=Decimal(100)), retries={}, grace_s=5.0) as session,
+        open_gateway({model.id: model}, tmp_path / "run") as gateway,
+    ):
+
+        async def body(ctx: JobContext) -> Json:
+            async with admit_client(ctx, gateway, name=f"{ctx.key}.jsonl") as (_, client):
+                for _ in range(3):
+                    answer = await client.post(PATHS["anthropic"], json=make_request("anthropic"))
+                    statuses.append(answer.status_code)
+                    if answer.is_error:
+                        messages.add(answer.json()["error"]["message"])
+            return None
+
+        jobs = [closure_job(session, f"job-{n}", body, session.budget, "f") for n in range(5)]
+        outcomes = await session.run(jobs)
+        spent = session.budget.snapshot()
+    assert {outcome.status for outcome in outcomes.values()} == {Status.DONE}
+    assert len(requests) == permits
+    assert (statuses.count(200), len(statuses)) == (permits, 15)
+    assert all("model m is not called again in this run" in message for message in messages)
+    assert sum(read_bill(tmp_path)) == spent.settled.usd
