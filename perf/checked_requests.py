@@ -1,6 +1,7 @@
-"""CPU time of checking one request of 200 kB against the allow list of its protocol.
+"""CPU time of checking a request of 200 kB against its protocol's allow list, and of bounding its tokens.
 
-The request is a long conversation with messages of 1,500 characters. ::
+The request is a long conversation with messages of 1,500 characters, which the session has seen before.
+The parts of which the bound is made are not timed: the session's transcript needs them too. ::
 
     python perf/checked_requests.py --rounds 50
 """
@@ -14,10 +15,14 @@ from typing import Any
 
 from measure import Report, arguments, machine
 
+from codetaste.gateway.prompt import PartBound, TokenCounts, request_parts
+from codetaste.llm.messages import Message, Reply, Request, StopReason, Usage
 from codetaste.llm.wire.allow_lists import ALLOW_LISTS
 
 BODY_BYTES = 200_000
 MAX_MS = 1.0
+_REQUEST = Request("", (), max_output_tokens=2000)
+_REPLY = Reply(Message("assistant", ()), StopReason.END, Usage(input=50_000, output=100), "m")
 _WORDS = "x" * 1500
 _ARGUMENTS = {"command": "git status --short", "more": ["a"] * 20}
 
@@ -61,17 +66,27 @@ TURNS: dict[str, tuple[str, list[dict[str, Any]]]] = {
 
 def main() -> int:
     chosen = arguments(__doc__, 50).parse_args()
-    report = Report("checking a request of 200 kB against the allow list", machine())
+    report = Report("checking a request of 200 kB against the allow list, and bounding its tokens", machine())
     for protocol, (key, turn) in TURNS.items():
         body: dict[str, Any] = {"model": "m", key: turn * (BODY_BYTES // len(json.dumps(turn)))}
-        times_ms = []
+        counts = TokenCounts().for_session()
+        checked_ms, bounded_ms = [], []
         for _ in range(chosen.rounds):
+            parts = request_parts(protocol, body)
             began_s = time.process_time()
             found = ALLOW_LISTS[protocol].check_request(body, {}, {})
-            times_ms.append((time.process_time() - began_s) * 1000)
+            checked_s = time.process_time()
+            bound = PartBound(parts, protocol, (), counts, 1024)
+            bounded_s = time.process_time()
+            checked_ms.append((checked_s - began_s) * 1000)
+            bounded_ms.append((bounded_s - checked_s) * 1000)
             if found.refusals:
                 raise SystemExit(found.describe())
-        report.add(f"{protocol}, CPU", times_ms, " ms", most=MAX_MS)
+            bound.learn(_REQUEST, _REPLY)
+        report.add(f"{protocol}: allow list, CPU", checked_ms, " ms")
+        report.add(f"{protocol}: bound, CPU", bounded_ms, " ms")
+        both = [sum(each) for each in zip(checked_ms, bounded_ms, strict=True)]
+        report.add(f"{protocol}: both, CPU", both, " ms", most=MAX_MS)
     return report.end(as_json=chosen.json)
 
 

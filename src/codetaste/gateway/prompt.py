@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
@@ -71,6 +71,9 @@ _DEFERRED = b'"defer_loading"'
 _MAX_WRITTEN = 4_000
 """Pieces of replies stored per session; an older one is bounded by its bytes."""
 
+_MAX_PARTS = 4_000
+"""Parts of requests whose pieces are stored per session."""
+
 _MAX_COUNTS = 16
 """Counts stored per session: its last eight requests, with and without their replies."""
 
@@ -78,7 +81,7 @@ _MAX_FIRST_COUNTS = 4
 """First counts stored per model, of its latest sessions; the instructions of sessions are largely equal."""
 
 PieceKey = int
-"""Hash of a piece's kind and name, and the number of equal pieces before it."""
+"""Hash of a piece's kind and name, and in a request of the number of equal pieces before it."""
 
 
 class PartKind(StrEnum):
@@ -180,6 +183,7 @@ class _Piece(NamedTuple):
 
     Attributes:
         name: hash of its content.
+        key: hash of the name and of the part's kind.
         size: upper bound of its tokens.
         counted: whether the provider counts it in every request that contains it; otherwise it may count it
             in one request and not in another, such as the thinking of earlier turns.
@@ -188,6 +192,7 @@ class _Piece(NamedTuple):
     """
 
     name: str
+    key: PieceKey
     size: int
     counted: bool
     written: bool
@@ -198,13 +203,13 @@ def _pieces(part: PromptPart, protocol: str) -> Iterator[_Piece]:
     message = part.value
     if part.kind is not PartKind.MESSAGE or not isinstance(message, dict):
         counted = _DEFERRED not in part.data
-        yield _Piece(part.name, part.size, counted, written=counted)
+        yield _Piece(part.name, hash((part.kind, part.name)), part.size, counted, written=counted)
         return
     role = message.get("role")
     # Chat templates remove reasoning from the text of earlier turns.
     text_counted = protocol != "openai-chat" or role != "assistant"
     if _is_counted(message) and (text_counted or not message.get("content")):
-        yield _Piece(part.name, part.size, counted=True, written=True)
+        yield _Piece(part.name, hash((part.kind, part.name)), part.size, counted=True, written=True)
         return
     rest = dict(message)
     for block in _listed(rest.pop("content", None)):
@@ -219,7 +224,8 @@ def _pieces(part: PromptPart, protocol: str) -> Iterator[_Piece]:
 def _piece(value: object, counted: bool, written: bool) -> _Piece:
     text = to_json(value)
     size = _OVERHEAD_TOKENS + max_tokens(text) + PER_PICTURE * len(_PICTURE.findall(text))
-    return _Piece(_hash(text.encode("utf-8", "surrogatepass")), size, counted, written)
+    name = _hash(text.encode("utf-8", "surrogatepass"))
+    return _Piece(name, hash((PartKind.MESSAGE, name)), size, counted, written)
 
 
 def _is_thinking(block: object) -> bool:
@@ -274,10 +280,23 @@ class SessionTokenCounts:
         self._first_counts, self._has_first = first_counts, False
         self._counts: deque[_PromptCount] = deque(first_counts, maxlen=_MAX_COUNTS)
         self._written: OrderedDict[str, int] = OrderedDict()
+        self._pieces: OrderedDict[tuple[object, ...], tuple[_Piece, ...]] = OrderedDict()
+
+    def pieces(self, part: PromptPart, protocol: str) -> tuple[_Piece, ...]:
+        """Return the pieces of a part; a turn of a conversation repeats the messages of the turn before."""
+        if part.kind is not PartKind.MESSAGE:
+            return tuple(_pieces(part, protocol))
+        key = (protocol, part.name, part.size)
+        pieces = self._pieces.get(key)
+        if pieces is None:
+            pieces = tuple(_pieces(part, protocol))
+            remember_recent(self._pieces, key, pieces, _MAX_PARTS)
+        return pieces
 
     def written_tokens(self, name: str, size: int) -> int:
         """Return an upper bound of a piece's tokens: of its bytes, or of the reply that contained it."""
-        return min(size, self._written.get(name, size))
+        written = self._written.get(name, size)
+        return min(size, written)
 
     def tokens(self, shape: str, sizes: dict[PieceKey, int], beginnings: Sequence[int]) -> int:
         """Return an upper bound of a prompt's tokens without overhead.
@@ -329,24 +348,28 @@ class PartBound:
         overhead_tokens: int,
     ) -> None:
         self.overhead_tokens, self._protocol, self._counts = overhead_tokens, protocol, counts
-        self._seen = Counter[str]()
+        self._seen = dict[PieceKey, int]()
         settings = next(part.value for part in parts if part.kind is PartKind.SETTINGS)
         counting = {name: value for name, value in settings.items() if name not in _NOT_COUNTING}
         self._shape = _hash(to_json([counting, *betas]).encode("utf-8", "surrogatepass"))
         self._learns = not removes_turns(settings)
         self._counted, self._messages = set[PieceKey](), list[PieceKey]()
-        sizes, beginnings = dict[PieceKey, int](), [0]
+        sizes, beginnings, beginning = dict[PieceKey, int](), [0], 0
         for part in parts:
-            for piece in _pieces(part, protocol):
-                key = self._key(part.kind, piece)
-                sizes[key] = counts.written_tokens(piece.name, piece.size)
-                self._learns = self._learns and piece.written
-                if piece.counted:
+            is_message = part.kind is PartKind.MESSAGE
+            for piece in counts.pieces(part, protocol):
+                name, _, size, counted, written = piece
+                key = self._key(piece)
+                sizes[key] = counts.written_tokens(name, size)
+                if not written:
+                    self._learns = False
+                if counted:
                     self._counted.add(key)
-                if part.kind is PartKind.MESSAGE:
+                if is_message:
                     self._messages.append(key)
-                    beginnings.append(hash((beginnings[-1], key)))
-        self._beginning = beginnings[-1]
+                    beginning = hash((beginning, key))
+                    beginnings.append(beginning)
+        self._beginning = beginning
         self._bound = overhead_tokens + counts.tokens(self._shape, sizes, beginnings)
 
     def tokens(self, request: Request) -> int:  # noqa: ARG002 - bounded by the parts as received
@@ -367,7 +390,7 @@ class PartBound:
                 if not piece.written:
                     return
                 self._counts.learn_written(piece.name, usage.output + _OVERHEAD_TOKENS)
-                key = self._key(part.kind, piece)
+                key = self._key(piece)
                 self._counted.add(key)
                 self._messages.append(key)
                 self._beginning = hash((self._beginning, key))
@@ -378,6 +401,7 @@ class PartBound:
         counted, messages = frozenset(self._counted), tuple(self._messages)
         self._counts.learn(_PromptCount(self._shape, counted, messages, self._beginning, tokens))
 
-    def _key(self, kind: PartKind, piece: _Piece) -> PieceKey:
-        number, self._seen[piece.name] = self._seen[piece.name], self._seen[piece.name] + 1
-        return hash((kind, piece.name, number))
+    def _key(self, piece: _Piece) -> PieceKey:
+        number = self._seen.get(piece.key, 0)
+        self._seen[piece.key] = number + 1
+        return hash((piece.key, number)) if number else piece.key

@@ -192,7 +192,7 @@ def is_lost(path: Path, was: bytes, *, resumed: bool) -> bool:
     if not path.is_file() or path.is_symlink():
         return True
     if not resumed:
-        return path.stat().st_size != len(was)
+        return path.name != "lock" and path.stat().st_size != len(was)  # it has the number of the process
     return path.name in {"journal.jsonl", "m.ledger.jsonl"} and not path.read_bytes().startswith(was)
 
 
