@@ -19,7 +19,7 @@ from codetaste.core.files import storage_error
 from codetaste.errors import JournalError, RunBusy, SourceError, StorageFull
 from codetaste.orchestration.journal.blobs import Blobs
 from codetaste.orchestration.journal.journal import CommitGroup, Journal, open_journal
-from codetaste.orchestration.journal.run_lock import lock_owner
+from codetaste.orchestration.journal.run_lock import lock_directory, lock_owner
 from support.orchestration.journal_lines import read_journal
 
 pytestmark = pytest.mark.anyio
@@ -128,6 +128,13 @@ async def test_lock_error_names_the_owner(tmp_path: Path) -> None:
         owner.kill()
     assert lock_owner(tmp_path) == lock_owner(tmp_path / "missing") == ""
     assert await write(tmp_path, line(1)) == []
+
+
+async def test_pipe_in_place_of_the_lock_is_named_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "lock")
+    assert lock_owner(tmp_path) == ""
+    with pytest.raises(JournalError, match="cannot be the run directory"):
+        lock_directory(tmp_path)
 
 
 async def test_same_process_cannot_open_a_run_twice(tmp_path: Path) -> None:

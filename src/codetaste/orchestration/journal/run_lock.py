@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _LOCK_FILE = "lock"
 
+_FLAGS = os.O_CLOEXEC | os.O_NONBLOCK  # without O_NONBLOCK, opening a pipe would wait for a writer
 _LOCK_TRIES = 10
 
 
@@ -29,7 +30,7 @@ def lock_directory(directory: Path) -> int:
     descriptor = -1
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(directory / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(directory / _LOCK_FILE, os.O_RDWR | os.O_CREAT | _FLAGS, 0o644)
         if _lock(descriptor):
             # For humans only; the kernel decides who owns the lock.
             os.ftruncate(descriptor, 0)
@@ -47,7 +48,7 @@ def lock_directory(directory: Path) -> int:
 def lock_owner(directory: Path) -> str:
     """Return which process works on a run directory ("process 42 on host"); "" if none does."""
     try:
-        descriptor = os.open(directory / _LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(directory / _LOCK_FILE, os.O_RDONLY | _FLAGS)
     except OSError:
         return ""
     try:

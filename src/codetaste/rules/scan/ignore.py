@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _CACHED_PATHS = 65_536
-_CLASS = re.compile(r"\[(!|\^)?(\]?(?:\\.|[^\]\\])*)\]")
+_CLASS = re.compile(r"\[(!|\^)?(\](?:\\.|[^\]\\])*|(?:\\.|[^\]\\])+)\]")
+
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
+_NOTHING = "(?!)"
+"""Matches nothing, as do a character class without an end and a backslash at the end."""
 
 
 class IgnoreFile:
@@ -74,9 +78,11 @@ def _strip(line: str) -> tuple[str, bool]:
 def _translate(pattern: str) -> str:
     """Return the regular expression of one pattern; the paths of folders end in a slash."""
     only_folders = pattern.endswith("/")
-    pattern = pattern.rstrip("/")
+    pattern = pattern.removesuffix("/")
     anchored = "/" in pattern
-    segments = pattern.lstrip("/").split("/")
+    # An escaped slash is a slash.
+    pattern = _ESCAPED.sub(lambda match: "/" if match[0] == "\\/" else match[0], pattern.removeprefix("/"))
+    segments = pattern.split("/")
     prefix = "" if anchored else "(?:.*/)?"
     return prefix + _join(segments) + ("/" if only_folders else "/?")
 
@@ -121,20 +127,31 @@ def _between_stars(segment: str) -> list[str]:
             parts.append("")
         elif char == "?":
             parts[-1] += "[^/]"
-        elif char == "[" and (match := _CLASS.match(segment, position)):
-            inner = (
-                match[2].replace("[", r"\[").replace("&&", r"&\&").replace("||", r"|\|").replace("~~", r"~\~")
-            )
-            parts[-1] += f"(?!/)[{'^' if match[1] else ''}{_bracket(inner)}]"
-            position = match.end() - 1
-        elif char == "\\" and position + 1 < len(segment):
+        elif char == "[":
+            match = _CLASS.match(segment, position)
+            parts[-1] += _class(match[2], negated=bool(match[1])) if match else _NOTHING
+            position = match.end() - 1 if match else len(segment)
+        elif char == "\\":
             position += 1
-            parts[-1] += re.escape(segment[position])
+            parts[-1] += re.escape(segment[position]) if position < len(segment) else _NOTHING
         else:
             parts[-1] += re.escape(char)
         position += 1
     return parts
 
 
-def _bracket(inner: str) -> str:
-    return "\\" + inner if inner.startswith(("]", "^")) else inner
+def _class(inner: str, *, negated: bool) -> str:
+    """Return the regular expression of a character class; a range that is backwards has no characters."""
+    chars = re.findall(r"\\.|.", inner, re.DOTALL)
+    regex, position = "", 0
+    while position < len(chars):
+        first = last = chars[position][-1]
+        if chars[position + 1 : position + 2] == ["-"] and position + 2 < len(chars):
+            last = chars[position + 2][-1]
+            position += 2
+        if first <= last:
+            regex += f"{re.escape(first)}-{re.escape(last)}"
+        position += 1
+    if not regex:
+        return "[^/]" if negated else _NOTHING
+    return f"(?!/)[{'^' if negated else ''}{regex}]"
