@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codetaste.gateway.prompt import PartBound, SessionTokenCounts, TokenCounts, request_parts
+from codetaste.gateway.prompt.bound import PartBound, SessionTokenCounts, TokenCounts
+from codetaste.gateway.prompt.parts import request_parts
 from codetaste.llm.messages import Message, ProviderBlocks, Reply, Request, StopReason, TextBlock, Usage
 
 REQUEST = Request("", (), max_output_tokens=4000)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from codetaste.core.text import one_line
 from codetaste.errors import BudgetExceeded, JournalError, ModelError, ModelRefused
 from codetaste.gateway.forward import PROVIDER_ERROR, ForwardedCall, encode_body
-from codetaste.gateway.prompt import PartBound, raw_reply_messages, reply_parts, request_parts
+from codetaste.gateway.prompt.bound import PartBound
+from codetaste.gateway.prompt.parts import raw_reply_messages, reply_parts, request_parts
 from codetaste.llm.wire.codecs import SERVERS
 from codetaste.llm.wire.common.error_codes import ErrorKind
 from codetaste.llm.wire.error_responses import error_response
@@ -26,7 +27,7 @@ from codetaste.orchestration.retry import mark_given_up
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codetaste.gateway.prompt import PromptPart
+    from codetaste.gateway.prompt.parts import PromptPart
     from codetaste.gateway.request import GatewayRequest
     from codetaste.gateway.response import ResponseStream
     from codetaste.gateway.session import GatewaySession

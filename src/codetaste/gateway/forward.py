@@ -15,7 +15,7 @@ import anyio.lowlevel
 
 from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
-from codetaste.gateway.prompt import PartKind, to_json
+from codetaste.gateway.prompt.parts import PartKind, to_json
 from codetaste.llm.providers.remote import read_body
 from codetaste.llm.providers.sdk_client import MAX_ERROR_BYTES
 from codetaste.llm.wire.codecs import CLIENTS
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from codetaste.gateway.connection import ProviderResponse
-    from codetaste.gateway.prompt import PromptPart
+    from codetaste.gateway.prompt.parts import PromptPart
     from codetaste.gateway.request import GatewayRequest
     from codetaste.gateway.response import ResponseStream
     from codetaste.gateway.upstream import Upstream

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-    from codetaste.gateway.prompt import SessionTokenCounts
+    from codetaste.gateway.prompt.bound import SessionTokenCounts
     from codetaste.gateway.upstream import GatewayModel
     from codetaste.llm.messages import Reply
     from codetaste.llm.wire.common.allow_list import Findings

@@ -30,14 +30,14 @@ import anyio
 from codetaste.core.hashing import canonical_json
 from codetaste.core.jsonl import JsonlFile
 from codetaste.errors import JournalError
-from codetaste.gateway.prompt import PartKind
+from codetaste.gateway.prompt.parts import PartKind
 from codetaste.llm.codec import value_from_json, value_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from codetaste.gateway.prompt import PromptPart
+    from codetaste.gateway.prompt.parts import PromptPart
     from codetaste.orchestration.job import JobContext
     from codetaste.orchestration.journal.blobs import Blobs
 

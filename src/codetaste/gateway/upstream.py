@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from codetaste.core.paths import trust_store
-from codetaste.gateway.prompt import TokenCounts
+from codetaste.gateway.prompt.bound import TokenCounts
 from codetaste.llm.price import ROUTING_OPTIONS, STANDARD_OPTIONS
 from codetaste.llm.providers.sdk_client import CONNECT_TIMEOUT_S, api_key_for
 from codetaste.llm.wire.allow_lists import ALLOW_LISTS

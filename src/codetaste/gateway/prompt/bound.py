@@ -1,0 +1,236 @@
+"""The bound of a prompt's tokens: what a provider has counted before need not be bounded by bytes again.
+
+A count is used only for requests of the same shape (settings and betas), and only for pieces that are counted
+in every request, such as text and tool results, not for others, such as the thinking of earlier turns.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from codetaste.gateway.prompt.parts import (
+    OVERHEAD_TOKENS,
+    PartKind,
+    hash_of,
+    raw_reply_messages,
+    reply_parts,
+    to_json,
+)
+from codetaste.gateway.prompt.pieces import split_part
+from codetaste.llm.metering.prompt_bound import is_bounded, remember_recent, removes_turns
+from codetaste.llm.wire.protocols import PROTOCOLS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from codetaste.gateway.prompt.parts import PromptPart
+    from codetaste.gateway.prompt.pieces import Piece
+    from codetaste.llm.messages import Reply, Request
+
+_NOT_COUNTING = frozenset({"model", "metadata", "client_metadata", "stream_options", "store", "user"}).union(
+    {"temperature", "top_p", "prompt_cache_key", "parallel_tool_calls"},
+    *(protocol.cap_names for protocol in PROTOCOLS.values()),
+)
+"""Settings that do not change how many tokens a provider counts for a prompt."""
+
+_MAX_WRITTEN = 4_000
+"""Pieces of replies stored per session; an older one is bounded by its bytes."""
+
+_MAX_COUNTS = 16
+"""Counts stored per session: its last eight requests, with and without their replies."""
+
+_MAX_FIRST_COUNTS = 4
+"""First counts stored per model, of its latest sessions; the instructions of sessions are largely equal."""
+
+PieceKey = int
+"""Hash of a piece's kind and name, and the number of equal pieces up to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PromptCount:
+    """A provider's token count of a prompt.
+
+    Attributes:
+        shape: hash of what else decides the count: settings and betas.
+        counted: the pieces that are counted in every request.
+        messages: all pieces of the messages. What was not counted of them is not counted either in a longer
+            conversation that begins with them.
+        number: of ``messages``.
+        beginning: hash of ``messages``, in order.
+        tokens: the provider's count.
+    """
+
+    shape: str
+    counted: frozenset[PieceKey]
+    messages: frozenset[PieceKey]
+    number: int
+    beginning: int
+    tokens: int
+
+
+class TokenCounts:
+    """Token counts of a model, shared by all sessions."""
+
+    def __init__(self) -> None:
+        self._first_counts: deque[_PromptCount] = deque(maxlen=_MAX_FIRST_COUNTS)
+
+    def for_session(self) -> SessionTokenCounts:
+        """Return the counts of a new session, which start with the shared ones."""
+        return SessionTokenCounts(self._first_counts)
+
+
+@dataclass(slots=True)
+class _Prompt:
+    """The pieces of a prompt.
+
+    Attributes:
+        parts: kinds and names of its parts.
+        sizes: upper bounds of the tokens of its pieces.
+        counted: the pieces that are counted in every request.
+        messages: all pieces of its messages, in order.
+        beginnings: hashes of the first pieces of its messages, by their number.
+        written: whether the model writes all such pieces.
+        seen: how many pieces of a kind and name it has.
+    """
+
+    parts: list[tuple[PartKind, str]] = field(default_factory=list)
+    sizes: dict[PieceKey, int] = field(default_factory=dict)
+    counted: set[PieceKey] = field(default_factory=set)
+    messages: list[PieceKey] = field(default_factory=list)
+    beginnings: list[int] = field(default_factory=lambda: [0])
+    written: bool = True
+    seen: dict[int, int] = field(default_factory=dict)
+
+    def copy(self) -> _Prompt:
+        """Return a copy to which parts can be added."""
+        collections = self.parts.copy(), self.sizes.copy(), self.counted.copy(), self.messages.copy()
+        return _Prompt(*collections, self.beginnings.copy(), self.written, self.seen.copy())
+
+    def add(self, part: PromptPart, protocol: str, written_tokens: Mapping[str, int]) -> None:
+        """Add a part; ``written_tokens`` are bounds of pieces by name, of the replies that had them."""
+        self.parts.append((part.kind, part.name))
+        for piece in split_part(part, protocol):
+            key = self.key_of(piece)
+            self.sizes[key] = min(piece.size, written_tokens.get(piece.name, piece.size))
+            self.written = self.written and piece.written
+            if piece.counted:
+                self.counted.add(key)
+            if part.kind is PartKind.MESSAGE:
+                self.add_message(key)
+
+    def add_message(self, key: PieceKey) -> None:
+        """Add a piece to the messages."""
+        self.messages.append(key)
+        self.beginnings.append(hash((self.beginnings[-1], key)))
+
+    def key_of(self, piece: Piece) -> PieceKey:
+        """Return the key of the next piece."""
+        key = hash((piece.kind, piece.name))
+        number = self.seen[key] = self.seen.get(key, 0) + 1
+        return hash((key, number))
+
+
+class SessionTokenCounts:
+    """Token counts of one session and one model."""
+
+    def __init__(self, first_counts: deque[_PromptCount]) -> None:
+        self._first_counts, self._has_first = first_counts, False
+        self._counts: deque[_PromptCount] = deque(first_counts, maxlen=_MAX_COUNTS)
+        self._written: OrderedDict[str, int] = OrderedDict()
+        self._last = _Prompt()
+
+    def prompt(self, parts: Sequence[PromptPart], protocol: str) -> _Prompt:
+        """Return the prompt with these parts; those of the request before are not looked at again."""
+        known = self._last
+        if [(part.kind, part.name) for part in parts[: len(known.parts)]] != known.parts:
+            known = _Prompt()
+        prompt = known.copy()
+        for part in parts[len(known.parts) :]:
+            prompt.add(part, protocol, self._written)
+        self._last = prompt.copy()
+        return prompt
+
+    def tokens(self, shape: str, prompt: _Prompt) -> int:
+        """Return an upper bound of a prompt's tokens without overhead; ``shape`` is that of the request."""
+        sizes, beginnings, keys = prompt.sizes, prompt.beginnings, {*prompt.sizes}
+        bounds = [sum(sizes.values())]
+        for count in self._counts:
+            if count.shape == shape:
+                continues = count.number < len(beginnings) and beginnings[count.number] == count.beginning
+                new = keys - count.counted
+                new = new - count.messages if continues else new
+                bounds.append(count.tokens + sum(map(sizes.__getitem__, new)))
+        return min(bounds)
+
+    def learn(self, count: _PromptCount) -> None:
+        """Store a provider's count."""
+        self._counts.append(count)
+        if not self._has_first:
+            self._has_first = True
+            self._first_counts.append(count)
+
+    def learn_written(self, name: str, tokens: int) -> None:
+        """Store that a piece was in a reply of so many output tokens."""
+        remember_recent(self._written, name, tokens, _MAX_WRITTEN)
+
+
+class PartBound:
+    """Bounds the prompt tokens of one request by its parts.
+
+    Args:
+        parts: of the request.
+        protocol: of the request.
+        betas: header values that may change how the provider counts.
+        counts: of the session and the model.
+        overhead_tokens: tokens that the provider may add to every prompt.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[PromptPart],
+        protocol: str,
+        betas: Sequence[str],
+        counts: SessionTokenCounts,
+        overhead_tokens: int,
+    ) -> None:
+        self.overhead_tokens, self._protocol, self._counts = overhead_tokens, protocol, counts
+        settings = next(part.value for part in parts if part.kind is PartKind.SETTINGS)
+        counting = {name: value for name, value in settings.items() if name not in _NOT_COUNTING}
+        self._shape = hash_of(to_json([counting, *betas]))
+        self._prompt = counts.prompt(parts, protocol)
+        self._learns = self._prompt.written and not removes_turns(settings)
+        self._bound = overhead_tokens + counts.tokens(self._shape, self._prompt)
+
+    def tokens(self, request: Request) -> int:  # noqa: ARG002 - bounded by the parts as received
+        """Return an upper bound of the prompt's tokens."""
+        return self._bound
+
+    def learn(self, request: Request, reply: Reply) -> None:
+        """Store the provider's counts of the prompt alone and with the reply, if within the bounds."""
+        usage = reply.usage
+        if usage is None or not is_bounded(usage, self._bound, request.max_output_tokens):
+            return
+        if self._learns:
+            self._learn(usage.prompt)
+        if reply.message.raw is None:
+            return
+        for part in reply_parts(raw_reply_messages(reply)):
+            for piece in split_part(part, self._protocol):
+                if not piece.written:
+                    return
+                self._counts.learn_written(piece.name, usage.output + OVERHEAD_TOKENS)
+                key = self._prompt.key_of(piece)
+                self._prompt.counted.add(key)
+                self._prompt.add_message(key)
+        if self._learns:
+            self._learn(usage.prompt + usage.output)
+
+    def _learn(self, tokens: int) -> None:
+        prompt = self._prompt
+        messages, number = frozenset(prompt.messages), len(prompt.messages)
+        count = _PromptCount(
+            self._shape, frozenset(prompt.counted), messages, number, prompt.beginnings[-1], tokens
+        )
+        self._counts.learn(count)
