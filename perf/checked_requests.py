@@ -13,9 +13,10 @@ import sys
 import time
 from typing import Any
 
-from measure import Report, arguments, machine
+from measure import Report, arguments, machine, slowness
 
-from codetaste.gateway.prompt import PartBound, TokenCounts, request_parts
+from codetaste.gateway.prompt.bound import PartBound, TokenCounts
+from codetaste.gateway.prompt.parts import request_parts
 from codetaste.llm.messages import Message, Reply, Request, StopReason, Usage
 from codetaste.llm.wire.allow_lists import ALLOW_LISTS
 
@@ -66,7 +67,11 @@ TURNS: dict[str, tuple[str, list[dict[str, Any]]]] = {
 
 def main() -> int:
     chosen = arguments(__doc__, 50).parse_args()
-    report = Report("checking a request of 200 kB against the allow list, and bounding its tokens", machine())
+    report = Report(
+        "checking a request of 200 kB against the allow list, and bounding its tokens",
+        machine(),
+        slowness=slowness(),
+    )
     for protocol, (key, turn) in TURNS.items():
         body: dict[str, Any] = {"model": "m", key: turn * (BODY_BYTES // len(json.dumps(turn)))}
         counts = TokenCounts().for_session()
@@ -86,7 +91,7 @@ def main() -> int:
         report.add(f"{protocol}: allow list, CPU", checked_ms, " ms")
         report.add(f"{protocol}: bound, CPU", bounded_ms, " ms")
         both = [sum(each) for each in zip(checked_ms, bounded_ms, strict=True)]
-        report.add(f"{protocol}: both, CPU", both, " ms", most=MAX_MS)
+        report.add(f"{protocol}: both, CPU", both, " ms", most=MAX_MS, scaled=True)
     return report.end(as_json=chosen.json)
 
 

@@ -2,8 +2,7 @@
 
 Most of it is imports. The import of the two libraries that every such command needs (pydantic and cyclopts)
 is the lower bound and shows the present speed of the machine; the peer is Inspect printing its version.
-The target holds at the speed at which that import takes ``IMPORT_CPU_S``: on a slower machine the time is
-scaled to it.
+The target is for the machine on which it was set; on a slower one it is scaled by that import.
 """
 
 from __future__ import annotations
@@ -12,12 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from measure import Report, Spread, Use, arguments, interleaved, machine, measured, ratio, versions
+from measure import Report, Use, arguments, interleaved, machine, measured, ratio, slowness, versions
 from peers import peer_python
 
 CONFIG = Path(__file__).resolve().parents[1] / "examples" / "quickstart.toml"
-IMPORT_CPU_S = 0.12
-"""CPU seconds of the import on the machine and day for which the target was set."""
 MAX_CPU_S = 0.4
 
 
@@ -43,16 +40,12 @@ def main() -> int:
         )
     about |= {**versions(sys.executable, "codetaste"), **versions(inspect, "inspect_ai")}
     report = Report("start: a dry run of the quickstart", about)
-    for name, each in uses.items():
-        report.add(f"{name}, CPU", [use.cpu_s for use in each], " s")
-        report.add(f"{name}, memory", [use.rss / 1e6 for use in each], " MB")
     ours, module, imports, peer = uses.values()
-    speed = min(1.0, IMPORT_CPU_S / Spread.of([use.cpu_s for use in imports]).median)
-    for name, each in (("codetaste run", ours), ("python -m codetaste.run", module)):
-        scaled = [use.cpu_s * speed for use in each]
-        report.add(
-            f"{name} --dry-run, CPU, if the import takes {IMPORT_CPU_S} s", scaled, " s", most=MAX_CPU_S
-        )
+    report.slowness = slowness([use.cpu_s for use in imports])
+    for name, each in uses.items():
+        most = MAX_CPU_S if each is ours or each is module else None
+        report.add(f"{name}, CPU", [use.cpu_s for use in each], " s", most=most, scaled=True)
+        report.add(f"{name}, memory", [use.rss / 1e6 for use in each], " MB")
     times = ratio([use.cpu_s for use in peer], [use.cpu_s for use in ours])
     report.add("CPU of inspect --version / codetaste run --dry-run", times, " ×")
     return report.end(as_json=chosen.json)

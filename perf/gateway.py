@@ -24,7 +24,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from measure import Report, arguments, ratio
+from measure import Report, Spread, arguments, ratio
 from peers import peer_python
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 SIDES = Path(__file__).with_name("gateway_sides.py")
 STREAMS, PAUSE_S = 200, 0.005
-MAX_ADDED_MS = 5.0
+MAX_ADDED_MS, PLAIN_ADDED_MS = 5.0, 2.2
+"""The most that the gateway adds where the plain proxy adds ``PLAIN_ADDED_MS``; more where that adds more."""
 _PROMPT_BYTES = 80_000
 
 
@@ -117,10 +118,13 @@ def _wait_for(port: int, process: subprocess.Popen[str]) -> None:
 
 
 async def request_stream(at: Side, number: int, pause_s: float) -> tuple[float, float]:
-    """Request one stream; return the seconds to its first event and to its end."""
-    prompt = f"{number} " + "x" * _PROMPT_BYTES
+    """Request one stream; return the seconds to its first event and to its end.
+
+    The provider reads the pause between two events from the prompt.
+    """
+    prompt = f"{number} {pause_s} " + "x" * _PROMPT_BYTES
     messages = [{"role": "user", "content": prompt}]
-    body = {"model": "m", "messages": messages, "stream": True, "max_tokens": 2000, "pause_s": pause_s}
+    body = {"model": "m", "messages": messages, "stream": True, "max_tokens": 2000}
     body["stream_options"] = {"include_usage": True}
     data = json.dumps(body).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {at.token}\r\n"
@@ -197,13 +201,16 @@ def measure_in_turns(report: Report, sides: dict[str, Side], rounds: int, reques
             whole[name].append(duration_s * 1000)
             wall[name].append(wall_s)
             cpu[name].append(cpu_s)
+    added = {
+        name: [one - other for one, other in zip(whole[name], whole["direct"], strict=True)] for name in sides
+    }
+    report.slowness = max(1.0, round(Spread.of(added["plain proxy"]).median / PLAIN_ADDED_MS, 2))
     for name in sides:
         report.add(f"a streamed request, {name}: first event", first[name], " ms")
         report.add(f"a streamed request, {name}: whole", whole[name], " ms")
         if name != "direct":
-            added = [one - other for one, other in zip(whole[name], whole["direct"], strict=True)]
             most = MAX_ADDED_MS if name == "gateway" else None
-            report.add(f"a streamed request: added by {name}", added, " ms", most=most)
+            report.add(f"a streamed request: added by {name}", added[name], " ms", most=most, scaled=True)
             report.add(f"{STREAMS} streams at once, {name}: wall", wall[name], " s")
             report.add(f"{STREAMS} streams at once, {name}: CPU", cpu[name], " s")
     for name in [*sides][2:]:

@@ -48,6 +48,7 @@ async def provider() -> None:
                 request = json.loads(await reader.readexactly(length))
             except (asyncio.IncompleteReadError, ConnectionError, ValueError):
                 break
+            pause_s = float(request["messages"][0]["content"].split(maxsplit=2)[1])
             read, written = rng.randrange(1, 20_000), rng.randrange(1, min(1000, request["max_tokens"]))
             bill += (read * RATES["input"] + written * RATES["output"]) / 1_000_000
             writer.write(
@@ -56,7 +57,7 @@ async def provider() -> None:
             began = time.monotonic()
             for number in range(EVENTS):
                 # Pauses follow the clock, so that a busy machine does not lengthen them.
-                await asyncio.sleep(max(0.0, began + number * request["pause_s"] - time.monotonic()))
+                await asyncio.sleep(max(0.0, began + number * pause_s - time.monotonic()))
                 await _send(writer, {"delta": {"role": "assistant", "content": f"word {number} " * 4}})
             await _send(writer, {"delta": {}, "finish_reason": "stop"})
             usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 _LATE_S = 5.0
+_IMPORT_CPU_S = 0.12
+"""CPU seconds of ``import pydantic, cyclopts`` on the machine and day for which the targets were set."""
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -135,6 +137,16 @@ def machine() -> dict[str, Any]:
     }
 
 
+def slowness(imports_s: Sequence[float] = ()) -> float:
+    """Return how many times as long this machine takes as the one of the targets; 1 if it is faster.
+
+    The yardstick is the import of pydantic and cyclopts; ``imports_s`` are its CPU seconds if they are known.
+    """
+    command = (sys.executable, "-c", "import pydantic, cyclopts")
+    taken_s = imports_s or [measured(command).cpu_s for _ in range(9)]
+    return max(1.0, round(statistics.median(taken_s) / _IMPORT_CPU_S, 2))
+
+
 def versions(python: str | Path, *names: str) -> dict[str, str]:
     """Return the versions of packages that ``python`` has."""
     script = "import importlib.metadata as m, sys; print(*(m.version(n) for n in sys.argv[1:]))"
@@ -148,10 +160,14 @@ def _lines(path: str) -> list[str]:
 
 @dataclass(slots=True)
 class Report:
-    """Rows of measured figures with the machine; ``missed`` lists the missed targets."""
+    """Rows of measured figures with the machine; ``missed`` lists the missed targets.
+
+    A maximum of a row that is ``scaled`` is multiplied by ``slowness``.
+    """
 
     title: str
     about: dict[str, Any] = field(default_factory=machine)
+    slowness: float = 1.0
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     def add(
@@ -162,13 +178,14 @@ class Report:
         *,
         most: float | None = None,
         least: float | None = None,
+        scaled: bool = False,
     ) -> None:
         """Add a figure; it misses its target when its median is above ``most`` or below ``least``."""
         spread = values if isinstance(values, Spread) else Spread.of(values)
-        met = (most is None or spread.median <= most) and (least is None or spread.median >= least)
-        self.rows.append(
-            {"name": name, **asdict(spread), "unit": unit, "most": most, "least": least, "met": met}
-        )
+        slower = self.slowness if scaled else 1.0
+        met = (most is None or spread.median <= most * slower) and (least is None or spread.median >= least)
+        row = {"unit": unit, "most": most, "slower": slower, "least": least, "met": met}
+        self.rows.append({"name": name, **asdict(spread), **row})
 
     @property
     def missed(self) -> list[str]:
@@ -186,6 +203,8 @@ class Report:
             spread = Spread(row["median"], row["low"], row["high"], row["count"])
             bounds = (("≤", row["most"]), ("≥", row["least"]))
             target = " ".join(f"{sign} {bound:g}{row['unit']}" for sign, bound in bounds if bound is not None)
+            if target and row["slower"] > 1:
+                target += f", here × {row['slower']:g}"
             verdict = f"{target}: {'met' if row['met'] else 'MISSED'}" if target else ""
             print(f"| {row['name']} | {spread.format(row['unit'])} | {row['count']} | {verdict} |")
         return 1 if self.missed else 0

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codetaste.evaluation.output.scores_json import SCORES_FORMAT
+
 SEED = 7
 AGENTS = ("gpt-5.2", "gpt-5.1-codex-mini", "claude-sonnet-4.5", "qwen3")
 TRACKS = ("instructed/direct", "open/direct", "open/plan", "open/multiplan")
@@ -306,10 +308,12 @@ def _scores(
         "removed": lines[1],
     }
     return {
+        "format": SCORES_FORMAT,
         "status": "scored",
         "reason": "",
         "passed": passed,
         **dict(zip(("ifr", "ifr_plus", "ifr_minus"), rates, strict=True)),
+        **dict(zip(("ifr_unflagged", "ifr_plus_unflagged"), rates[:2], strict=True)),
         **dict(zip(("prec", "prec_plus", "prec_minus"), shares, strict=True)),
         "added": lines[0],
         "removed": lines[1],
@@ -317,6 +321,8 @@ def _scores(
         "removed_all": lines[1],
         "exclusions": "published",
         "hits": hits,
+        "flagged_rules": 0,
+        "flagged": [],
         "tests": tests,
         "patch_sha256": hashlib.sha256(patch).hexdigest(),
         "patch_bytes": len(patch),
