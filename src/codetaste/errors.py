@@ -213,6 +213,10 @@ class ModelRefused(ModelError):
     unbilled = True
 
 
+class ConversationTooLong(ModelRefused):
+    """The conversation does not fit into the context window of the model."""
+
+
 class MalformedReply(ModelError):
     """The provider's reply is invalid."""
 

@@ -5,6 +5,9 @@ reads the recorded effects without paying for any of them twice, and continues w
 of tools with ``replay_on_resume`` are repeated, because their changes were lost with the process
 (``agent/replay.py``). Mistakes of the model (a truncated reply, an unreadable call, an unknown tool) are
 returned to it as errors, a limited number of times in a row.
+
+A conversation that fills the model's context window, or that the provider refuses as too long, is shortened
+by rule (``agent/shorten.py``) before the next request; what is left out is an effect, too.
 """
 
 from __future__ import annotations
@@ -15,8 +18,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from codetaste.agent.replay import INFRASTRUCTURE_ERRORS, replay_tool_call
+from codetaste.agent.shorten import ContextWindow, Edits, plan_edits
 from codetaste.agent.tool import BadArguments, truncate
-from codetaste.errors import BudgetExceeded, ToolError
+from codetaste.errors import BudgetExceeded, ConversationTooLong, ToolError
 from codetaste.llm.messages import Message, Request, StopReason, TextBlock, ToolResult
 from codetaste.orchestration.events import ToolCalled
 
@@ -42,6 +46,8 @@ class LoopEnd(StrEnum):
     REFUSED = "refused"
     BUDGET_EXCEEDED = "budget_exceeded"
     TIMEOUT = "timeout"
+    CONTEXT_FULL = "context_full"
+    """The conversation does not fit into the model's context window, however short it is made."""
 
 
 class ChatModel(Protocol):
@@ -61,6 +67,7 @@ class LoopSettings:
         tools: tools that the model may call.
         max_turns: limit of model calls.
         max_output_tokens: limit of one reply.
+        context_window: tokens of prompt and reply together that the model can take; None if it is not known.
         max_mistakes_in_a_row: the loop ends after so many turns in a row that contain only mistakes.
         options: provider options of each request.
         finishes_without_tool_call: a reply without tool call ends the loop and is not a mistake.
@@ -72,6 +79,7 @@ class LoopSettings:
     tools: tuple[Tool, ...]
     max_turns: int = 80
     max_output_tokens: int = 8192
+    context_window: int | None = None
     max_mistakes_in_a_row: int = 4
     options: Mapping[str, Any] = field(default_factory=dict)
     finishes_without_tool_call: bool = False
@@ -94,13 +102,28 @@ class LoopSettings:
 
 @dataclass(slots=True)
 class AgentState:
-    """Messages and counts of a loop so far; valid also after the loop was cancelled."""
+    """Messages and counts of a loop so far; valid also after the loop was cancelled.
+
+    Attributes:
+        messages: all messages.
+        conversation: those that the model gets; older ones may be shortened or left out.
+        end: why the loop ended.
+    """
 
     messages: list[Message]
+    conversation: list[Message] = field(init=False)
     turns: int = 0
     tool_calls: int = 0
     mistakes: int = 0
     end: LoopEnd | None = None
+
+    def __post_init__(self) -> None:
+        self.conversation = [*self.messages]
+
+    def add(self, message: Message) -> None:
+        """Add a message."""
+        self.messages.append(message)
+        self.conversation.append(message)
 
 
 async def run_loop(
@@ -126,20 +149,20 @@ async def run_loop(
 async def _turns(
     settings: LoopSettings, model: ChatModel, context: HasFacts, job: JobContext, state: AgentState
 ) -> LoopEnd:
-    mistakes_in_a_row = 0
+    mistakes_in_a_row, window = 0, ContextWindow(settings.context_window)
     while state.turns < settings.max_turns:
         state.turns += 1
-        request = settings.build_request(state.messages)
-        name = f"{settings.effect_prefix}turn-{state.turns}"
-        reply = await model.complete(request, ctx=job, name=f"{name}/reply")
+        reply = await _ask(settings, model, window, job, state)
+        if reply is None:
+            return LoopEnd.CONTEXT_FULL
         if reply.stop is StopReason.REFUSAL:
             return LoopEnd.REFUSED
         if reply.message.content:
-            state.messages.append(reply.message)
+            state.add(reply.message)
         calls = reply.message.tool_calls
         if calls:
             answers = await _run_tools(calls, reply.stop, settings, context, job, state)
-            state.messages.append(Message("user", tuple(answer.result for answer in answers)))
+            state.add(Message("user", tuple(answer.result for answer in answers)))
             if any(answer.finish for answer in answers):
                 return LoopEnd.FINISHED
             mistaken = all(answer.mistake for answer in answers)
@@ -150,13 +173,58 @@ async def _turns(
         ):
             return LoopEnd.FINISHED
         else:
-            state.messages.append(Message("user", (TextBlock(_continue_prompt(reply, settings)),)))
+            state.add(Message("user", (TextBlock(_continue_prompt(reply, settings)),)))
             mistaken = True
         mistakes_in_a_row = mistakes_in_a_row + 1 if mistaken else 0
         state.mistakes += mistaken
         if mistakes_in_a_row >= settings.max_mistakes_in_a_row:
             return LoopEnd.MALFORMED if calls or reply.stop is StopReason.LENGTH else LoopEnd.NO_TOOL_CALL
     return LoopEnd.MAX_TURNS
+
+
+async def _ask(
+    settings: LoopSettings, model: ChatModel, window: ContextWindow, job: JobContext, state: AgentState
+) -> Reply | None:
+    """Return the reply to the conversation, shortened if need be; None if it stays too long for the model."""
+    turn = f"{settings.effect_prefix}turn-{state.turns}"
+    shortened = refused_bytes = 0
+    while True:
+        request = settings.build_request(state.conversation)
+        effect = f"{turn}/shorten-{shortened + 1}"
+        excess_bytes = 0
+        if not job.is_recorded(f"{turn}/reply"):
+            excess_bytes = refused_bytes or window.excess_bytes(request)
+        edits = plan_edits(state.conversation, excess_bytes) if excess_bytes else Edits()
+        if job.is_recorded(effect) or edits != Edits():
+            edits = await _record_edits(edits, window, job, effect)
+            state.conversation = edits.apply(state.conversation)
+            shortened, refused_bytes = shortened + 1, 0
+            continue
+        if refused_bytes:
+            return None
+        try:
+            reply = await model.complete(request, ctx=job, name=f"{turn}/reply")
+        except ConversationTooLong as error:
+            job.note(str(error))
+            refused_bytes = window.refused(request)
+            continue
+        window.learn(request, reply.usage)
+        return reply
+
+
+async def _record_edits(edits: Edits, window: ContextWindow, job: JobContext, effect: str) -> Edits:
+    """Record what is left out of a conversation, or return what was left out before a crash.
+
+    The record has the size of the window too, as it may be known from a refusal only.
+    """
+
+    async def shorten() -> dict[str, Any]:
+        job.note(f"the conversation is too long for the model and is shortened: {edits.describe()}")
+        return {**edits.to_json(), "window": window.tokens}
+
+    recorded: Any = await job.effect(effect, shorten)
+    window.tokens = recorded["window"]
+    return Edits.from_json(recorded)
 
 
 def _continue_prompt(reply: Reply, settings: LoopSettings) -> str:

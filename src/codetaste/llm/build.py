@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.llm.metering.metered import MeteredModel
 from codetaste.llm.metering.prompt_bound import PromptBound
-from codetaste.llm.price_table import price_mismatch_checker, price_of
+from codetaste.llm.price_table import context_window_of, price_mismatch_checker, price_of
 from codetaste.llm.providers.cassette import Cassette
 from codetaste.llm.providers.replay import ReplayModel
 from codetaste.llm.providers.scripted import ScriptedModel, load_script
@@ -72,6 +72,7 @@ def build_metered_model(
         (limiters or LimiterRegistry()).limiter_for(config),
         options=config.options,
         max_output_tokens=config.max_output_tokens,
+        context_window=context_window_of(config),
         price_mismatch=price_mismatch_checker(config),
         bound=PromptBound(config.prompt_overhead_tokens),
     )

@@ -70,6 +70,9 @@ class ModelConfig(Section):
     longer, whatever the provider asks for."""
     max_output_tokens: int | None = Field(default=None, ge=1)
     """Upper limit of the tokens of one reply; an agent may request fewer."""
+    context_window: int | None = Field(default=None, ge=1024)
+    """Tokens of prompt and reply together that the model can take, to which our own loop shortens its
+    conversations; by default as the price table says, and else as the provider's refusals show."""
     timeout: Seconds = 1800.0
     """Time limit of one request, from sending it to the end of the reply."""
     read_timeout: Seconds = Field(default=300.0, validation_alias=AliasChoices("read_timeout", "silence"))

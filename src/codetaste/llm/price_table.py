@@ -66,6 +66,29 @@ def look_up_price(config: ModelConfig) -> PriceEntry:
     odd.extend(() if checked is None else checked.keys)
     if odd:
         raise UnknownPrice(f"options.{odd[0]} may change it, and the price table has standard prices only")
+    found, seller = _entry_of(config)
+    factor = cache_write_factor(config.options) if config.provider == "anthropic" else Decimal(1)
+    hour = any(ttl != "5m" for ttl in cache_ttls(config.options))
+    price = _price(found, seller, factor, hour=hour, today=datetime.now(UTC).date())
+    return PriceEntry(price, f"{_table_name()} {seller}/{found.id}")
+
+
+def context_window_of(config: ModelConfig) -> int | None:
+    """Return the context window of a model in tokens: the config's, or else the table's; None if unknown."""
+    if config.context_window is not None or (config.price_as is None and config.protocol is None):
+        return config.context_window
+    try:
+        return _entry_of(config)[0].context_window
+    except UnknownPrice:
+        return None
+
+
+def _entry_of(config: ModelConfig) -> tuple[ModelInfo, str]:
+    """Return the table's entry of a model, and its seller's id.
+
+    Raises:
+        UnknownPrice: the table has no entry that certainly is this model.
+    """
     if config.price_as is not None:
         seller, _, model = config.price_as.partition("/")
         sellers = [each for each in _known_sellers() if each.id == seller]
@@ -81,10 +104,7 @@ def look_up_price(config: ModelConfig) -> PriceEntry:
     found, seller = _find(sellers, model)
     if found is None:
         raise UnknownPrice(f"{_table_name()} has no {model!r} of {seller}{_suggest_entry(sellers, model)}")
-    factor = cache_write_factor(config.options) if config.provider == "anthropic" else Decimal(1)
-    hour = any(ttl != "5m" for ttl in cache_ttls(config.options))
-    price = _price(found, seller, factor, hour=hour, today=datetime.now(UTC).date())
-    return PriceEntry(price, f"{_table_name()} {seller}/{found.id}")
+    return found, seller
 
 
 @cache

@@ -235,7 +235,7 @@ async def test_missing_or_invalid_usage_is_unknown(
         (404, ModelRefused, "base_url"),
         (408, ModelUnavailable, "no"),
         (409, ModelUnavailable, "no"),
-        (413, ModelRefused, "too large"),
+        (413, ModelRefused, "too long"),
         (307, ModelRefused, "redirects"),
         (429, RateLimited, "no"),
         (500, ModelUnavailable, "no"),

@@ -124,7 +124,7 @@ async def test_conversation_over_context_is_refused_with_reason(
         (402, ModelRefused, "credit"),
         (403, ModelRefused, "may not use this model"),
         (404, ModelRefused, "base_url"),
-        (413, ModelRefused, "too large"),
+        (413, ModelRefused, "too long"),
         (422, ModelRefused, "options"),
         (307, ModelRefused, "redirects"),
         (429, RateLimited, "no"),

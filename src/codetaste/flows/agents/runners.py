@@ -113,6 +113,7 @@ class OwnLoopRunner:
             tools=CODE_TOOLS,
             max_turns=agent.max_turns or DEFAULT_MAX_TURNS,
             max_output_tokens=agent.max_output_tokens or DEFAULT_MAX_OUTPUT_TOKENS,
+            context_window=self.model.context_window,
             options=agent.options,
             finishes_without_tool_call=True,
             effect_prefix=f"{name}/" if name else "",

@@ -99,6 +99,7 @@ def _loop_settings(each: DiscoveryPass, context: DiscoveryContext) -> LoopSettin
         tools=context.tools,
         max_turns=context.config.max_turns,
         max_output_tokens=context.config.max_output_tokens,
+        context_window=context.models.models[each.model_id].context_window,
     )
 
 

@@ -84,6 +84,7 @@ class MeteredModel:
         limiter: gives one permit per request; never held while a job waits or works.
         options: the model's own settings; those of a request override them.
         max_output_tokens: an upper limit to every request's cap.
+        context_window: tokens of prompt and reply together that it can take; None if it is not known.
         retries: how often each cause is retried.
         rng: for the jitter of the back-off.
         price_mismatch: returns why the price may not apply to the model named in a reply, "" if it does.
@@ -95,6 +96,7 @@ class MeteredModel:
     limiter: RateLimiter
     options: Mapping[str, Any] = field(default_factory=dict)
     max_output_tokens: int | None = None
+    context_window: int | None = None
     retries: Mapping[Cause, RetryRule] = field(default_factory=lambda: RETRY_TABLE)
     rng: random.Random = field(default_factory=random.Random)
     price_mismatch: Callable[[str], str] = lambda _name: ""

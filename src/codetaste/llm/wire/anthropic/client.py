@@ -18,7 +18,7 @@ from codetaste.llm.messages import (
     ToolResult,
     Usage,
 )
-from codetaste.llm.wire.common.http import error_for_status, member, retry_after_s, text_of_error
+from codetaste.llm.wire.common.http import error_for_status, member, retry_after_s, text_of_error, too_long
 from codetaste.llm.wire.common.tool_calls import read_call, unique_call_ids, valid_tool_name
 from codetaste.llm.wire.protocols import ANTHROPIC
 
@@ -266,7 +266,7 @@ def error_from(
     if status == 429 and "spend_limit" in code:  # noqa: PLR2004 - waiting does not help here
         return ModelRefused(f"HTTP {status}: {message} (a spending limit of the account is reached)")
     if member(member(body, "error"), "type") == _TOO_LONG:
-        return ModelRefused(f"HTTP {status}: {message} (the conversation is too long for the model)")
+        return too_long(status, message)
     return error_for_status(status, message, wait_s=wait_s)
 
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from codetaste.core.text import one_line
-from codetaste.errors import MalformedReply, ModelRefused, ModelUnavailable, RateLimited
+from codetaste.errors import (
+    ConversationTooLong,
+    MalformedReply,
+    ModelRefused,
+    ModelUnavailable,
+    RateLimited,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,13 +34,23 @@ _NOT_BEGUN = 529
 """The only server error which guarantees that no reply was begun."""
 _OVERLOADED = frozenset({503, _NOT_BEGUN})
 
+_TOO_LARGE = 413
+_TOO_LONG_STATUSES = frozenset({400, 422})
+_TOO_LONG = re.compile(
+    r"prompt is too long|input is too long|too large for model"
+    r"|exceeds? (the )?(model's |available )?(context|maximum number of tokens|maximum context)"
+    r"|maximum (context|prompt|model) length|context (limit|size|window) (of|:|is|exceeded)"
+    r"|longer than the (maximum )?(model|context)|reduce the length of the (messages|input|prompt)",
+    re.IGNORECASE,
+)
+"""What Anthropic, OpenAI, vLLM, llama.cpp, Mistral, Gemini, Bedrock and OpenRouter say in the message."""
+
 _HINTS = {
     400: "the request does not suit the model; see its options",
     401: "the API key is not accepted; see api_key_env",
     402: "the account has no credit left",
     403: "the API key may not use this model",
     404: "there is no such model or address; see model and base_url",
-    413: "the conversation is too large for the provider",
     422: "the request does not suit the model; see its options",
 }
 
@@ -81,8 +98,15 @@ def error_for_status(status: int, message: str, *, wait_s: float | None = None) 
         )
     if 300 <= status < 400:  # noqa: PLR2004 - redirects
         return ModelRefused(f"{text} (the address redirects; set base_url to where it leads)")
+    if status == _TOO_LARGE or (status in _TOO_LONG_STATUSES and _TOO_LONG.search(message)):
+        return too_long(status, message)
     hint = _HINTS.get(status)
     return ModelRefused(f"{text} ({hint})" if hint else text)
+
+
+def too_long(status: int, message: str) -> ConversationTooLong:
+    """Return the error for a conversation that does not fit into the model's context window."""
+    return ConversationTooLong(f"HTTP {status}: {message} (the conversation is too long for the model)")
 
 
 def read_json(text: str) -> Any:  # noqa: ANN401 - JSON data

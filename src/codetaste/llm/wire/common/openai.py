@@ -14,7 +14,7 @@ from codetaste.core.text import one_line
 from codetaste.errors import ModelRefused, ModelUnavailable
 from codetaste.llm.messages import Usage
 from codetaste.llm.wire.common.error_codes import ErrorCode, ErrorKind
-from codetaste.llm.wire.common.http import error_for_status, member, retry_after_s, text_of_error
+from codetaste.llm.wire.common.http import error_for_status, member, retry_after_s, text_of_error, too_long
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,9 +61,9 @@ _STATUS = {
 _PERMANENT = re.compile(r"invalid_|image_|unsupported_|.*_policy(_violation)?$")
 """Codes of errors that a retry does not resolve."""
 
+_TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+
 _HINTS = {
-    "context_length_exceeded": "the conversation is too long for the model",
-    "exceed_context_size_error": "the conversation is too long for the model",
     "include": "the model has no reasoning to return: set options.include = []",
     "max_tokens": 'the server expects the other name: set options.output_cap = "max_completion_tokens"',
     "max_completion_tokens": 'the server expects the other name: set options.output_cap = "max_tokens"',
@@ -170,6 +170,8 @@ def _error(status: int, failure: ErrorBody, wait_s: float | None) -> ModelError:
         return ModelUnavailable(
             f"HTTP {status}: {message}", unbilled=True, overloaded=True, retry_after_s=wait_s
         )
+    if _TOO_LONG & {*failure.names}:
+        return too_long(status, message)
     error = error_for_status(status, message, wait_s=wait_s)
     hint = next((_HINTS[name] for name in (*failure.names, failure.param) if name in _HINTS), None)
     if hint and isinstance(error, ModelRefused):
