@@ -139,6 +139,7 @@ def test_terminal_escapes_of_model_are_neutralized(tmp_path: Path, alpha: TinyBe
     )
 
 
+@pytest.mark.heavy
 def test_ctrl_c_stops_run_and_restores_terminal(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "sleeper"})
     interrupts: list[float] = []

@@ -196,6 +196,7 @@ def test_damaged_limits_file_is_reported_once_and_ignored(tmp_path: Path, alpha:
     assert "2 (the config says 64)" in workspace.cli("limit", "r").out
 
 
+@pytest.mark.heavy
 def test_models_sharing_a_limiter_show_smallest_limit(tmp_path: Path, alpha: TinyBenchmark) -> None:
     unreachable = 'provider = "openai-chat"\nmodel = "x"\nbase_url = "http://127.0.0.1:9/v1"\n'
     price = "price = { input = 1, output = 1 }\n"

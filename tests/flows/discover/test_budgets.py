@@ -164,6 +164,7 @@ def test_missing_rule_file_is_rewritten_without_new_calls(finished_run: Workspac
     assert finished_run.ledger("m") == before
 
 
+@pytest.mark.heavy
 def test_rerun_adds_new_calls_to_earlier_cost(finished_run: Workspace) -> None:
     before = billed_usd(finished_run)
     result = finished_run.run("--json", "--rerun", "--only", "*/additive")
@@ -207,6 +208,7 @@ async def look(context) -> str:
 '''
 
 
+@pytest.mark.heavy
 def test_changed_tool_runs_jobs_again(finished_run: Workspace) -> None:
     tool = finished_run.folder / "mine.py"
     tool.write_text(TOOL)

@@ -221,6 +221,7 @@ SECRETS = (
 )
 
 
+@pytest.mark.heavy
 def test_open_track_sandbox_contains_no_hidden_files(tmp_path: Path, sandboxes: None) -> None:
     bench = tiny_benchmark.Bench(tmp_path)
     row = bench.add(golden={**tiny_benchmark.GOLDEN, "pack/golden.py": "GOLDEN-SECRET = 1\n"})

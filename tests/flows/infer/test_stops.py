@@ -51,6 +51,7 @@ def test_trial_ended_by_budget_resumes_with_higher_budget(tmp_path: Path, alpha:
     tiny_benchmark.assert_no_call_billed_twice(workspace.ledger("m"))
 
 
+@pytest.mark.heavy
 def test_trial_ended_by_time_limit_submits_patch_so_far(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_trial_workspace(tmp_path, alpha, coder="sleeper", agent="time_limit = '20s'")
     result = workspace.run("--json")

@@ -198,6 +198,7 @@ async def test_rate_limited_provider_is_not_called_during_pauses(
     assert 0 < gate.refused <= gate.let_in == 20 * 6
 
 
+@pytest.mark.heavy
 @pytest.mark.anyio
 async def test_pause_until_a_date_applies_to_all_callers(server: provider.Server, tmp_path: Path) -> None:
     # A date has whole seconds, so that a pause of two seconds is 1.5 s on average and never zero.
