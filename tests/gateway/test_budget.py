@@ -23,15 +23,18 @@ from codetaste.orchestration.budget.cost import BudgetLimits
 from codetaste.orchestration.job import JobContext, Status
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
+from support.gateway.billed_clients import make_gateway_model
 from support.gateway.jobs import (
     PATHS,
     PROTOCOLS,
     admit_client,
     make_request,
     make_scripted_model,
+    read_journal,
     read_transcript_lines,
     run_job,
 )
+from support.llm.provider import server as provider
 from support.orchestration.closure_jobs import closure_job
 
 STOPS = {"anthropic": 402, "openai": 400, "openai-chat": 402}
@@ -43,6 +46,11 @@ def read_bill(folder: Path) -> list[Decimal]:
     lines = (folder / "m.ledger.jsonl").read_text().splitlines()
     usages = [json.loads(line)["usage"] for line in lines]
     return [Decimal(3 * usage["input"] + 15 * usage["output"]) / 1_000_000 for usage in usages]
+
+
+def read_events(folder: Path) -> list[str]:
+    """Return the names of the events of the journal."""
+    return [line["event"] for line in read_journal(folder)]
 
 
 @given(
@@ -263,3 +271,42 @@ async def test_reply_above_its_reservation_ends_the_model_in_all_jobs(tmp_path: 
     assert (statuses.count(200), len(statuses)) == (permits, 15)
     assert all("model m is not called again in this run" in message for message in messages)
     assert sum(read_bill(tmp_path)) == spent.settled.usd
+
+
+@pytest.mark.anyio
+async def test_count_without_thinking_bounds_no_prompt_with_it(tmp_path: Path) -> None:
+    """A cap without room for thinking switches it off; the provider then drops that of earlier turns."""
+    thought = {"type": "thinking", "thinking": "hm " * 20_000, "signature": "s"}
+    call = {"type": "tool_use", "id": "t", "name": "bash", "input": {}}
+    conversation = [
+        {"role": "user", "content": "begin"},
+        {"role": "assistant", "content": [thought, call]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "done"}]},
+    ]
+
+    async def answer(exchange: provider.Exchange) -> None:
+        usage = {"input_tokens": 40 if exchange.body["thinking"]["type"] == "disabled" else 20_000}
+        await provider.send_reply(exchange, provider.text("ok"), usage={**usage, "output_tokens": 5})
+
+    async def body(ctx: JobContext, gateway: Gateway) -> Json:
+        answered = 0
+        async with admit_client(ctx, gateway, "anthropic", ["expensive"]) as (_, client):
+            for cap in (16, 2000, 2000):
+                thinking = {"type": "enabled", "budget_tokens": 1024}
+                request = make_request("anthropic", max_tokens=cap, thinking=thinking, messages=conversation)
+                response = await client.post(PATHS["anthropic"], json={**request, "model": "expensive"})
+                assert response.status_code == 200, response.text
+                answered += 1
+                while read_events(tmp_path).count("settled") < answered:  # noqa: ASYNC110 (there is no event)
+                    await anyio.sleep(0.01)
+        return None
+
+    with provider.serving() as server:
+        server.default = answer
+        outcome, _ = await run_job(
+            tmp_path, [make_gateway_model("anthropic", server.url, tmp_path)], body, usd="1000"
+        )
+    assert outcome.status is Status.DONE, outcome
+    bounds = [line["note"]["prompt_tokens"] for line in read_journal(tmp_path) if line["event"] == "reserved"]
+    assert bounds[1] >= 60_000, "the count without thinking is not used"
+    assert bounds[2] < 25_000, "that with thinking is"

@@ -206,7 +206,7 @@ async def _ask(
             reply = await model.complete(request, ctx=job, name=f"{turn}/reply")
         except ConversationTooLong as error:
             job.note(str(error))
-            refused_bytes = window.refused(request)
+            refused_bytes = window.learn_refusal(request)
             continue
         window.learn(request, reply.usage)
         return reply

@@ -62,7 +62,7 @@ class ContextWindow:
         target = max(0.0, TARGET_SHARE * self.tokens - request.max_output_tokens)
         return max(1, int((prompt - target) * self.bytes_per_token))
 
-    def refused(self, request: Request) -> int:
+    def learn_refusal(self, request: Request) -> int:
         """Return how many bytes a request must lose that the provider refused as too long."""
         prompt = request_bytes(request) / self.bytes_per_token + request.max_output_tokens
         if self.tokens is None or prompt < self.tokens:

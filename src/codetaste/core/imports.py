@@ -42,8 +42,12 @@ def _load_module(name: str) -> ModuleType:
 
 def _load_file(path: Path) -> ModuleType:
     """Import a file once, under a name derived from its path, so that its dataclasses and pickles work."""
-    path = path.resolve()
-    if not path.is_file():
+    try:
+        path = path.resolve()
+        found = path.is_file()
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, or no path at all
+        raise ConfigError(f"no file {str(path)!r}: {error}") from None
+    if not found:
         raise ConfigError(f"no file {path}")
     name = f"codetaste_user_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
     if name in sys.modules:

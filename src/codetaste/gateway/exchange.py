@@ -25,7 +25,7 @@ from codetaste.llm.wire.protocols import PROTOCOLS
 from codetaste.orchestration.retry import mark_given_up
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from codetaste.gateway.prompt.parts import PromptPart
     from codetaste.gateway.request import GatewayRequest
@@ -100,8 +100,9 @@ class Exchange:
         self._parts = request_parts(client_request.wire.protocol, client_request.wire.body)
         self._forwarded: ForwardedCall | None = None
         if (upstream := client_request.model.upstream) is not None:
-            encode = partial(_body, client_request, self._parts)
+            encode = partial(self._body, self._parts)
             self._forwarded = ForwardedCall(client_request, upstream, encode, output)
+        self._bound: PartBound | None = None
         model = self._forwarded or client_request.model.metered.model
         self._model = _TrackedModel(model, output, session.ctx.budget)
 
@@ -142,7 +143,7 @@ class Exchange:
             "max_output_tokens": wire.cap,
         }
         session.transcript.add_request(self._number, self._parts, request_line)
-        bound = PartBound(
+        self._bound = bound = PartBound(
             self._parts,
             wire.protocol,
             [client_request.headers.get(name, "") for name in _BETA_HEADERS],
@@ -169,6 +170,17 @@ class Exchange:
             model=reply.model,
             request_id=reply.request_id,
         )
+
+    def _body(self, parts: Sequence[PromptPart], request: Request) -> bytes:
+        """Return the body sent to the provider: the client's own, with model, cap and priced options set."""
+        wire, model = self._request.wire, self._request.model
+        caps = () if model.upstream is None else model.upstream.caps
+        body = SERVERS[wire.protocol].capped_body(wire, request.max_output_tokens, caps)
+        if self._bound is not None and _type_of_thinking(body) != _type_of_thinking(wire.body):
+            # Without thinking a provider does not count that of earlier replies, but with it again.
+            self._bound.ignore_count()
+        sent = {**body, "model": model.name, **model.fixed_options}
+        return encode_body(wire.protocol, wire.body, parts, sent)
 
     async def _send_reply(self, reply: Reply) -> list[Any]:
         """Send a model's reply in the client's protocol; return it as messages of that protocol."""
@@ -222,13 +234,9 @@ class Exchange:
         )
 
 
-def _body(client_request: GatewayRequest, parts: Sequence[PromptPart], request: Request) -> bytes:
-    """Return the body sent to the provider: the client's own, with model, cap and priced options set."""
-    wire, upstream = client_request.wire, client_request.model.upstream
-    caps = () if upstream is None else upstream.caps
-    body = SERVERS[wire.protocol].capped_body(wire, request.max_output_tokens, caps)
-    sent = {**body, "model": client_request.model.name, **client_request.model.fixed_options}
-    return encode_body(wire.protocol, wire.body, parts, sent)
+def _type_of_thinking(body: Mapping[str, Any]) -> object:
+    thinking = body.get("thinking")
+    return thinking.get("type") if isinstance(thinking, dict) else None
 
 
 def format_turn(number: int, reply: Reply) -> str:

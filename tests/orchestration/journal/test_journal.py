@@ -327,6 +327,17 @@ async def test_run_with_products_does_not_begin_its_budget_anew(content: str | N
     assert content is None or (tmp_path / "journal.jsonl").read_text() == content
 
 
+async def test_run_with_products_whose_journal_lost_all_jobs_is_refused(tmp_path: Path) -> None:
+    await write(tmp_path)
+    header = (tmp_path / "journal.jsonl").read_text()
+    assert [line["event"] for line in await write(tmp_path)] == ["journal"], "nothing is lost"
+    (tmp_path / "outputs").mkdir()
+    (tmp_path / "outputs" / "prediction.diff").touch()
+    with pytest.raises(JournalError, match="no job has started in it, but the run has outputs"):
+        await write(tmp_path)
+    assert (tmp_path / "journal.jsonl").read_text() == header
+
+
 async def test_journal_whose_lines_are_all_torn_is_refused(tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").write_text(settled() * 10)
     with pytest.raises(JournalError, match=r"bytes follow, .*restore the journal"):

@@ -116,6 +116,22 @@ def test_git_agrees_for_patterns_with_many_stars(paths: list[str], pattern: str)
     check_agreement(paths, pattern)
 
 
+ODD = st.text("[]!^-\\ab*?", min_size=1, max_size=8)
+ODD_NAMES = st.lists(st.text("ab[]!^-\\", min_size=1, max_size=3), min_size=1, max_size=12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(ODD_NAMES, ODD)
+@example(["[", "]E", "a"], "[]E")
+@example(["a", "z", "b"], "[z-a]")
+@example(["a", "z", "b"], "[!z-a]")
+@example(["a-", "z", "\\"], "[\\z-]")
+@example(["b\\", "b"], "b\\")
+@example(["a/b", "b"], "a\\/b")
+def test_git_agrees_for_character_classes_and_escapes(names: list[str], pattern: str) -> None:
+    check_agreement(names, pattern)
+
+
 @pytest.mark.parametrize(
     "pattern", ["*a" * 40 + "*b", "?*" * 40 + "c", "**/a/" * 40 + "b", "**/*a*/" * 40 + "b"]
 )

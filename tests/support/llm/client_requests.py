@@ -9,6 +9,7 @@ from codetaste.llm.wire.codecs import SERVERS
 from codetaste.llm.wire.common.request import WireRequest, parse_body
 from support.llm.provider.protocols import Protocol
 
+PICTURE_URL = "data:image/png;base64,aGk="
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 MARKER = {"cache_control": {"type": "ephemeral"}}
 
@@ -71,7 +72,10 @@ RESPONSES: dict[str, Any] = {
         {
             "type": "custom_tool_call_output",
             "call_id": "c2",
-            "output": [{"type": "input_text", "text": "ok"}, {"type": "input_image", "image_url": "data:"}],
+            "output": [
+                {"type": "input_text", "text": "ok"},
+                {"type": "input_image", "image_url": PICTURE_URL},
+            ],
         },
     ],
 }
@@ -91,7 +95,7 @@ CHAT: dict[str, Any] = {
             "role": "user",
             "content": [
                 {"type": "text", "text": "Go."},
-                {"type": "image_url", "image_url": {"url": "data:"}},
+                {"type": "image_url", "image_url": {"url": PICTURE_URL}},
             ],
         },
         {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -120,7 +121,7 @@ def _run_folders(runs: Sequence[Path]) -> list[Path]:
     folders: dict[Path, Path] = {}
     for run in runs:
         folder = run if run.is_dir() or not (Path("runs") / run).is_dir() else Path("runs") / run
-        folders.setdefault(folder.resolve(), folder)
+        folders.setdefault(Path(os.path.realpath(folder)), folder)
     return list(folders.values())
 
 

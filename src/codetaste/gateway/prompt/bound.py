@@ -203,6 +203,10 @@ class PartBound:
         self._learns = self._prompt.written and not removes_turns(settings)
         self._bound = overhead_tokens + counts.tokens(self._shape, self._prompt)
 
+    def ignore_count(self) -> None:
+        """Learn nothing from the reply: another prompt was sent than the client's."""
+        self._learns = False
+
     def tokens(self, request: Request) -> int:  # noqa: ARG002 - bounded by the parts as received
         """Return an upper bound of the prompt's tokens."""
         return self._bound

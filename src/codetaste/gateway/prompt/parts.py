@@ -105,7 +105,7 @@ def listed(value: object) -> list[Any]:
 
 def _part(kind: PartKind, value: Any) -> PromptPart:  # noqa: ANN401 - JSON data
     text = to_json(value)
-    data = text.encode("utf-8", "surrogatepass" if text.isascii() else "replace")
+    data = text.encode("utf-8", "replace")
     if _CACHE_MARKER in text:
         # The marker is no content: it has no tokens, and a part with and without it is the same.
         value = _without_markers(value)

@@ -219,6 +219,8 @@ class History:
         key, fingerprint, effect, name = line["key"], line["fingerprint"], line["effect"], line["call"]
         granted = Cost(Decimal(line["usd"]), line["tokens"])
         call = CallRecord(name, key, fingerprint, effect, tuple(line["path"]), granted, line.get("note"))
+        if name in self.calls:
+            raise ValueError(f"a second reservation of {name}")
         call.session = self.sessions
         self.calls[name] = call
         self._serials[f"{key}/{effect}"] += 1

@@ -285,32 +285,45 @@ def replay_line(path: Path, line: dict[str, Any], replay: Callable[[dict[str, An
         raise JournalError(f"{path}: {error}; repair or remove that line") from error
 
 
-def _check_new(path: Path, torn: int) -> None:
-    """Check that the journal at ``path``, which has no whole line, is that of a run that has done nothing.
+def _check_new(path: Path, torn: int, problem: str) -> None:
+    """Check that a journal in which no job has started is that of a run that has done nothing.
+
+    Args:
+        path: of the journal.
+        torn: bytes of a torn line.
+        problem: what is wrong with the journal if the run has done something.
 
     Raises:
-        JournalError: its first line is damaged or missing, so that what the run has spent is unknown.
+        JournalError: it has, so that what it has spent is unknown.
     """
     folders = [each for each in path.parent.iterdir() if each.is_dir() and each.name != LOGS_FOLDER]
-    products = sorted(each.name for each in folders if any(each.iterdir()))
+    products = sorted(each.name for each in folders if any(map(_is_product, each.rglob("*"))))
     if torn > _MAX_HEADER_BYTES or products:
         has = f"the run has {', '.join(products[:3])}" if products else f"{torn:,} bytes follow"
         raise JournalError(
-            f"{path}: the first line is missing or damaged, but {has}, so what the run has spent is unknown; "
+            f"{path}: {problem}, but {has}, so what the run has spent is unknown; "
             "restore the journal, or start a new run under another name"
         )
+
+
+def _is_product(path: Path) -> bool:
+    """Tell whether a file is more than a leftover of an interrupted write."""
+    return path.is_file() and not path.name.startswith(".")
 
 
 def _open(path: Path, replay: Callable[[dict[str, Any]], None]) -> Journal:
     descriptor = -1
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
-        end = 0
+        end, has_started = 0, False
         for end, line in read_lines(path):  # noqa: B007  # the last end is used below
+            has_started = has_started or line["event"] == "started"
             replay_line(path, line, replay)
         torn = os.fstat(descriptor).st_size - end
         if not end:
-            _check_new(path, torn)
+            _check_new(path, torn, "the first line is missing or damaged")
+        elif not has_started:
+            _check_new(path, 0, "no job has started in it")
         if torn:
             os.ftruncate(descriptor, end)
         if not end:

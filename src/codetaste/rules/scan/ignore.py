@@ -141,7 +141,7 @@ def _between_stars(segment: str) -> list[str]:
 
 
 def _class(inner: str, *, negated: bool) -> str:
-    """Return the regular expression of a character class; a range that is backwards has no characters."""
+    """Return the regular expression of a character class; a backward range is only its first character."""
     chars = re.findall(r"\\.|.", inner, re.DOTALL)
     regex, position = "", 0
     while position < len(chars):
@@ -149,9 +149,6 @@ def _class(inner: str, *, negated: bool) -> str:
         if chars[position + 1 : position + 2] == ["-"] and position + 2 < len(chars):
             last = chars[position + 2][-1]
             position += 2
-        if first <= last:
-            regex += f"{re.escape(first)}-{re.escape(last)}"
+        regex += f"{re.escape(first)}-{re.escape(last)}" if first <= last else re.escape(first)
         position += 1
-    if not regex:
-        return "[^/]" if negated else _NOTHING
     return f"(?!/)[{'^' if negated else ''}{regex}]"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from codetaste.llm.wire.common.allow_list import (
     DATA,
+    PICTURE_TYPES,
     SCALAR,
     AllowList,
     Fields,
@@ -19,7 +20,7 @@ from codetaste.llm.wire.common.allow_list import (
 )
 
 _CACHE = {"cache_control": Fields({"type": OneOf("ephemeral")})}
-_SOURCE = Kinds({"base64": Fields({"media_type": SCALAR, "data": SCALAR})})
+_SOURCE = Kinds({"base64": Fields({"media_type": OneOf(*PICTURE_TYPES), "data": SCALAR})})
 
 _TEXT = {"text": SCALAR}
 _IMAGE = {"source": _SOURCE}

@@ -102,6 +102,9 @@ class AnyScalar:
 
 
 DATA, SCALAR = AnyData(), AnyScalar()
+PICTURE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+"""A document or video in the place of a picture costs more than one."""
+PICTURE_URLS = tuple(f"data:{kind};" for kind in PICTURE_TYPES)
 
 
 class OneOf:
@@ -120,13 +123,13 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """A text with one beginning, such as that of a URL with the data in it."""
+    """A text with one of some beginnings, such as those of URLs with the data in them."""
 
-    text: str
+    texts: tuple[str, ...]
 
     def check(self, value: Any, place: _Place, found: Findings) -> None:  # noqa: ANN401
         """Add ``value`` if it begins otherwise."""
-        if not isinstance(value, str) or not value.startswith(self.text):
+        if not isinstance(value, str) or not value.startswith(self.texts):
             found.add(place, value)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from codetaste.llm.wire.common.allow_list import (
     DATA,
     FALSE,
+    PICTURE_URLS,
     SCALAR,
     AllowList,
     Beginning,
@@ -22,7 +23,7 @@ from codetaste.llm.wire.common.allow_list import (
 _PART = Kinds(
     {
         "text": Fields({"text": SCALAR}),
-        "image_url": Fields({"image_url": Fields({"url": Beginning("data:"), "detail": SCALAR})}),
+        "image_url": Fields({"image_url": Fields({"url": Beginning(PICTURE_URLS), "detail": SCALAR})}),
         "refusal": Fields({"refusal": SCALAR}),
     },
     default="text",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from codetaste.llm.wire.common.allow_list import (
     DATA,
     FALSE,
+    PICTURE_URLS,
     SCALAR,
     AllowList,
     Beginning,
@@ -29,14 +30,14 @@ _PART = Kinds(
         "input_text": Fields({"text": SCALAR}),
         "output_text": Fields({"text": SCALAR, "annotations": Items(DATA), "logprobs": Items(DATA)}),
         "refusal": Fields({"refusal": SCALAR}),
-        "input_image": Fields({"image_url": Beginning("data:"), "detail": SCALAR}),
+        "input_image": Fields({"image_url": Beginning(PICTURE_URLS), "detail": SCALAR}),
     }
 )
 _OUTPUT = text_or(
     Kinds(
         {
             "input_text": Fields({"text": SCALAR}),
-            "input_image": Fields({"image_url": Beginning("data:"), "detail": SCALAR}),
+            "input_image": Fields({"image_url": Beginning(PICTURE_URLS), "detail": SCALAR}),
         }
     )
 )
