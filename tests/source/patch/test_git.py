@@ -145,6 +145,8 @@ def damage(rng: random.Random, content: bytes) -> bytes:
     """Return a patch with a few lines deleted, doubled, replaced, inserted or cut, or the rest deleted."""
     lines = content.split(b"\n")
     for _ in range(rng.randrange(1, 4)):
+        if not lines:
+            break
         at = rng.randrange(len(lines))
         lines[at : at + 1] = rng.choice(
             [[], [lines[at]] * 2, [rng.choice(LINES)], [rng.choice(LINES), lines[at]], [lines[at][:-1]]]

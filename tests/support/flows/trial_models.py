@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from codetaste.errors import MalformedReply, ModelRefused
+from codetaste.errors import ConversationTooLong, MalformedReply, ModelRefused
 from codetaste.llm.messages import Message, Request, TextBlock, ToolCall
 from codetaste.llm.providers.scripted import ScriptedReply
 
@@ -188,10 +188,35 @@ def snooping(request: Request) -> Message:
     return next_step(request, [shell(look), FINISH]) if not planning(request) else coder(request)
 
 
+def long_plans(request: Request) -> Message:
+    """Writes five plans of which one is much longer than the others."""
+    steps = [
+        edit(
+            f"/output/refactoring_plans/refactoring_plan{number}.md",
+            "",
+            plan_text(number) + "More words. " * (4_000 if number == 1 else 200),
+        )
+        for number in range(5)
+    ]
+    return next_step(request, [*steps, FINISH]) if planning(request) else coder(request)
+
+
 def judge(_request: Request) -> ScriptedReply:
     """Selects the plan that the environment names, with a reason."""
     number = os.environ.get("TRIAL_SELECTS", "2")
     return ScriptedReply(f"secret-reasoning: it overlaps most.\n\n**SELECTED:** [{number}]", latency_s=0.02)
+
+
+def narrow_judge(request: Request) -> ScriptedReply:
+    """Refuses 20,000 characters or more, and selects a plan in its second reply."""
+    if sum(len(message.text) for message in request.messages) >= 20_000:
+        raise ConversationTooLong("the prompt is too long")
+    return ScriptedReply(hesitant_judge(request), latency_s=0.02)
+
+
+def blind_judge(_request: Request) -> ScriptedReply:
+    """Refuses every prompt as too long."""
+    raise ConversationTooLong("the prompt is too long")
 
 
 def hesitant_judge(request: Request) -> str:

@@ -16,8 +16,11 @@ DIRECT = ("open/direct",)
 ALL = ("instructed/direct", "open/direct", "open/plan", "open/multiplan")
 
 
-def model_table(name: str, script: str, price: str = tiny_benchmark.PRICE) -> str:
-    return f'[[models]]\nid = "{name}"\nprovider = "scripted"\nmodel = "{MODELS}:{script}"\nprice = {price}\n'
+def model_table(name: str, script: str, price: str = tiny_benchmark.PRICE, more: str = "") -> str:
+    table = (
+        f'[[models]]\nid = "{name}"\nprovider = "scripted"\nmodel = "{MODELS}:{script}"\nprice = {price}\n'
+    )
+    return f"{table}{more}\n"
 
 
 def agent_table(name: str, model: str, more: str = "", harness: str = "codetaste") -> str:
@@ -37,6 +40,7 @@ def make_trial_workspace(
     *,
     coder: str = "coder",
     judge: str = "judge",
+    judge_model: str = "",
     agent: str = "budget_usd = 2.0\ntime_limit = '5m'",
     track: str = "",
     run: str = "budget_usd = 20.0",
@@ -49,7 +53,7 @@ def make_trial_workspace(
             f'[benchmark]\npath = "{alpha.bench.root}"\nrepos = "{alpha.bench.repos}"',
             '[sandbox]\nengine = "bubblewrap"\nmax = 4',
             model_table("m", coder),
-            *([model_table("judge", judge)] if "open/multiplan" in tracks else []),
+            *([model_table("judge", judge, more=judge_model)] if "open/multiplan" in tracks else []),
             agent_table("a", "m", agent),
             *(track_table(name, track) for name in tracks),
             more,

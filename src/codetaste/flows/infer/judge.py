@@ -7,12 +7,16 @@ leaves this job, and the judge's transcript is in a folder from which no sandbox
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from codetaste.agent.loop import AgentState, LoopSettings
+from codetaste.agent.shorten import ContextWindow
+from codetaste.agent.tool import truncate
 from codetaste.benchmark.layout import FinishReason
 from codetaste.core.units import format_exact_usd
-from codetaste.errors import BudgetExceeded, DeadlineExceeded
+from codetaste.errors import BudgetExceeded, ConversationTooLong, DeadlineExceeded
 from codetaste.flows.agents.result import AgentRunResult
 from codetaste.flows.infer.results import JudgeResult, PlanResult
 from codetaste.flows.transcript import write_transcript
@@ -31,6 +35,9 @@ if TYPE_CHECKING:
 
 MAX_JUDGE_CALLS = 3
 """Judge calls without a usable answer before the step fails."""
+
+MIN_PLAN_CHARS = 400
+"""A plan is not cut to fewer characters; a choice between shorter ones would say nothing."""
 
 _OUTPUT_TOKENS = 4096
 
@@ -64,14 +71,14 @@ async def judge(step: Step, context: InferenceContext, job: JobContext) -> Json:
     if not planned.plans:
         return _value(planned.finish_reason, None, result, job)
     texts = [await job.load_text(digest) for digest in planned.plans]
-    settings, model = judge_settings(step, texts, context), context.models.models[step.model_id]
+    question, settings = _Question(step, texts, context), judge_settings(step, texts, context)
+    window = ContextWindow(context.models.models[step.model_id].context_window)
     state, selected = AgentState(settings.first_messages()), None
     try:
         with job.budget.deadline() as scope:
             while selected is None and state.turns < MAX_JUDGE_CALLS:
                 state.turns += 1
-                request = settings.build_request(state.messages)
-                reply = await model.complete(request, ctx=job, name=f"call-{state.turns}/reply")
+                reply = await _ask(question, window, job, state)
                 result.add_usage(reply.usage)
                 selected = _take_reply(reply, state, len(texts))
         if scope.cancelled_caught:
@@ -80,6 +87,9 @@ async def judge(step: Step, context: InferenceContext, job: JobContext) -> Json:
     except BudgetExceeded as error:
         job.end_early(error)
         return _value(FinishReason.BUDGET_EXCEEDED, None, result, job)
+    except ConversationTooLong as error:
+        job.note(f"the judge cannot read the plans, however short they are cut: {error}")
+        return _value(FinishReason.ERROR_JUDGE, None, result, job)
     finally:
         with job.cleanup_scope():
             await write_transcript(context.out, job.key, step.lane, settings, state)
@@ -90,14 +100,81 @@ async def judge(step: Step, context: InferenceContext, job: JobContext) -> Json:
     )
 
 
+@dataclass(slots=True)
+class _Question:
+    """The question of a step; the plans may be cut."""
+
+    step: Step
+    plans: Sequence[str]
+    context: InferenceContext
+
+    def settings(self) -> LoopSettings:
+        return judge_settings(self.step, self.plans, self.context)
+
+
+async def _ask(question: _Question, window: ContextWindow, job: JobContext, state: AgentState) -> Reply:
+    """Return the judge's reply; if its model cannot take so much, all plans are cut to one length.
+
+    Raises:
+        ConversationTooLong: it cannot take the shortest plans either.
+    """
+    model, call = question.context.models.models[question.step.model_id], f"call-{state.turns}"
+    cuts, too_long = 0, None
+    while True:
+        request = question.settings().build_request(state.conversation)
+        effect = f"{call}/shorten-{cuts + 1}"
+        excess_bytes = 0
+        if not job.is_recorded(f"{call}/reply"):
+            excess_bytes = window.learn_refusal(request) if too_long else window.excess_bytes(request)
+        plan_chars = _plan_chars(question.plans, excess_bytes) if excess_bytes else None
+        if plan_chars is not None or job.is_recorded(effect):
+            plan_chars = await _record_cut(plan_chars, window, job, effect)
+            question.plans = [truncate(plan, plan_chars) for plan in question.plans]
+            state.conversation[0] = question.settings().first_messages()[0]
+            cuts, too_long = cuts + 1, None
+            continue
+        if too_long is not None:
+            raise too_long
+        try:
+            reply = await model.complete(request, ctx=job, name=f"{call}/reply")
+        except ConversationTooLong as error:
+            job.note(str(error))
+            too_long = error
+            continue
+        window.learn(request, reply.usage)
+        return reply
+
+
+def _plan_chars(plans: Sequence[str], excess_bytes: int) -> int | None:
+    """Return the length in characters to which all plans are cut; None if they are that short already."""
+    left = sum(map(len, plans)) - excess_bytes
+    lengths = range(MIN_PLAN_CHARS, max(map(len, plans)))
+    fitting = bisect_right(lengths, left, key=lambda length: sum(min(len(plan), length) for plan in plans))
+    chars = lengths[max(0, fitting - 1)] if lengths else MIN_PLAN_CHARS
+    cut = [truncate(plan, chars) for plan in plans]
+    return chars if sum(map(len, cut)) < sum(map(len, plans)) else None
+
+
+async def _record_cut(plan_chars: int | None, window: ContextWindow, job: JobContext, effect: str) -> int:
+    """Record the length to which all plans are cut, or return that recorded before a crash."""
+
+    async def cut() -> dict[str, Any]:
+        job.note(f"the plans are too long for the judge's model: each is cut to {plan_chars:,} characters")
+        return {"plan_chars": plan_chars, "window": window.tokens}
+
+    recorded: Any = await job.effect(effect, cut)
+    window.tokens = recorded["window"]
+    return int(recorded["plan_chars"])
+
+
 def _take_reply(reply: Reply, state: AgentState, plans: int) -> int | None:
     """Return the number of the plan that the reply names; without one, add the repeated question."""
     if reply.message.content:
-        state.messages.append(reply.message)
+        state.add(reply.message)
     refused = reply.stop is StopReason.REFUSAL
     selected = None if refused else selected_plan(reply.message.text, plans)
     if selected is None:
-        state.messages.append(Message("user", (TextBlock(repeated_question(plans)),)))
+        state.add(Message("user", (TextBlock(repeated_question(plans)),)))
     return selected
 
 
