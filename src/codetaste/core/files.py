@@ -31,6 +31,9 @@ _TEMPORARY_NAME = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}\.tmp")
 MAX_INPUT_BYTES = 64 * 1024**2
 """Maximum size of an input file, where no smaller one is stated."""
 
+MAX_LINE_BYTES = 256 * 1024**2
+"""Maximum size of a line of a journal, ledger or cassette: two of the largest replies that are read."""
+
 _FIRST_POLL_S, _LAST_POLL_S = 0.01, 0.1
 
 
@@ -106,6 +109,24 @@ def read_regular_file(path: Path, limit: int = MAX_INPUT_BYTES) -> bytes:
     if len(content) > limit:
         raise OSError(errno.EINVAL, f"larger than {limit:,} bytes", str(path))
     return content
+
+
+def lines_of(file: BufferedReader, path: Path) -> Iterator[bytes]:
+    """Yield the lines of the file at ``path``, a journal, ledger or cassette, each with its end.
+
+    Raises:
+        JournalError: a line has more than ``MAX_LINE_BYTES``.
+        OSError: the file cannot be read.
+    """
+    number = 0
+    while line := file.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        if len(line) > MAX_LINE_BYTES:
+            raise JournalError(
+                f"{path}, line {number}: longer than {MAX_LINE_BYTES:,} bytes, as no line is "
+                "that codetaste writes; restore the file"
+            )
+        yield line
 
 
 def read_text_file(path: Path, limit: int = MAX_INPUT_BYTES) -> str:

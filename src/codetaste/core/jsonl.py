@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
-from codetaste.core.files import open_regular_file, storage_error
+from codetaste.core.files import lines_of, open_regular_file, storage_error
 from codetaste.core.hashing import canonical_json
 from codetaste.errors import JournalError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 
@@ -39,12 +39,28 @@ class JsonlFile:
         Raises:
             JournalError: the file cannot be read.
         """
+        return (line for _, line in self._numbered_lines())
+
+    def read_into(self, take: Callable[[dict[str, Any]], None]) -> None:
+        """Pass every complete line to ``take``; does blocking I/O.
+
+        Raises:
+            JournalError: the file cannot be read, or ``take`` raises an error for a line with wrong values.
+        """
+        for number, line in self._numbered_lines():
+            try:
+                take(line)
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                problem = f"{self.path}, line {number}: a damaged line ({error}); restore the file"
+                raise JournalError(problem) from error
+
+    def _numbered_lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
-            with open_regular_file(self.path) as lines:
-                for line in lines:
+            with open_regular_file(self.path) as file:
+                for number, line in enumerate(lines_of(file, self.path), 1):
                     parsed = _parse(line)
                     if parsed is not None:
-                        yield parsed
+                        yield number, parsed
         except FileNotFoundError:
             return
         except OSError as error:

@@ -134,6 +134,10 @@ def test_invalid_limits_are_reported_one_per_line_and_not_applied(finished_run: 
         assert word in line
     assert not (finished_run.out / "limits.json").exists()
     assert finished_run.cli("limit", "nope", "--jobs", "2").code == 2
+    for option in ("--budget-usd", "--time-limit", "--jobs", "--sandboxes", "--model"):
+        empty = finished_run.cli("limit", "r", option, "")
+        assert (empty.code, len(empty.err.splitlines())) == (2, 1), option
+        assert option in empty.err
 
 
 @pytest.mark.heavy

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from codetaste.errors import CassetteMiss, ConfigError
+from codetaste.errors import CassetteMiss, ConfigError, JournalError
 from codetaste.llm.build import build_model
 from codetaste.llm.config import ModelConfig
 from codetaste.llm.messages import (
@@ -201,6 +201,24 @@ async def test_new_recording_replaces_old_one(tmp_path: Path) -> None:
     newer = await run_conversation(replay_model(tmp_path, inner, "record", "second"), 1)
     assert newer[0].message.text.startswith("reply 3")
     assert await run_conversation(replay_model(tmp_path, run="third"), 1) == newer
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("file", ["cassette.jsonl", "ledger.jsonl"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"key":[],"nth":0,"parts":[],"reply":{},"call":"c"}',
+        '{"key":"k","nth":{},"parts":7,"reply":{},"call":[]}',
+        '{"part":{},"body":1,"call":"c","key":"k","nth":"0"}',
+    ],
+)
+async def test_damaged_line_is_named(file: str, line: str, tmp_path: Path) -> None:
+    (tmp_path / file).write_text(f"\n{line}\n")
+    cassette = Cassette(tmp_path / "cassette.jsonl")
+    model = ReplayModel("m", "real", cassette, inner=None, mode="replay", ledger=tmp_path / "ledger.jsonl")
+    with pytest.raises(JournalError, match=rf"{file}, line 2: a damaged line \(.*\); restore the file"):
+        await model.lookup("call")
 
 
 @pytest.mark.anyio

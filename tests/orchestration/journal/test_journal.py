@@ -15,7 +15,8 @@ from typing import Any
 import anyio
 import pytest
 
-from codetaste.core.files import storage_error
+from codetaste.core.files import MAX_LINE_BYTES, storage_error
+from codetaste.core.jsonl import JsonlFile
 from codetaste.errors import JournalError, RunBusy, SourceError, StorageFull
 from codetaste.orchestration.journal.blobs import Blobs
 from codetaste.orchestration.journal.journal import CommitGroup, Journal, open_journal
@@ -297,12 +298,16 @@ def settled(**changed: object) -> str:
         (settled(usd="NaN"), "usd"),
         (settled(usd="Infinity"), "usd"),
         (settled(usd="1e20"), "usd"),
+        (settled(usd="1_0"), "usd"),
+        (settled(usd="1E-999999"), "usd"),
         (settled(usd=0.5), "usd"),
         (settled(tokens=-1), "tokens"),
         (settled(tokens=10**30), "tokens"),
         (settled(tokens=True), "tokens"),
         (settled(call=[]), "call"),
         ('{"event":"clocks","nodes":[[["a"],1e999,0]]}', "nodes.0.1"),
+        ('{"event":"limits","limits":[1,null,null,null]}', "limits.0"),
+        ('{"event":"limits","limits":["1",null,null,"x"]}', "limits.3"),
     ],
 )
 async def test_impossible_value_is_refused_with_file_and_line(line: str, key: str, tmp_path: Path) -> None:
@@ -336,6 +341,23 @@ async def test_run_with_products_whose_journal_lost_all_jobs_is_refused(tmp_path
     with pytest.raises(JournalError, match="no job has started in it, but the run has outputs"):
         await write(tmp_path)
     assert (tmp_path / "journal.jsonl").read_text() == header
+
+
+async def test_line_longer_than_any_that_is_written_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_text('{"event":"journal","format":2,"t":1}\n')
+    os.truncate(path, 10 * MAX_LINE_BYTES)  # of zeros that take no space
+    for read in (lambda: list(read_journal(path)), lambda: list(JsonlFile(path).read())):
+        with pytest.raises(JournalError, match=r"journal\.jsonl, line 2: longer than .* bytes"):
+            read()
+
+
+@pytest.mark.parametrize("format_", ["true", '"2"', "2.0", "null"])
+def test_format_that_is_no_number_is_refused(format_: str, tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_text(f'{{"event":"journal","format":{format_},"t":1}}\n')
+    with pytest.raises(JournalError, match="does not start like a codetaste journal"):
+        list(read_journal(path))
 
 
 async def test_journal_whose_lines_are_all_torn_is_refused(tmp_path: Path) -> None:

@@ -269,6 +269,18 @@ def test_damaged_journal_is_one_error_with_the_line(tmp_path: Path) -> None:
             poll_once(write(tmp_path, [SESSION, bad]))
 
 
+def test_emptied_journal_of_a_run_with_products_shows_no_costs(tmp_path: Path) -> None:
+    write(tmp_path, [])
+    assert poll_once(tmp_path).jobs == ()
+    (tmp_path / "outputs").mkdir()
+    (tmp_path / "outputs" / "prediction.diff").touch()
+    with pytest.raises(JournalError, match="no job has started in it, but the run has outputs"):
+        poll_once(tmp_path)
+    (tmp_path / "journal.jsonl").write_text("")
+    with pytest.raises(JournalError, match="first line is missing or damaged, but the run has outputs"):
+        poll_once(tmp_path)
+
+
 def test_time_beyond_the_calendar_is_left_out(tmp_path: Path) -> None:
     status = poll_once(write(tmp_path, [{**SESSION, "t": 1e300}, job("a")]))
     assert "session" in render_status(status)

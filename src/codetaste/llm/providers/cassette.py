@@ -103,13 +103,15 @@ class Cassette:
                 self._loaded = True
 
     def _load(self) -> None:
-        for line in self._record.read():
-            if "body" in line and "part" in line:
-                self._bodies[line["part"]] = line["body"]
-            elif {"key", "nth", "parts", "reply"} <= line.keys():
-                self._parts[line["key"]] = tuple((name, part) for name, part in line["parts"])
-                # If a request was recorded twice, the later recording counts.
-                self._replies[line["key"], line["nth"]] = line["reply"]
+        self._record.read_into(self._take)
+
+    def _take(self, line: dict[str, Any]) -> None:
+        if "body" in line and "part" in line:
+            self._bodies[line["part"]] = line["body"]
+        elif {"key", "nth", "parts", "reply"} <= line.keys():
+            self._parts[line["key"]] = tuple((name, part) for name, part in line["parts"])
+            # If a request was recorded twice, the later recording counts.
+            self._replies[line["key"], line["nth"]] = line["reply"]
 
     def reply(self, key: str, nth: int) -> Reply | None:
         """Return the reply to the ``nth`` request (from 0) with this ``key``, None if it is not recorded.
@@ -122,7 +124,7 @@ class Cassette:
             return None
         try:
             return reply_from_json(written)
-        except (KeyError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise JournalError(f"{self.path}: a recorded reply cannot be read: {error!r}") from error
 
     def count(self, key: str) -> int:

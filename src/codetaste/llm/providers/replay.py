@@ -11,7 +11,7 @@ look its replies up.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
@@ -116,11 +116,13 @@ class ReplayModel:
             if self._loaded:
                 return
             await self._cassette.load()
-            for line in await anyio.to_thread.run_sync(list, self._ledger.read()):
-                if {"call", "key", "nth"} <= line.keys():
-                    self._answered[line["call"]] = (line["key"], line["nth"])
-                    self._next[line["key"]] = max(self._next.get(line["key"], 0), line["nth"] + 1)
+            await anyio.to_thread.run_sync(self._ledger.read_into, self._take)
             self._loaded = True
+
+    def _take(self, line: dict[str, Any]) -> None:
+        if {"call", "key", "nth"} <= line.keys():
+            self._answered[line["call"]] = (line["key"], line["nth"])
+            self._next[line["key"]] = max(self._next.get(line["key"], 0), line["nth"] + 1)
 
     def _miss(self, request_key: RequestKey) -> CassetteMiss:
         times = self._cassette.count(request_key.key)

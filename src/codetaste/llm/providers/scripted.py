@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
@@ -126,8 +127,10 @@ class ScriptedModel:
         """Return the reply to an earlier ``call`` from the ledger."""
         async with self._loading:
             if self._billed is None:
-                lines = await anyio.to_thread.run_sync(list, self._ledger.read())
-                self._billed = {line["call"] for line in lines if "call" in line}
+                billed = set[str]()
+                take = partial(_take_call, billed)
+                await anyio.to_thread.run_sync(self._ledger.read_into, take)
+                self._billed = billed
         if call not in self._billed:
             return None
         return await anyio.to_thread.run_sync(self._find, call)
@@ -195,10 +198,15 @@ class ScriptedModel:
             if line.get("call") == call:
                 try:
                     return reply_from_json(line["reply"])
-                except (KeyError, TypeError, ValueError) as error:
+                except (LookupError, TypeError, ValueError, AttributeError) as error:
                     problem = f"{self._ledger.path}: the reply to {call} cannot be read: {error}"
                     raise JournalError(problem) from error
         return None
+
+
+def _take_call(billed: set[str], line: dict[str, Any]) -> None:
+    if "call" in line:
+        billed.add(line["call"])
 
 
 def _content_json(message: Message) -> str:

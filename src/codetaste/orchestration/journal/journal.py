@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import anyio
 import anyio.to_thread
 
-from codetaste.core.files import open_regular_file, storage_error, sync_directory
+from codetaste.core.files import MAX_LINE_BYTES, lines_of, open_regular_file, storage_error, sync_directory
 from codetaste.errors import JournalError
 from codetaste.orchestration.journal.lines import line_problem
 from codetaste.orchestration.journal.run_lock import lock_directory
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 FORMAT = 2
 """Version of the lines in ``journal/lines.py``."""
 JOURNAL_FILE = "journal.jsonl"
+NO_JOB = "no job has started in it"
+
+_RESTORE = "restore the journal, or start a new run under another name"
 _MAX_HEADER_BYTES = 256
 LOGS_FOLDER = "logs"
 """The folder of a run with its logs. It shows no spending: logs are opened with the journal."""
@@ -100,10 +103,13 @@ class Journal:
         """Add one line to the next group and return the group; a ``deferrable`` line triggers no write.
 
         Raises:
-            TypeError: the line is not JSON; ValueError: it contains a number that is not finite.
+            TypeError: the line is not JSON.
+            ValueError: it contains a number that is not finite, or is too long.
             StorageFull: an earlier write has failed.
         """
         text = encode(line)
+        if len(text) >= MAX_LINE_BYTES:
+            raise ValueError(f"a line of {len(text):,} bytes is too long for the journal")
         if (failure := self.failure) is not None:
             raise failure
         if self._closing:
@@ -213,12 +219,11 @@ def read_lines(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]
     try:
         with open_regular_file(path) as file:
             file.seek(start)
-            for number, raw in enumerate(file, 1):
+            for number, raw in enumerate(lines_of(file, path), 1):
                 if broken:
                     where = f"{path}, line {broken}{since}"
-                    raise JournalError(
-                        f"{where}: not a journal line, but more lines follow; repair or remove it"
-                    )
+                    cure = "repair or remove it" if start or broken > 1 else _RESTORE
+                    raise JournalError(f"{where}: not a journal line, but more lines follow; {cure}")
                 if not raw.endswith(b"\n"):
                     return  # a process is writing it now, or a crash has torn it
                 line = _parse(raw)
@@ -243,7 +248,7 @@ def check_format(path: Path) -> None:
     """
     try:
         with open_regular_file(path) as file:
-            line = _parse(file.readline())
+            line = _parse(next(lines_of(file, path), b""))
     except OSError as error:
         raise storage_error(error, path, JournalError) from error
     if line is not None and line["event"] == "journal":
@@ -264,7 +269,7 @@ def _reject_constant(name: str) -> None:
 
 def _check_format(path: Path, line: Mapping[str, Any]) -> None:
     written = line.get("format")
-    if line["event"] != "journal" or not isinstance(written, int):
+    if line["event"] != "journal" or type(written) is not int:
         raise JournalError(f"{path} does not start like a codetaste journal; use another run directory")
     if written != FORMAT:
         raise JournalError(
@@ -285,7 +290,7 @@ def replay_line(path: Path, line: dict[str, Any], replay: Callable[[dict[str, An
         raise JournalError(f"{path}: {error}; repair or remove that line") from error
 
 
-def _check_new(path: Path, torn: int, problem: str) -> None:
+def check_new(path: Path, torn: int, problem: str) -> None:
     """Check that a journal in which no job has started is that of a run that has done nothing.
 
     Args:
@@ -300,10 +305,7 @@ def _check_new(path: Path, torn: int, problem: str) -> None:
     products = sorted(each.name for each in folders if any(map(_is_product, each.rglob("*"))))
     if torn > _MAX_HEADER_BYTES or products:
         has = f"the run has {', '.join(products[:3])}" if products else f"{torn:,} bytes follow"
-        raise JournalError(
-            f"{path}: {problem}, but {has}, so what the run has spent is unknown; "
-            "restore the journal, or start a new run under another name"
-        )
+        raise JournalError(f"{path}: {problem}, but {has}, so what the run has spent is unknown; {_RESTORE}")
 
 
 def _is_product(path: Path) -> bool:
@@ -321,9 +323,9 @@ def _open(path: Path, replay: Callable[[dict[str, Any]], None]) -> Journal:
             replay_line(path, line, replay)
         torn = os.fstat(descriptor).st_size - end
         if not end:
-            _check_new(path, torn, "the first line is missing or damaged")
+            check_new(path, torn, "the first line is missing or damaged")
         elif not has_started:
-            _check_new(path, 0, "no job has started in it")
+            check_new(path, 0, NO_JOB)
         if torn:
             os.ftruncate(descriptor, end)
         if not end:

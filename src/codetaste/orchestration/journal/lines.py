@@ -6,6 +6,7 @@ format number; a new kind of line or a new optional key does not, because reader
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping  # noqa: TC003 - pydantic reads the types
 from decimal import Decimal
 from functools import cache
@@ -17,14 +18,12 @@ from typing_extensions import TypedDict  # of Python 3.11, pydantic does not tak
 MAX_AMOUNT = 10**15
 """No valid cost in dollars, number of tokens or time in seconds is larger."""
 _MAX_DIGITS = 100
+_DOLLARS = re.compile(r"[0-9]+(\.[0-9]+)?(E[-+]?[0-9]{1,3})?")
+"""As ``str`` writes a decimal number; with more digits in the exponent it could be too long to print."""
 
 
 def _check_dollars(text: str) -> str:
-    try:
-        possible = len(text) <= _MAX_DIGITS and 0 <= Decimal(text) <= MAX_AMOUNT
-    except ArithmeticError:  # not a number, or NaN
-        possible = False
-    if not possible:
+    if not (len(text) <= _MAX_DIGITS and _DOLLARS.fullmatch(text) and Decimal(text) <= MAX_AMOUNT):
         raise ValueError(f"{text[:40]!r} is not an amount of money from 0 to {MAX_AMOUNT:,}")
     return text
 
@@ -32,7 +31,9 @@ def _check_dollars(text: str) -> str:
 Dollars: TypeAlias = Annotated[str, AfterValidator(_check_dollars)]
 Count: TypeAlias = Annotated[int, Field(ge=0, le=MAX_AMOUNT)]
 Number: TypeAlias = Annotated[float, Field(ge=0, le=MAX_AMOUNT)]
-LimitsRow: TypeAlias = list[Any]
+LimitsRow: TypeAlias = Annotated[
+    tuple[Dollars | None, Count | None, Number | None, Number | None], Strict(strict=False)
+]
 """Limits of a node: dollars (text), tokens, wall seconds, working seconds; null is no limit."""
 _Clock: TypeAlias = Annotated[tuple[list[str], Number, Number], Strict(strict=False)]
 

@@ -84,13 +84,13 @@ def discard_history(entry: ScheduledJob, record: RunRecorder) -> None:
 
 def chain_limits_to_json(budget: Budget) -> list[Json]:
     """Return the limits of the budget chain from the root, one row per node."""
-    return [limits_to_json(node.limits) for node in budget.chain]
+    return [[*limits_to_json(node.limits)] for node in budget.chain]
 
 
 def limits_to_json(limits: BudgetLimits) -> LimitsRow:
     """Return limits in the journal's form: dollars, tokens, wall seconds, working seconds."""
     usd = None if limits.usd is None else str(limits.usd)
-    return [usd, limits.tokens, limits.wall_s, limits.working_s]
+    return usd, limits.tokens, limits.wall_s, limits.working_s
 
 
 def end_record(entry: ScheduledJob, result: AttemptResult) -> EndedLine:
