@@ -67,3 +67,18 @@ def test_earlier_name_beside_the_new_one_is_named(tmp_path: Path) -> None:
 
 def test_too_deeply_nested_setting_is_refused(tmp_path: Path) -> None:
     assert problems(VALID, tmp_path, "run.budget_usd=" + "[" * 100_000)
+
+
+@pytest.mark.parametrize(
+    "key", ["run.name", "benchmark.path", "benchmark.repos", "rules.cache", "models.scripted.model"]
+)
+def test_nul_in_a_text_is_named_with_its_key(key: str, tmp_path: Path) -> None:
+    (problem,) = problems(VALID, tmp_path, f'{key}="a\\u0000b"')
+    assert key.split(".")[-1] in problem
+    assert "NUL" in problem
+
+
+def test_list_is_called_a_list(tmp_path: Path) -> None:
+    (problem,) = problems(VALID, tmp_path, "benchmark.instances=7")
+    assert "list" in problem
+    assert "tuple" not in problem

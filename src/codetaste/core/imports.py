@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
+_MAX_BYTES = 16 * 1024**2
+
+
 def load_object(text: str, *, base_dir: Path) -> Any:  # noqa: ANN401 - whatever the path names
     """Import the object that ``text`` names; file paths are relative to ``base_dir``.
 
@@ -45,10 +48,13 @@ def _load_file(path: Path) -> ModuleType:
     try:
         path = path.resolve()
         found = path.is_file()
+        size = path.stat().st_size if found else 0
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, or no path at all
         raise ConfigError(f"no file {str(path)!r}: {error}") from None
     if not found:
         raise ConfigError(f"no file {path}")
+    if size > _MAX_BYTES:
+        raise ConfigError(f"{path} has {size:,} bytes; a Python file may have {_MAX_BYTES:,}")
     name = f"codetaste_user_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
     if name in sys.modules:
         return sys.modules[name]

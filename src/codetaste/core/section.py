@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, get_args
 
-from pydantic import AliasChoices, BaseModel, ConfigDict
+from pydantic import AliasChoices, BaseModel, ConfigDict, field_validator
 
 from codetaste.core.files import read_text_file
 from codetaste.core.text import did_you_mean, format_value, quoted
@@ -24,6 +24,15 @@ class Section(BaseModel):
     """A table of the config. The string under each field is its documentation."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _check_text(cls, value: Any) -> Any:  # noqa: ANN401 - TOML data
+        if any(
+            "\0" in text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)
+        ):
+            raise ValueError("it has a NUL character, which no path, address or name can have")
+        return value
 
 
 def toml_to_json(value: Any) -> Any:  # noqa: ANN401 - TOML data
@@ -80,7 +89,7 @@ def validation_messages(
         elif fault["type"] == "missing":
             yield f"{key}: missing"
         else:
-            message = fault["msg"].removeprefix("Value error, ")
+            message = fault["msg"].removeprefix("Value error, ").replace("valid tuple", "valid list")
             value = fault["input"]
             shown_value = isinstance(value, dict | list) or format_value(value) in message
             suffix = "" if shown_value else f" (it is {format_value(value)})"
