@@ -74,7 +74,7 @@ def test_too_deeply_nested_setting_is_refused(tmp_path: Path) -> None:
 )
 def test_nul_in_a_text_is_named_with_its_key(key: str, tmp_path: Path) -> None:
     (problem,) = problems(VALID, tmp_path, f'{key}="a\\u0000b"')
-    assert key.split(".")[-1] in problem
+    assert key.rsplit(".", maxsplit=1)[-1] in problem
     assert "NUL" in problem
 
 
