@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.gateway.prompt.bound import PartBound, SessionTokenCounts, TokenCounts
-from codetaste.gateway.prompt.parts import request_parts
+from codetaste.gateway.prompt.parts import OVERHEAD_TOKENS, request_parts
 from codetaste.llm.messages import Message, ProviderBlocks, Reply, Request, StopReason, TextBlock, Usage
 
 REQUEST = Request("", (), max_output_tokens=4000)
@@ -141,13 +141,95 @@ def test_ordinary_turns_are_bounded_by_their_counts_not_by_bytes() -> None:
         body = {"model": "m", "max_tokens": 4000 + turn, "tools": TOOLS, "messages": list(conversation)}
         bound = bound_of(counts, body)
         previous, prompt = prompt, count_anthropic(body, 5)
-        assert bound.tokens(REQUEST) < previous + 1024 + 5000 + 3000
+        earlier_thinking = turn * (250 + OVERHEAD_TOKENS)
+        assert bound.tokens(REQUEST) < previous + 1024 + 5000 + 1500 + earlier_thinking
         blocks = (
             {"type": "thinking", "thinking": f"{turn} " + "deep " * 200, "signature": "s" * 2000},
             {"type": "text", "text": f"{turn} done"},
         )
         bound.learn(REQUEST, reply_of(blocks, Usage(input=prompt, output=250)))
         conversation.append({"role": "assistant", "content": list(blocks)})
+
+
+THOUGHT = {"type": "thinking", "thinking": "deep " * 2000, "signature": "s"}
+CALL = {"type": "tool_use", "id": "1", "name": "a", "input": {}}
+RESULT = {"type": "tool_result", "tool_use_id": "1", "content": "seen"}
+USER = {"role": "user", "content": [{"type": "text", "text": "go on"}]}
+TURN: list[dict[str, Any]] = [
+    USER,
+    {"role": "assistant", "content": [THOUGHT, CALL]},
+    {"role": "user", "content": [RESULT]},
+]
+REASONING = {"type": "reasoning", "summary": [], "encrypted_content": "e" * 10_000}
+FUNCTION_CALL = {"type": "function_call", "call_id": "c", "name": "a", "arguments": "{}"}
+FUNCTION_RESULT = {"type": "function_call_output", "call_id": "c", "output": "seen"}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "counted", "more"),
+    [
+        pytest.param("anthropic", [*TURN[:2], USER], TURN[2:], id="result beside a text"),
+        pytest.param("anthropic", [*TURN, USER], TURN[2:], id="earlier turn"),
+        pytest.param("anthropic", TURN[:2], TURN[2:], id="call without a result"),
+        pytest.param(
+            "anthropic",
+            [*TURN, {"role": "assistant", "content": [CALL]}, TURN[2]],
+            [{"role": "assistant", "content": "done"}, USER],
+            id="switched off as the last call has none",
+        ),
+        pytest.param("openai", [USER, REASONING, USER], [FUNCTION_RESULT], id="reasoning of an earlier turn"),
+        pytest.param("openai", [USER, REASONING], [FUNCTION_CALL], id="reasoning that nothing follows"),
+        pytest.param(
+            "openai-chat",
+            [USER, {"role": "assistant", "content": "a", "reasoning_content": "r" * 10_000}, USER],
+            [{"role": "tool", "tool_call_id": "c", "content": "seen"}],
+            id="reasoning of a reply",
+        ),
+        pytest.param(
+            "openai-chat",
+            [USER, {"role": "assistant", "content": f"<think>{'r' * 10_000}</think>a"}, USER],
+            [{"role": "tool", "tool_call_id": "c", "content": "seen"}],
+            id="reasoning in a text",
+        ),
+    ],
+)
+def test_thinking_that_a_count_may_not_contain_is_bounded_again(
+    protocol: str, counted: list[dict[str, Any]], more: list[dict[str, Any]]
+) -> None:
+    counts = TokenCounts().for_session()
+    key = "input" if protocol == "openai" else "messages"
+    thinking = {"thinking": {"type": "enabled", "budget_tokens": 1024}} if protocol == "anthropic" else {}
+
+    def bound(messages: list[dict[str, Any]]) -> PartBound:
+        return PartBound(
+            request_parts(protocol, {"model": "m", **thinking, key: messages}), protocol, (), counts, 1024
+        )
+
+    bound(counted).learn(REQUEST, Reply(Message("assistant", ()), StopReason.END, Usage(input=50), "m"))
+    assert bound([*counted, *more]).tokens(REQUEST) > 10_000
+
+
+@pytest.mark.parametrize("protocol", ["anthropic", "openai"])
+def test_thinking_of_the_current_turn_is_bounded_by_the_count(protocol: str) -> None:
+    """In a turn of 20 calls, each with thinking, which every provider counts until the turn ends."""
+    counts, prompt = TokenCounts().for_session(), 20
+    body: dict[str, Any] = {"model": "m", "thinking": {"type": "enabled", "budget_tokens": 1024}}
+    key = "input" if protocol == "openai" else "messages"
+    conversation = [USER]
+    for turn in range(20):
+        bound = PartBound(
+            request_parts(protocol, {**body, key: list(conversation)}), protocol, (), counts, 1024
+        )
+        assert bound.tokens(REQUEST) < prompt + 1024 + 300
+        if protocol == "anthropic":
+            blocks = [{**THOUGHT, "signature": f"{turn}"}, CALL]
+            conversation += [{"role": "assistant", "content": blocks}, TURN[2]]
+        else:
+            blocks = [{**REASONING, "id": f"rs_{turn}"}, FUNCTION_CALL]
+            conversation += [*blocks, FUNCTION_RESULT]
+        reply = Message("assistant", (), ProviderBlocks(protocol, tuple(blocks)))
+        bound.learn(REQUEST, Reply(reply, StopReason.END, Usage(input=prompt, output=2500), "m"))
+        prompt += 2500 + 10
 
 
 @pytest.mark.parametrize(

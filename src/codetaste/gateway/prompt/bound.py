@@ -1,7 +1,9 @@
 """The bound of a prompt's tokens: what a provider has counted before need not be bounded by bytes again.
 
-A count is used only for requests of the same shape (settings and betas), and only for pieces that are counted
-in every request, such as text and tool results, not for others, such as the thinking of earlier turns.
+A count is used only for requests of the same shape (settings and betas), and only for pieces that it surely
+contains: those that are counted in every request, such as text and tool results, the reply's own thinking,
+and the thinking that led to the last results of tools. Other thinking may be counted in a later request
+though it was not in this one, so it is bounded again, by its bytes or by the tokens of its reply.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from codetaste.gateway.prompt.parts import (
     reply_parts,
     to_json,
 )
-from codetaste.gateway.prompt.pieces import split_part
+from codetaste.gateway.prompt.pieces import TurnStep, counts_current_thinking, split_part, turn_step
 from codetaste.llm.metering.prompt_bound import is_bounded, remember_recent, removes_turns
 from codetaste.llm.wire.protocols import PROTOCOLS
 
@@ -54,19 +56,12 @@ class _PromptCount:
 
     Attributes:
         shape: hash of what else decides the count: settings and betas.
-        counted: the pieces that are counted in every request.
-        messages: all pieces of the messages. What was not counted of them is not counted either in a longer
-            conversation that begins with them.
-        number: of ``messages``.
-        beginning: hash of ``messages``, in order.
+        counted: the pieces that it surely contains.
         tokens: the provider's count.
     """
 
     shape: str
     counted: frozenset[PieceKey]
-    messages: frozenset[PieceKey]
-    number: int
-    beginning: int
     tokens: int
 
 
@@ -89,8 +84,8 @@ class _Prompt:
         parts: kinds and names of its parts.
         sizes: upper bounds of the tokens of its pieces.
         counted: the pieces that are counted in every request.
-        messages: all pieces of its messages, in order.
-        beginnings: hashes of the first pieces of its messages, by their number.
+        turn: the others of the turn that its last messages belong to.
+        answered: how many of ``turn`` results of tools follow.
         written: whether the model writes all such pieces.
         seen: how many pieces of a kind and name it has.
     """
@@ -98,15 +93,15 @@ class _Prompt:
     parts: list[tuple[PartKind, str]] = field(default_factory=list)
     sizes: dict[PieceKey, int] = field(default_factory=dict)
     counted: set[PieceKey] = field(default_factory=set)
-    messages: list[PieceKey] = field(default_factory=list)
-    beginnings: list[int] = field(default_factory=lambda: [0])
+    turn: list[PieceKey] = field(default_factory=list)
+    answered: int = 0
     written: bool = True
     seen: dict[int, int] = field(default_factory=dict)
 
     def copy(self) -> _Prompt:
         """Return a copy to which parts can be added."""
-        collections = self.parts.copy(), self.sizes.copy(), self.counted.copy(), self.messages.copy()
-        return _Prompt(*collections, self.beginnings.copy(), self.written, self.seen.copy())
+        collections = self.parts.copy(), self.sizes.copy(), self.counted.copy(), self.turn.copy()
+        return _Prompt(*collections, self.answered, self.written, self.seen.copy())
 
     def add(self, part: PromptPart, protocol: str, written_tokens: Mapping[str, int]) -> None:
         """Add a part; ``written_tokens`` are bounds of pieces by name, of the replies that had them."""
@@ -117,13 +112,13 @@ class _Prompt:
             self.written = self.written and piece.written
             if piece.counted:
                 self.counted.add(key)
-            if part.kind is PartKind.MESSAGE:
-                self.add_message(key)
-
-    def add_message(self, key: PieceKey) -> None:
-        """Add a piece to the messages."""
-        self.messages.append(key)
-        self.beginnings.append(hash((self.beginnings[-1], key)))
+            else:
+                self.turn.append(key)
+        step = turn_step(part, protocol) if part.kind is PartKind.MESSAGE else TurnStep.OTHER
+        if step is TurnStep.RESULT:
+            self.answered = len(self.turn)
+        elif step is TurnStep.OTHER:
+            self.turn, self.answered = [], 0
 
     def key_of(self, piece: Piece) -> PieceKey:
         """Return the key of the next piece."""
@@ -154,14 +149,13 @@ class SessionTokenCounts:
 
     def tokens(self, shape: str, prompt: _Prompt) -> int:
         """Return an upper bound of a prompt's tokens without overhead; ``shape`` is that of the request."""
-        sizes, beginnings, keys = prompt.sizes, prompt.beginnings, {*prompt.sizes}
+        sizes, keys = prompt.sizes, {*prompt.sizes}
         bounds = [sum(sizes.values())]
-        for count in self._counts:
-            if count.shape == shape:
-                continues = count.number < len(beginnings) and beginnings[count.number] == count.beginning
-                new = keys - count.counted
-                new = new - count.messages if continues else new
-                bounds.append(count.tokens + sum(map(sizes.__getitem__, new)))
+        bounds += [
+            count.tokens + sum(map(sizes.__getitem__, keys - count.counted))
+            for count in self._counts
+            if count.shape == shape
+        ]
         return min(bounds)
 
     def learn(self, count: _PromptCount) -> None:
@@ -201,6 +195,7 @@ class PartBound:
         self._shape = hash_of(to_json([counting, *betas]))
         self._prompt = counts.prompt(parts, protocol)
         self._learns = self._prompt.written and not removes_turns(settings)
+        self._counts_thinking = counts_current_thinking(settings, protocol)
         self._bound = overhead_tokens + counts.tokens(self._shape, self._prompt)
 
     def ignore_count(self) -> None:
@@ -225,16 +220,11 @@ class PartBound:
                 if not piece.written:
                     return
                 self._counts.learn_written(piece.name, usage.output + OVERHEAD_TOKENS)
-                key = self._prompt.key_of(piece)
-                self._prompt.counted.add(key)
-                self._prompt.add_message(key)
+                self._prompt.counted.add(self._prompt.key_of(piece))
         if self._learns:
             self._learn(usage.prompt + usage.output)
 
     def _learn(self, tokens: int) -> None:
         prompt = self._prompt
-        messages, number = frozenset(prompt.messages), len(prompt.messages)
-        count = _PromptCount(
-            self._shape, frozenset(prompt.counted), messages, number, prompt.beginnings[-1], tokens
-        )
-        self._counts.learn(count)
+        thinking = prompt.turn[: prompt.answered] if self._counts_thinking else ()
+        self._counts.learn(_PromptCount(self._shape, frozenset(prompt.counted.union(thinking)), tokens))
