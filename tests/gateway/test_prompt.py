@@ -232,6 +232,53 @@ def test_thinking_of_the_current_turn_is_bounded_by_the_count(protocol: str) -> 
         prompt += 2500 + 10
 
 
+LONG_SYSTEM = {"role": "system", "content": "word " * 2000}
+
+
+@pytest.mark.parametrize(
+    ("counted", "later"),
+    [
+        ([LONG_SYSTEM, {"role": "system", "content": "short"}, USER], [LONG_SYSTEM, USER]),
+        ([LONG_SYSTEM, USER, {"role": "system", "content": "short"}], [USER, LONG_SYSTEM]),
+        ([LONG_SYSTEM], [LONG_SYSTEM, USER]),
+    ],
+)
+def test_message_that_a_chat_template_may_drop_is_bounded_by_its_bytes(
+    counted: list[dict[str, Any]], later: list[dict[str, Any]]
+) -> None:
+    """The last of two system messages may replace the first one; without a user's there may be no prompt."""
+    counts = TokenCounts().for_session()
+
+    def bound(messages: list[dict[str, Any]]) -> PartBound:
+        parts = request_parts("openai-chat", {"model": "m", "messages": messages})
+        return PartBound(parts, "openai-chat", (), counts, 1024)
+
+    bound(counted).learn(REQUEST, Reply(Message("assistant", ()), StopReason.END, Usage(input=50), "m"))
+    assert bound(later).tokens(REQUEST) > 10_000
+
+
+@pytest.mark.parametrize("thinking", [{}, {"reasoning_content": "hm"}])
+def test_conversation_that_continues_without_its_reasoning_is_bounded_by_its_count(
+    thinking: dict[str, Any],
+) -> None:
+    counts = TokenCounts().for_session()
+    conversation = [LONG_SYSTEM, USER]
+    parts = request_parts("openai-chat", {"model": "m", "messages": conversation})
+    reply = {"role": "assistant", "content": "well", **thinking}
+    PartBound(parts, "openai-chat", (), counts, 1024).learn(
+        REQUEST,
+        Reply(
+            Message("assistant", (), ProviderBlocks("openai-chat", (reply,))),
+            StopReason.END,
+            Usage(input=2000, output=20),
+            "m",
+        ),
+    )
+    later = [*conversation, {"role": "assistant", "content": "well"}, USER]
+    parts = request_parts("openai-chat", {"model": "m", "messages": later})
+    assert PartBound(parts, "openai-chat", (), counts, 1024).tokens(REQUEST) < 1024 + 2000 + 20 + 150
+
+
 @pytest.mark.parametrize(
     "dropping",
     [

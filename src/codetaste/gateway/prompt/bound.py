@@ -4,6 +4,9 @@ A count is used only for requests of the same shape (settings and betas), and on
 contains: those that are counted in every request, such as text and tool results, the reply's own thinking,
 and the thinking that led to the last results of tools. Other thinking may be counted in a later request
 though it was not in this one, so it is bounded again, by its bytes or by the tokens of its reply.
+
+In Chat Completions a template decides what of a conversation is in the prompt, and one message may replace
+another. So there a count is used only for conversations that begin with all messages of the counted one.
 """
 
 from __future__ import annotations
@@ -20,7 +23,13 @@ from codetaste.gateway.prompt.parts import (
     reply_parts,
     to_json,
 )
-from codetaste.gateway.prompt.pieces import TurnStep, counts_current_thinking, split_part, turn_step
+from codetaste.gateway.prompt.pieces import (
+    TurnStep,
+    counts_current_thinking,
+    has_template,
+    split_part,
+    turn_step,
+)
 from codetaste.llm.metering.prompt_bound import is_bounded, remember_recent, removes_turns
 from codetaste.llm.wire.protocols import PROTOCOLS
 
@@ -57,12 +66,21 @@ class _PromptCount:
     Attributes:
         shape: hash of what else decides the count: settings and betas.
         counted: the pieces that it surely contains.
+        number: of the pieces of its messages that are counted in every request.
+        beginning: hash of these, in order.
         tokens: the provider's count.
     """
 
     shape: str
     counted: frozenset[PieceKey]
+    number: int
+    beginning: int
     tokens: int
+
+    def begins(self, prompt: _Prompt) -> bool:
+        """Whether a prompt begins with all messages of the counted one, apart from their thinking."""
+        beginnings = prompt.beginnings
+        return self.number < len(beginnings) and beginnings[self.number] == self.beginning
 
 
 class TokenCounts:
@@ -86,6 +104,7 @@ class _Prompt:
         counted: the pieces that are counted in every request.
         turn: the others of the turn that its last messages belong to.
         answered: how many of ``turn`` results of tools follow.
+        beginnings: hashes of the first counted pieces of its messages, by their number.
         written: whether the model writes all such pieces.
         seen: how many pieces of a kind and name it has.
     """
@@ -95,13 +114,14 @@ class _Prompt:
     counted: set[PieceKey] = field(default_factory=set)
     turn: list[PieceKey] = field(default_factory=list)
     answered: int = 0
+    beginnings: list[int] = field(default_factory=lambda: [0])
     written: bool = True
     seen: dict[int, int] = field(default_factory=dict)
 
     def copy(self) -> _Prompt:
         """Return a copy to which parts can be added."""
         collections = self.parts.copy(), self.sizes.copy(), self.counted.copy(), self.turn.copy()
-        return _Prompt(*collections, self.answered, self.written, self.seen.copy())
+        return _Prompt(*collections, self.answered, self.beginnings.copy(), self.written, self.seen.copy())
 
     def add(self, part: PromptPart, protocol: str, written_tokens: Mapping[str, int]) -> None:
         """Add a part; ``written_tokens`` are bounds of pieces by name, of the replies that had them."""
@@ -111,7 +131,7 @@ class _Prompt:
             self.sizes[key] = min(piece.size, written_tokens.get(piece.name, piece.size))
             self.written = self.written and piece.written
             if piece.counted:
-                self.counted.add(key)
+                self.add_counted(key, part.kind)
             else:
                 self.turn.append(key)
         step = turn_step(part, protocol) if part.kind is PartKind.MESSAGE else TurnStep.OTHER
@@ -119,6 +139,12 @@ class _Prompt:
             self.answered = len(self.turn)
         elif step is TurnStep.OTHER:
             self.turn, self.answered = [], 0
+
+    def add_counted(self, key: PieceKey, kind: PartKind) -> None:
+        """Add a piece that is counted in every request."""
+        self.counted.add(key)
+        if kind is PartKind.MESSAGE:
+            self.beginnings.append(hash((self.beginnings[-1], key)))
 
     def key_of(self, piece: Piece) -> PieceKey:
         """Return the key of the next piece."""
@@ -147,14 +173,20 @@ class SessionTokenCounts:
         self._last = prompt.copy()
         return prompt
 
-    def tokens(self, shape: str, prompt: _Prompt) -> int:
-        """Return an upper bound of a prompt's tokens without overhead; ``shape`` is that of the request."""
+    def tokens(self, shape: str, prompt: _Prompt, *, ordered: bool) -> int:
+        """Return an upper bound of a prompt's tokens without overhead.
+
+        Args:
+            shape: of the request.
+            prompt: of the request.
+            ordered: whether counts are used only for conversations that begin with the counted one.
+        """
         sizes, keys = prompt.sizes, {*prompt.sizes}
         bounds = [sum(sizes.values())]
         bounds += [
             count.tokens + sum(map(sizes.__getitem__, keys - count.counted))
             for count in self._counts
-            if count.shape == shape
+            if count.shape == shape and (count.begins(prompt) or not ordered)
         ]
         return min(bounds)
 
@@ -192,11 +224,14 @@ class PartBound:
         self.overhead_tokens, self._protocol, self._counts = overhead_tokens, protocol, counts
         settings = next(part.value for part in parts if part.kind is PartKind.SETTINGS)
         counting = {name: value for name, value in settings.items() if name not in _NOT_COUNTING}
-        self._shape = hash_of(to_json([counting, *betas]))
+        self._shape = hash_of(to_json([protocol, counting, *betas]))
         self._prompt = counts.prompt(parts, protocol)
         self._learns = self._prompt.written and not removes_turns(settings)
+        if ordered := has_template(protocol):
+            # Templates put the tools beside a message of the user, if there is one.
+            self._learns = self._learns and any(map(_is_of_user, parts))
         self._counts_thinking = counts_current_thinking(settings, protocol)
-        self._bound = overhead_tokens + counts.tokens(self._shape, self._prompt)
+        self._bound = overhead_tokens + counts.tokens(self._shape, self._prompt, ordered=ordered)
 
     def ignore_count(self) -> None:
         """Learn nothing from the reply: another prompt was sent than the client's."""
@@ -220,11 +255,21 @@ class PartBound:
                 if not piece.written:
                     return
                 self._counts.learn_written(piece.name, usage.output + OVERHEAD_TOKENS)
-                self._prompt.counted.add(self._prompt.key_of(piece))
+                key = self._prompt.key_of(piece)
+                if piece.counted:
+                    self._prompt.add_counted(key, piece.kind)
+                else:
+                    self._prompt.counted.add(key)
         if self._learns:
             self._learn(usage.prompt + usage.output)
 
     def _learn(self, tokens: int) -> None:
         prompt = self._prompt
         thinking = prompt.turn[: prompt.answered] if self._counts_thinking else ()
-        self._counts.learn(_PromptCount(self._shape, frozenset(prompt.counted.union(thinking)), tokens))
+        counted = frozenset(prompt.counted.union(thinking))
+        number = len(prompt.beginnings) - 1
+        self._counts.learn(_PromptCount(self._shape, counted, number, prompt.beginnings[-1], tokens))
+
+
+def _is_of_user(part: PromptPart) -> bool:
+    return part.kind is PartKind.MESSAGE and isinstance(part.value, dict) and part.value.get("role") == "user"

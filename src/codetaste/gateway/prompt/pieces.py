@@ -64,6 +64,11 @@ class TurnStep(Enum):
     OTHER = "other"
 
 
+def has_template(protocol: str) -> bool:
+    """Whether a template of the server's model makes the prompt of the messages."""
+    return protocol == "openai-chat"
+
+
 def split_part(part: PromptPart, protocol: str) -> Iterator[Piece]:
     """Yield what of a part is counted in every request, as one piece, and then each of its other blocks."""
     message = part.value
@@ -75,7 +80,7 @@ def split_part(part: PromptPart, protocol: str) -> Iterator[Piece]:
         yield Piece(part.name, part.kind, part.size, counted=False, written=_is_thinking(message))
         return
     role, content = message.get("role"), message.get("content")
-    has_template = protocol == "openai-chat" and role == "assistant"
+    by_template = has_template(protocol) and role == "assistant"
     apart: list[tuple[Any, bool]] = [
         ({name: message[name]}, True) for name in _UNCOUNTED_KEYS if name in message
     ]
@@ -83,7 +88,7 @@ def split_part(part: PromptPart, protocol: str) -> Iterator[Piece]:
     for block in listed(content):
         if not _is_counted(block):
             apart.append((block, _is_thinking(block)))
-        elif has_template and _REASONING_MARK.search(_text_of(block)):
+        elif by_template and _REASONING_MARK.search(_text_of(block)):
             apart.append((block, True))
         else:
             blocks.append(block)
