@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ TOOLS = [{"name": name, "input_schema": {"type": "object"}, "description": name 
 SETTINGS: list[dict[str, Any]] = [
     {},
     {"temperature": 1},
+    {"thinking": {"type": "enabled", "budget_tokens": 1024}},
     {"tool_choice": {"type": "none"}},
     {"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}},
     {"context_management": {"edits": [{"type": "clear_thinking_20251015"}]}},
@@ -46,9 +48,22 @@ BLOCKS: list[dict[str, Any]] = [
 ]
 
 
-def count_anthropic(body: dict[str, Any], bytes_per_token: int) -> int:
+FRAME_TOKENS = 30
+"""Tokens around a message."""
+
+
+def merged(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Merge consecutive messages of one role."""
+    groups = [(role, [*group]) for role, group in groupby(messages, lambda each: each["role"])]
+    return [
+        {"role": role, "content": [block for each in group for block in blocks_of(each)]}
+        for role, group in groups
+    ]
+
+
+def count_anthropic(body: dict[str, Any], bytes_per_token: int, *, merges: bool = False) -> int:
     """Count a prompt as the Messages API documents it, with a tokenizer that normalises."""
-    messages = body["messages"]
+    messages = merged(body["messages"]) if merges else body["messages"]
     clears = "clear_tool_uses" in json.dumps(body.get("context_management") or "")
     last_turn = max(
         (
@@ -71,7 +86,8 @@ def count_anthropic(body: dict[str, Any], bytes_per_token: int) -> int:
         counted = counted[-1:]
     if (body.get("tool_choice") or {}).get("type") != "none":
         counted.extend(body.get("tools", []))
-    return 30 + sum(token_count(each, bytes_per_token) for each in counted)
+    around = 30 + FRAME_TOKENS * len(messages)
+    return around + sum(token_count(each, bytes_per_token) for each in counted)
 
 
 def blocks_of(message: dict[str, Any]) -> list[dict[str, Any]]:
@@ -117,16 +133,17 @@ def reply_of(blocks: tuple[dict[str, Any], ...], usage: Usage) -> Reply:
 @given(
     st.lists(st.tuples(bodies, st.lists(st.sampled_from(BLOCKS[:9]), max_size=3)), max_size=6),
     st.integers(1, 5),
+    st.booleans(),
 )
 @settings(max_examples=300)
 def test_bound_is_never_below_the_count_of_any_later_request(
-    conversation: list[tuple[dict[str, Any], list[dict[str, Any]]]], bytes_per_token: int
+    conversation: list[tuple[dict[str, Any], list[dict[str, Any]]]], bytes_per_token: int, merges: bool
 ) -> None:
     """Replies are of blocks that may be sent back, also thinking, in any other request."""
     counts = TokenCounts().for_session()
     for body, reply in conversation:
         bound = bound_of(counts, body)
-        prompt = count_anthropic(body, bytes_per_token)
+        prompt = count_anthropic(body, bytes_per_token, merges=merges)
         assert bound.tokens(REQUEST) >= prompt
         output = sum(token_count(block, bytes_per_token) for block in reply)
         bound.learn(REQUEST, reply_of(tuple(reply), Usage(input=prompt, output=output)))
@@ -230,6 +247,19 @@ def test_thinking_of_the_current_turn_is_bounded_by_the_count(protocol: str) -> 
         reply = Message("assistant", (), ProviderBlocks(protocol, tuple(blocks)))
         bound.learn(REQUEST, Reply(reply, StopReason.END, Usage(input=prompt, output=2500), "m"))
         prompt += 2500 + 10
+
+
+def test_messages_that_were_merged_when_counted_get_an_overhead_each() -> None:
+    counts = TokenCounts().for_session()
+    turns = [
+        [{"role": role, "content": f"{role} {turn}"} for turn in range(100)] for role in ("user", "assistant")
+    ]
+    body = {"model": "m", "messages": [*turns[0], *turns[1]]}
+    bound_of(counts, body).learn(
+        REQUEST, reply_of((), Usage(input=count_anthropic(body, 4, merges=True), output=1))
+    )
+    later = {"model": "m", "messages": [each for pair in zip(*turns, strict=True) for each in pair]}
+    assert bound_of(counts, later).tokens(REQUEST) > count_anthropic(later, 4, merges=True)
 
 
 LONG_SYSTEM = {"role": "system", "content": "word " * 2000}

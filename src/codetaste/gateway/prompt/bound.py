@@ -7,6 +7,8 @@ though it was not in this one, so it is bounded again, by its bytes or by the to
 
 In Chat Completions a template decides what of a conversation is in the prompt, and one message may replace
 another. So there a count is used only for conversations that begin with all messages of the counted one.
+Elsewhere, any other conversation gets ``OVERHEAD_TOKENS`` for each message, since a provider may have merged
+messages of one role in the counted request, and then not counted what it adds around each of them.
 """
 
 from __future__ import annotations
@@ -183,11 +185,11 @@ class SessionTokenCounts:
         """
         sizes, keys = prompt.sizes, {*prompt.sizes}
         bounds = [sum(sizes.values())]
-        bounds += [
-            count.tokens + sum(map(sizes.__getitem__, keys - count.counted))
-            for count in self._counts
-            if count.shape == shape and (count.begins(prompt) or not ordered)
-        ]
+        if_merged = OVERHEAD_TOKENS * (len(prompt.beginnings) - 1)
+        for count in self._counts:
+            if count.shape == shape and ((begins := count.begins(prompt)) or not ordered):
+                new = sum(map(sizes.__getitem__, keys - count.counted))
+                bounds.append(count.tokens + new + (0 if begins else if_merged))
         return min(bounds)
 
     def learn(self, count: _PromptCount) -> None:

@@ -29,7 +29,8 @@ _PICTURE = re.compile(r'"type":"(?:image|input_image|image_url)"')
 _PICTURE_HINT = '"type":"i'
 
 OVERHEAD_TOKENS = 64
-"""Tokens that a provider may add around a part: a message, a tool or a block."""
+"""Tokens that a provider may add around a part: a message, a tool or a block. The size of each part has them,
+and they are added again for each message that the provider may have merged with others when it counted."""
 
 _NAME_DIGITS = 32
 
