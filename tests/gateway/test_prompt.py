@@ -262,6 +262,20 @@ def test_messages_that_were_merged_when_counted_get_an_overhead_each() -> None:
     assert bound_of(counts, later).tokens(REQUEST) > count_anthropic(later, 4, merges=True)
 
 
+def nested(depth: int) -> Any:
+    return [nested(depth - 1)] * 2 if depth else ["{", '"', "\\", {}, [], 1]
+
+
+@pytest.mark.parametrize("parameters", [{}, {"enum": [*range(2000)]}, {"default": nested(7)}])
+def test_tools_that_a_chat_template_indents_are_bounded(parameters: Any) -> None:
+    tool = {"type": "function", "function": {"name": "look", "parameters": parameters}}
+    body = {"model": "m", "messages": [USER], "tools": [tool] * 3}
+    bound = PartBound(
+        request_parts("openai-chat", body), "openai-chat", (), TokenCounts().for_session(), 1024
+    )
+    assert bound.tokens(REQUEST) >= 1024 + 3 * len(json.dumps(tool, indent=4))
+
+
 LONG_SYSTEM = {"role": "system", "content": "word " * 2000}
 
 

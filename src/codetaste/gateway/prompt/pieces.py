@@ -6,7 +6,7 @@ import re
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from codetaste.gateway.prompt.parts import PartKind, hash_of, listed, to_json, tokens_of
+from codetaste.gateway.prompt.parts import PartKind, hash_of, indentation_of, listed, to_json, tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -74,7 +74,9 @@ def split_part(part: PromptPart, protocol: str) -> Iterator[Piece]:
     message = part.value
     if part.kind is not PartKind.MESSAGE or not isinstance(message, dict):
         counted = _DEFERRED not in part.data
-        yield Piece(part.name, part.kind, part.size, counted, written=counted)
+        indented = part.kind is PartKind.TOOL and has_template(protocol)
+        size = part.size + indentation_of(to_json(part.value)) if indented else part.size
+        yield Piece(part.name, part.kind, size, counted, written=counted)
         return
     if not _is_counted(message, inside=("output",)):
         yield Piece(part.name, part.kind, part.size, counted=False, written=_is_thinking(message))
