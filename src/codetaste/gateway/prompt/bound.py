@@ -1,6 +1,6 @@
 """The bound of a prompt's tokens: what a provider has counted before need not be bounded by bytes again.
 
-A count is used only for requests of the same shape (settings and betas), and only for pieces that it surely
+A count is used only for requests of the same shape (settings, headers, URL), and for pieces that it surely
 contains: those that are counted in every request, such as text and tool results, the reply's own thinking,
 and the thinking that led to the last results of tools. Other thinking may be counted in a later request
 though it was not in this one, so it is bounded again, by its bytes or by the tokens of its reply.
@@ -66,7 +66,7 @@ class _PromptCount:
     """A provider's token count of a prompt.
 
     Attributes:
-        shape: hash of what else decides the count: settings and betas.
+        shape: hash of what else decides the count: settings, headers and URL.
         counted: the pieces that it surely contains.
         number: of the pieces of its messages that are counted in every request.
         beginning: hash of these, in order.
@@ -210,7 +210,7 @@ class PartBound:
     Args:
         parts: of the request.
         protocol: of the request.
-        betas: header values that may change how the provider counts.
+        variant: values of headers and parameters of the URL that may change how the provider counts.
         counts: of the session and the model.
         overhead_tokens: tokens that the provider may add to every prompt.
     """
@@ -219,14 +219,14 @@ class PartBound:
         self,
         parts: Sequence[PromptPart],
         protocol: str,
-        betas: Sequence[str],
+        variant: Sequence[str],
         counts: SessionTokenCounts,
         overhead_tokens: int,
     ) -> None:
         self.overhead_tokens, self._protocol, self._counts = overhead_tokens, protocol, counts
         settings = next(part.value for part in parts if part.kind is PartKind.SETTINGS)
         counting = {name: value for name, value in settings.items() if name not in _NOT_COUNTING}
-        self._shape = hash_of(to_json([protocol, counting, *betas]))
+        self._shape = hash_of(to_json([protocol, counting, *variant]))
         self._prompt = counts.prompt(parts, protocol)
         self._learns = self._prompt.written and not removes_turns(settings)
         if ordered := has_template(protocol):
