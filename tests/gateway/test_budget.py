@@ -274,6 +274,32 @@ async def test_reply_above_its_reservation_ends_the_model_in_all_jobs(tmp_path: 
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    "variant",
+    [
+        {"headers": {"anthropic-version": "2026-10-21"}},
+        {"headers": {"anthropic-beta": "effort-2025-11-24"}},
+        {"params": {"beta": "true"}},
+    ],
+)
+async def test_count_of_another_version_or_beta_is_not_used(
+    tmp_path: Path, variant: dict[str, dict[str, str]]
+) -> None:
+    async def body(ctx: JobContext, gateway: Gateway) -> Json:
+        async with admit_client(ctx, gateway) as (_, client):
+            request = make_request("anthropic", "x" * 20_000)
+            for more in ({"headers": {"anthropic-version": "2023-06-01"}}, variant, variant):
+                assert (await client.post(PATHS["anthropic"], json=request, **more)).status_code == 200
+        return None
+
+    model = make_scripted_model(tmp_path, lambda _: ScriptedReply("ok", usage=Usage(input=5000, output=9)))
+    await run_job(tmp_path, [model], body, usd="1")
+    bounds = [line["note"]["prompt_tokens"] for line in read_journal(tmp_path) if line["event"] == "reserved"]
+    assert bounds[1] == bounds[0] > 20_000
+    assert bounds[2] < 10_000
+
+
+@pytest.mark.anyio
 async def test_count_without_thinking_bounds_no_prompt_with_it(tmp_path: Path) -> None:
     """A cap without room for thinking switches it off; the provider then drops that of earlier turns."""
     thought = {"type": "thinking", "thinking": "hm " * 20_000, "signature": "s"}

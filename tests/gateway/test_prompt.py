@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.gateway.prompt.bound import PartBound, SessionTokenCounts, TokenCounts
-from codetaste.gateway.prompt.parts import request_parts
+from codetaste.gateway.prompt.parts import OVERHEAD_TOKENS, request_parts
 from codetaste.llm.messages import Message, ProviderBlocks, Reply, Request, StopReason, TextBlock, Usage
 
 REQUEST = Request("", (), max_output_tokens=4000)
@@ -19,6 +20,7 @@ TOOLS = [{"name": name, "input_schema": {"type": "object"}, "description": name 
 SETTINGS: list[dict[str, Any]] = [
     {},
     {"temperature": 1},
+    {"thinking": {"type": "enabled", "budget_tokens": 1024}},
     {"tool_choice": {"type": "none"}},
     {"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}},
     {"context_management": {"edits": [{"type": "clear_thinking_20251015"}]}},
@@ -46,9 +48,22 @@ BLOCKS: list[dict[str, Any]] = [
 ]
 
 
-def count_anthropic(body: dict[str, Any], bytes_per_token: int) -> int:
+FRAME_TOKENS = 30
+"""Tokens around a message."""
+
+
+def merged(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Merge consecutive messages of one role."""
+    groups = [(role, [*group]) for role, group in groupby(messages, lambda each: each["role"])]
+    return [
+        {"role": role, "content": [block for each in group for block in blocks_of(each)]}
+        for role, group in groups
+    ]
+
+
+def count_anthropic(body: dict[str, Any], bytes_per_token: int, *, merges: bool = False) -> int:
     """Count a prompt as the Messages API documents it, with a tokenizer that normalises."""
-    messages = body["messages"]
+    messages = merged(body["messages"]) if merges else body["messages"]
     clears = "clear_tool_uses" in json.dumps(body.get("context_management") or "")
     last_turn = max(
         (
@@ -71,7 +86,8 @@ def count_anthropic(body: dict[str, Any], bytes_per_token: int) -> int:
         counted = counted[-1:]
     if (body.get("tool_choice") or {}).get("type") != "none":
         counted.extend(body.get("tools", []))
-    return 30 + sum(token_count(each, bytes_per_token) for each in counted)
+    around = 30 + FRAME_TOKENS * len(messages)
+    return around + sum(token_count(each, bytes_per_token) for each in counted)
 
 
 def blocks_of(message: dict[str, Any]) -> list[dict[str, Any]]:
@@ -117,16 +133,17 @@ def reply_of(blocks: tuple[dict[str, Any], ...], usage: Usage) -> Reply:
 @given(
     st.lists(st.tuples(bodies, st.lists(st.sampled_from(BLOCKS[:9]), max_size=3)), max_size=6),
     st.integers(1, 5),
+    st.booleans(),
 )
 @settings(max_examples=300)
 def test_bound_is_never_below_the_count_of_any_later_request(
-    conversation: list[tuple[dict[str, Any], list[dict[str, Any]]]], bytes_per_token: int
+    conversation: list[tuple[dict[str, Any], list[dict[str, Any]]]], bytes_per_token: int, merges: bool
 ) -> None:
     """Replies are of blocks that may be sent back, also thinking, in any other request."""
     counts = TokenCounts().for_session()
     for body, reply in conversation:
         bound = bound_of(counts, body)
-        prompt = count_anthropic(body, bytes_per_token)
+        prompt = count_anthropic(body, bytes_per_token, merges=merges)
         assert bound.tokens(REQUEST) >= prompt
         output = sum(token_count(block, bytes_per_token) for block in reply)
         bound.learn(REQUEST, reply_of(tuple(reply), Usage(input=prompt, output=output)))
@@ -141,13 +158,169 @@ def test_ordinary_turns_are_bounded_by_their_counts_not_by_bytes() -> None:
         body = {"model": "m", "max_tokens": 4000 + turn, "tools": TOOLS, "messages": list(conversation)}
         bound = bound_of(counts, body)
         previous, prompt = prompt, count_anthropic(body, 5)
-        assert bound.tokens(REQUEST) < previous + 1024 + 5000 + 3000
+        earlier_thinking = turn * (250 + OVERHEAD_TOKENS)
+        assert bound.tokens(REQUEST) < previous + 1024 + 5000 + 1500 + earlier_thinking
         blocks = (
             {"type": "thinking", "thinking": f"{turn} " + "deep " * 200, "signature": "s" * 2000},
             {"type": "text", "text": f"{turn} done"},
         )
         bound.learn(REQUEST, reply_of(blocks, Usage(input=prompt, output=250)))
         conversation.append({"role": "assistant", "content": list(blocks)})
+
+
+THOUGHT = {"type": "thinking", "thinking": "deep " * 2000, "signature": "s"}
+CALL = {"type": "tool_use", "id": "1", "name": "a", "input": {}}
+RESULT = {"type": "tool_result", "tool_use_id": "1", "content": "seen"}
+USER = {"role": "user", "content": [{"type": "text", "text": "go on"}]}
+TURN: list[dict[str, Any]] = [
+    USER,
+    {"role": "assistant", "content": [THOUGHT, CALL]},
+    {"role": "user", "content": [RESULT]},
+]
+REASONING = {"type": "reasoning", "summary": [], "encrypted_content": "e" * 10_000}
+FUNCTION_CALL = {"type": "function_call", "call_id": "c", "name": "a", "arguments": "{}"}
+FUNCTION_RESULT = {"type": "function_call_output", "call_id": "c", "output": "seen"}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "counted", "more"),
+    [
+        pytest.param("anthropic", [*TURN[:2], USER], TURN[2:], id="result beside a text"),
+        pytest.param("anthropic", [*TURN, USER], TURN[2:], id="earlier turn"),
+        pytest.param("anthropic", TURN[:2], TURN[2:], id="call without a result"),
+        pytest.param(
+            "anthropic",
+            [*TURN, {"role": "assistant", "content": [CALL]}, TURN[2]],
+            [{"role": "assistant", "content": "done"}, USER],
+            id="switched off as the last call has none",
+        ),
+        pytest.param("openai", [USER, REASONING, USER], [FUNCTION_RESULT], id="reasoning of an earlier turn"),
+        pytest.param("openai", [USER, REASONING], [FUNCTION_CALL], id="reasoning that nothing follows"),
+        pytest.param(
+            "openai-chat",
+            [USER, {"role": "assistant", "content": "a", "reasoning_content": "r" * 10_000}, USER],
+            [{"role": "tool", "tool_call_id": "c", "content": "seen"}],
+            id="reasoning of a reply",
+        ),
+        pytest.param(
+            "openai-chat",
+            [USER, {"role": "assistant", "content": f"<think>{'r' * 10_000}</think>a"}, USER],
+            [{"role": "tool", "tool_call_id": "c", "content": "seen"}],
+            id="reasoning in a text",
+        ),
+    ],
+)
+def test_thinking_that_a_count_may_not_contain_is_bounded_again(
+    protocol: str, counted: list[dict[str, Any]], more: list[dict[str, Any]]
+) -> None:
+    counts = TokenCounts().for_session()
+    key = "input" if protocol == "openai" else "messages"
+    thinking = {"thinking": {"type": "enabled", "budget_tokens": 1024}} if protocol == "anthropic" else {}
+
+    def bound(messages: list[dict[str, Any]]) -> PartBound:
+        return PartBound(
+            request_parts(protocol, {"model": "m", **thinking, key: messages}), protocol, (), counts, 1024
+        )
+
+    bound(counted).learn(REQUEST, Reply(Message("assistant", ()), StopReason.END, Usage(input=50), "m"))
+    assert bound([*counted, *more]).tokens(REQUEST) > 10_000
+
+
+@pytest.mark.parametrize("protocol", ["anthropic", "openai"])
+def test_thinking_of_the_current_turn_is_bounded_by_the_count(protocol: str) -> None:
+    """In a turn of 20 calls, each with thinking, which every provider counts until the turn ends."""
+    counts, prompt = TokenCounts().for_session(), 20
+    body: dict[str, Any] = {"model": "m", "thinking": {"type": "enabled", "budget_tokens": 1024}}
+    key = "input" if protocol == "openai" else "messages"
+    conversation = [USER]
+    for turn in range(20):
+        bound = PartBound(
+            request_parts(protocol, {**body, key: list(conversation)}), protocol, (), counts, 1024
+        )
+        assert bound.tokens(REQUEST) < prompt + 1024 + 300
+        if protocol == "anthropic":
+            blocks = [{**THOUGHT, "signature": f"{turn}"}, CALL]
+            conversation += [{"role": "assistant", "content": blocks}, TURN[2]]
+        else:
+            blocks = [{**REASONING, "id": f"rs_{turn}"}, FUNCTION_CALL]
+            conversation += [*blocks, FUNCTION_RESULT]
+        reply = Message("assistant", (), ProviderBlocks(protocol, tuple(blocks)))
+        bound.learn(REQUEST, Reply(reply, StopReason.END, Usage(input=prompt, output=2500), "m"))
+        prompt += 2500 + 10
+
+
+def test_messages_that_were_merged_when_counted_get_an_overhead_each() -> None:
+    counts = TokenCounts().for_session()
+    turns = [
+        [{"role": role, "content": f"{role} {turn}"} for turn in range(100)] for role in ("user", "assistant")
+    ]
+    body = {"model": "m", "messages": [*turns[0], *turns[1]]}
+    bound_of(counts, body).learn(
+        REQUEST, reply_of((), Usage(input=count_anthropic(body, 4, merges=True), output=1))
+    )
+    later = {"model": "m", "messages": [each for pair in zip(*turns, strict=True) for each in pair]}
+    assert bound_of(counts, later).tokens(REQUEST) > count_anthropic(later, 4, merges=True)
+
+
+def nested(depth: int) -> Any:
+    return [nested(depth - 1)] * 2 if depth else ["{", '"', "\\", {}, [], 1]
+
+
+@pytest.mark.parametrize("parameters", [{}, {"enum": [*range(2000)]}, {"default": nested(7)}])
+def test_tools_that_a_chat_template_indents_are_bounded(parameters: Any) -> None:
+    tool = {"type": "function", "function": {"name": "look", "parameters": parameters}}
+    body = {"model": "m", "messages": [USER], "tools": [tool] * 3}
+    bound = PartBound(
+        request_parts("openai-chat", body), "openai-chat", (), TokenCounts().for_session(), 1024
+    )
+    assert bound.tokens(REQUEST) >= 1024 + 3 * len(json.dumps(tool, indent=4))
+
+
+LONG_SYSTEM = {"role": "system", "content": "word " * 2000}
+
+
+@pytest.mark.parametrize(
+    ("counted", "later"),
+    [
+        ([LONG_SYSTEM, {"role": "system", "content": "short"}, USER], [LONG_SYSTEM, USER]),
+        ([LONG_SYSTEM, USER, {"role": "system", "content": "short"}], [USER, LONG_SYSTEM]),
+        ([LONG_SYSTEM], [LONG_SYSTEM, USER]),
+    ],
+)
+def test_message_that_a_chat_template_may_drop_is_bounded_by_its_bytes(
+    counted: list[dict[str, Any]], later: list[dict[str, Any]]
+) -> None:
+    """The last of two system messages may replace the first one; without a user's there may be no prompt."""
+    counts = TokenCounts().for_session()
+
+    def bound(messages: list[dict[str, Any]]) -> PartBound:
+        parts = request_parts("openai-chat", {"model": "m", "messages": messages})
+        return PartBound(parts, "openai-chat", (), counts, 1024)
+
+    bound(counted).learn(REQUEST, Reply(Message("assistant", ()), StopReason.END, Usage(input=50), "m"))
+    assert bound(later).tokens(REQUEST) > 10_000
+
+
+@pytest.mark.parametrize("thinking", [{}, {"reasoning_content": "hm"}])
+def test_conversation_that_continues_without_its_reasoning_is_bounded_by_its_count(
+    thinking: dict[str, Any],
+) -> None:
+    counts = TokenCounts().for_session()
+    conversation = [LONG_SYSTEM, USER]
+    parts = request_parts("openai-chat", {"model": "m", "messages": conversation})
+    reply = {"role": "assistant", "content": "well", **thinking}
+    PartBound(parts, "openai-chat", (), counts, 1024).learn(
+        REQUEST,
+        Reply(
+            Message("assistant", (), ProviderBlocks("openai-chat", (reply,))),
+            StopReason.END,
+            Usage(input=2000, output=20),
+            "m",
+        ),
+    )
+    later = [*conversation, {"role": "assistant", "content": "well"}, USER]
+    parts = request_parts("openai-chat", {"model": "m", "messages": later})
+    assert PartBound(parts, "openai-chat", (), counts, 1024).tokens(REQUEST) < 1024 + 2000 + 20 + 150
 
 
 @pytest.mark.parametrize(

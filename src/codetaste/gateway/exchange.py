@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 _REQUEST_ERRORS = frozenset({400, 413, 422})
 """Status codes of provider errors that are about the request itself; the agent may be able to react."""
 
-_BETA_HEADERS = ("anthropic-beta", "openai-beta")
-"""Headers that may change how a provider counts the tokens of a prompt."""
+_COUNTING_HEADERS = ("anthropic-version", "anthropic-beta", "openai-beta")
+"""Headers that may change how a provider counts the tokens of a prompt, as the URL's parameters may."""
 
 _MAX_CALLS, _MAX_CHARS = 3, 120
 """Limits of a turn's progress text: calls, and characters of each."""
@@ -146,7 +146,7 @@ class Exchange:
         self._bound = bound = PartBound(
             self._parts,
             wire.protocol,
-            [client_request.headers.get(name, "") for name in _BETA_HEADERS],
+            [*(client_request.headers.get(name, "") for name in _COUNTING_HEADERS), client_request.query],
             session.token_counts_for(client_request.model),
             client_request.model.metered.bound.overhead_tokens,
         )

@@ -107,6 +107,24 @@ RESPONSES_REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"input": [{"type": "reasoning", "id": "x", "summary": [], "content": []}]}, 'input[0].id = "x"'),
     ({"input": [{"type": "message", "role": "user", "content": "", "id": "x"}]}, 'input[0].id = "x"'),
     ({"input": [{"type": "function_call_output", "call_id": "c", "id": "x"}]}, 'input[0].id = "x"'),
+    *(
+        ({"input": [{"call_id": "c", "name": "f", "id": "x", **item}]}, 'input[0].id = "x"')
+        for item in (
+            {"type": "function_call_output", "output": ""},
+            {"type": "function_call_output", "output": [{"type": "input_text", "text": ""}]},
+            {"type": "custom_tool_call_output", "output": [{"type": "input_image", "image_url": None}]},
+            {"type": "function_call", "arguments": ""},
+            {"type": "custom_tool_call", "input": ""},
+        )
+    ),
+    *(
+        ({"input": [{"id": "x", **item}]}, 'input[0].id = "x"')
+        for item in (
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": ""}]},
+            {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": ""}]},
+            {"type": "tool_search_call", "arguments": {"query": ""}},
+        )
+    ),
     ({"input": [{"id": "x"}]}, 'input[0].id = "x"'),
     ({"input": [{"type": None, "role": "user", "content": "a"}]}, "input[0].type = null"),
     ({"input": [{"type": "additional_tools", "tools": [SEARCH]}]}, 'input[0].type = "additional_tools"'),
@@ -141,6 +159,11 @@ CHAT_REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"web_search_options": {}}, "web_search_options = {}"),
     ({"n_predict": 30_000}, "n_predict = 30000"),
     ({"tool_choice": "none"}, 'tool_choice = "none"'),
+    ({"messages": [{"role": "assistant", "tool_calls": [{}]}]}, "messages[0].tool_calls[0].function = null"),
+    (
+        {"messages": [{"role": "assistant", "tool_calls": [{"type": "function", "function": "f"}]}]},
+        'messages[0].tool_calls[0].function = "f"',
+    ),
     ({"tools": [{"google_search": {}}]}, "tools[0].google_search = {}"),
     (posted({"video_url": {"url": URL}}), "messages[0].content[0].video_url"),
     (posted({"type": "file", "file": {"file_id": "f"}}), 'messages[0].content[0].type = "file"'),

@@ -1,7 +1,14 @@
 """The bound of a prompt's tokens: what a provider has counted before need not be bounded by bytes again.
 
-A count is used only for requests of the same shape (settings and betas), and only for pieces that are counted
-in every request, such as text and tool results, not for others, such as the thinking of earlier turns.
+A count is used only for requests of the same shape (settings, headers, URL), and for pieces that it surely
+contains: those that are counted in every request, such as text and tool results, the reply's own thinking,
+and the thinking that led to the last results of tools. Other thinking may be counted in a later request
+though it was not in this one, so it is bounded again, by its bytes or by the tokens of its reply.
+
+In Chat Completions a template decides what of a conversation is in the prompt, and one message may replace
+another. So there a count is used only for conversations that begin with all messages of the counted one.
+Elsewhere, any other conversation gets ``OVERHEAD_TOKENS`` for each message, since a provider may have merged
+messages of one role in the counted request, and then not counted what it adds around each of them.
 """
 
 from __future__ import annotations
@@ -18,7 +25,13 @@ from codetaste.gateway.prompt.parts import (
     reply_parts,
     to_json,
 )
-from codetaste.gateway.prompt.pieces import split_part
+from codetaste.gateway.prompt.pieces import (
+    TurnStep,
+    counts_current_thinking,
+    has_template,
+    split_part,
+    turn_step,
+)
 from codetaste.llm.metering.prompt_bound import is_bounded, remember_recent, removes_turns
 from codetaste.llm.wire.protocols import PROTOCOLS
 
@@ -53,21 +66,23 @@ class _PromptCount:
     """A provider's token count of a prompt.
 
     Attributes:
-        shape: hash of what else decides the count: settings and betas.
-        counted: the pieces that are counted in every request.
-        messages: all pieces of the messages. What was not counted of them is not counted either in a longer
-            conversation that begins with them.
-        number: of ``messages``.
-        beginning: hash of ``messages``, in order.
+        shape: hash of what else decides the count: settings, headers and URL.
+        counted: the pieces that it surely contains.
+        number: of the pieces of its messages that are counted in every request.
+        beginning: hash of these, in order.
         tokens: the provider's count.
     """
 
     shape: str
     counted: frozenset[PieceKey]
-    messages: frozenset[PieceKey]
     number: int
     beginning: int
     tokens: int
+
+    def begins(self, prompt: _Prompt) -> bool:
+        """Whether a prompt begins with all messages of the counted one, apart from their thinking."""
+        beginnings = prompt.beginnings
+        return self.number < len(beginnings) and beginnings[self.number] == self.beginning
 
 
 class TokenCounts:
@@ -89,8 +104,9 @@ class _Prompt:
         parts: kinds and names of its parts.
         sizes: upper bounds of the tokens of its pieces.
         counted: the pieces that are counted in every request.
-        messages: all pieces of its messages, in order.
-        beginnings: hashes of the first pieces of its messages, by their number.
+        turn: the others of the turn that its last messages belong to.
+        answered: how many of ``turn`` results of tools follow.
+        beginnings: hashes of the first counted pieces of its messages, by their number.
         written: whether the model writes all such pieces.
         seen: how many pieces of a kind and name it has.
     """
@@ -98,15 +114,16 @@ class _Prompt:
     parts: list[tuple[PartKind, str]] = field(default_factory=list)
     sizes: dict[PieceKey, int] = field(default_factory=dict)
     counted: set[PieceKey] = field(default_factory=set)
-    messages: list[PieceKey] = field(default_factory=list)
+    turn: list[PieceKey] = field(default_factory=list)
+    answered: int = 0
     beginnings: list[int] = field(default_factory=lambda: [0])
     written: bool = True
     seen: dict[int, int] = field(default_factory=dict)
 
     def copy(self) -> _Prompt:
         """Return a copy to which parts can be added."""
-        collections = self.parts.copy(), self.sizes.copy(), self.counted.copy(), self.messages.copy()
-        return _Prompt(*collections, self.beginnings.copy(), self.written, self.seen.copy())
+        collections = self.parts.copy(), self.sizes.copy(), self.counted.copy(), self.turn.copy()
+        return _Prompt(*collections, self.answered, self.beginnings.copy(), self.written, self.seen.copy())
 
     def add(self, part: PromptPart, protocol: str, written_tokens: Mapping[str, int]) -> None:
         """Add a part; ``written_tokens`` are bounds of pieces by name, of the replies that had them."""
@@ -116,14 +133,20 @@ class _Prompt:
             self.sizes[key] = min(piece.size, written_tokens.get(piece.name, piece.size))
             self.written = self.written and piece.written
             if piece.counted:
-                self.counted.add(key)
-            if part.kind is PartKind.MESSAGE:
-                self.add_message(key)
+                self.add_counted(key, part.kind)
+            else:
+                self.turn.append(key)
+        step = turn_step(part, protocol) if part.kind is PartKind.MESSAGE else TurnStep.OTHER
+        if step is TurnStep.RESULT:
+            self.answered = len(self.turn)
+        elif step is TurnStep.OTHER:
+            self.turn, self.answered = [], 0
 
-    def add_message(self, key: PieceKey) -> None:
-        """Add a piece to the messages."""
-        self.messages.append(key)
-        self.beginnings.append(hash((self.beginnings[-1], key)))
+    def add_counted(self, key: PieceKey, kind: PartKind) -> None:
+        """Add a piece that is counted in every request."""
+        self.counted.add(key)
+        if kind is PartKind.MESSAGE:
+            self.beginnings.append(hash((self.beginnings[-1], key)))
 
     def key_of(self, piece: Piece) -> PieceKey:
         """Return the key of the next piece."""
@@ -152,16 +175,21 @@ class SessionTokenCounts:
         self._last = prompt.copy()
         return prompt
 
-    def tokens(self, shape: str, prompt: _Prompt) -> int:
-        """Return an upper bound of a prompt's tokens without overhead; ``shape`` is that of the request."""
-        sizes, beginnings, keys = prompt.sizes, prompt.beginnings, {*prompt.sizes}
+    def tokens(self, shape: str, prompt: _Prompt, *, ordered: bool) -> int:
+        """Return an upper bound of a prompt's tokens without overhead.
+
+        Args:
+            shape: of the request.
+            prompt: of the request.
+            ordered: whether counts are used only for conversations that begin with the counted one.
+        """
+        sizes, keys = prompt.sizes, {*prompt.sizes}
         bounds = [sum(sizes.values())]
+        if_merged = OVERHEAD_TOKENS * (len(prompt.beginnings) - 1)
         for count in self._counts:
-            if count.shape == shape:
-                continues = count.number < len(beginnings) and beginnings[count.number] == count.beginning
-                new = keys - count.counted
-                new = new - count.messages if continues else new
-                bounds.append(count.tokens + sum(map(sizes.__getitem__, new)))
+            if count.shape == shape and ((begins := count.begins(prompt)) or not ordered):
+                new = sum(map(sizes.__getitem__, keys - count.counted))
+                bounds.append(count.tokens + new + (0 if begins else if_merged))
         return min(bounds)
 
     def learn(self, count: _PromptCount) -> None:
@@ -182,7 +210,7 @@ class PartBound:
     Args:
         parts: of the request.
         protocol: of the request.
-        betas: header values that may change how the provider counts.
+        variant: values of headers and parameters of the URL that may change how the provider counts.
         counts: of the session and the model.
         overhead_tokens: tokens that the provider may add to every prompt.
     """
@@ -191,17 +219,21 @@ class PartBound:
         self,
         parts: Sequence[PromptPart],
         protocol: str,
-        betas: Sequence[str],
+        variant: Sequence[str],
         counts: SessionTokenCounts,
         overhead_tokens: int,
     ) -> None:
         self.overhead_tokens, self._protocol, self._counts = overhead_tokens, protocol, counts
         settings = next(part.value for part in parts if part.kind is PartKind.SETTINGS)
         counting = {name: value for name, value in settings.items() if name not in _NOT_COUNTING}
-        self._shape = hash_of(to_json([counting, *betas]))
+        self._shape = hash_of(to_json([protocol, counting, *variant]))
         self._prompt = counts.prompt(parts, protocol)
         self._learns = self._prompt.written and not removes_turns(settings)
-        self._bound = overhead_tokens + counts.tokens(self._shape, self._prompt)
+        if ordered := has_template(protocol):
+            # Templates put the tools beside a message of the user, if there is one.
+            self._learns = self._learns and any(map(_is_of_user, parts))
+        self._counts_thinking = counts_current_thinking(settings, protocol)
+        self._bound = overhead_tokens + counts.tokens(self._shape, self._prompt, ordered=ordered)
 
     def ignore_count(self) -> None:
         """Learn nothing from the reply: another prompt was sent than the client's."""
@@ -226,15 +258,20 @@ class PartBound:
                     return
                 self._counts.learn_written(piece.name, usage.output + OVERHEAD_TOKENS)
                 key = self._prompt.key_of(piece)
-                self._prompt.counted.add(key)
-                self._prompt.add_message(key)
+                if piece.counted:
+                    self._prompt.add_counted(key, piece.kind)
+                else:
+                    self._prompt.counted.add(key)
         if self._learns:
             self._learn(usage.prompt + usage.output)
 
     def _learn(self, tokens: int) -> None:
         prompt = self._prompt
-        messages, number = frozenset(prompt.messages), len(prompt.messages)
-        count = _PromptCount(
-            self._shape, frozenset(prompt.counted), messages, number, prompt.beginnings[-1], tokens
-        )
-        self._counts.learn(count)
+        thinking = prompt.turn[: prompt.answered] if self._counts_thinking else ()
+        counted = frozenset(prompt.counted.union(thinking))
+        number = len(prompt.beginnings) - 1
+        self._counts.learn(_PromptCount(self._shape, counted, number, prompt.beginnings[-1], tokens))
+
+
+def _is_of_user(part: PromptPart) -> bool:
+    return part.kind is PartKind.MESSAGE and isinstance(part.value, dict) and part.value.get("role") == "user"

@@ -29,7 +29,16 @@ _PICTURE = re.compile(r'"type":"(?:image|input_image|image_url)"')
 _PICTURE_HINT = '"type":"i'
 
 OVERHEAD_TOKENS = 64
-"""Tokens that a provider may add around a part: a message, a tool or a block."""
+"""Tokens that a provider may add around a part: a message, a tool or a block. The size of each part has them,
+and they are added again for each message that the provider may have merged with others when it counted."""
+
+_INDENT = 4
+"""Spaces of each level of the tools in a prompt, in the templates of Llama, Qwen and others."""
+
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
+
+_STRUCTURE = re.compile(r"[\[\]{},:]")
+"""Marks in JSON, without its strings, after which indented JSON has a space, or before or after it a line."""
 
 _NAME_DIGITS = 32
 
@@ -122,6 +131,15 @@ def tokens_of(text: str) -> int:
     """Return an upper bound of the tokens of a part or block with this JSON."""
     pictures = len(_PICTURE.findall(text)) if _PICTURE_HINT in text else 0
     return OVERHEAD_TOKENS + max_tokens(text) + PER_PICTURE * pictures
+
+
+def indentation_of(text: str) -> int:
+    """Return how many bytes more this JSON has with the indentation that chat templates give to tools."""
+    more = depth = 0
+    for mark in _STRUCTURE.findall(_STRING.sub("", text)):
+        depth += (mark in "[{") - (mark in "]}")
+        more += 1 if mark == ":" else 1 + _INDENT * depth
+    return more
 
 
 def to_json(value: Any) -> str:  # noqa: ANN401 - JSON data

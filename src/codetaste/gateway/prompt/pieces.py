@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from codetaste.gateway.prompt.parts import PartKind, hash_of, listed, to_json, tokens_of
+from codetaste.gateway.prompt.parts import PartKind, hash_of, indentation_of, listed, to_json, tokens_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from codetaste.gateway.prompt.parts import PromptPart
 
@@ -20,8 +22,15 @@ _COUNTED_TYPES = frozenset({None, "text", "input_text", "output_text", "refusal"
 
 _THINKING_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning"})
 
-_UNCOUNTED_KEYS = frozenset({"reasoning", "reasoning_content", "reasoning_details"})
+_UNCOUNTED_KEYS = ("reasoning", "reasoning_content", "reasoning_details")
 """Keys of a message in Chat Completions whose content may be removed in later turns."""
+
+_REASONING_MARK = re.compile(r"[<\[|◁]")
+"""Beginnings of the marks by which chat templates find reasoning in the text of a reply, to remove it."""
+
+_CALLING_TYPES = frozenset({"reasoning", "function_call", "custom_tool_call"})
+
+_RESULT_TYPES = frozenset({"function_call_output", "custom_tool_call_output"})
 
 _DEFERRED = b'"defer_loading"'
 """Key of a tool that is counted only once it is loaded."""
@@ -47,27 +56,85 @@ class Piece(NamedTuple):
     written: bool
 
 
+class TurnStep(Enum):
+    """What a message is in a turn: the model thinks and calls tools, and gets their results."""
+
+    CALL = "call"
+    RESULT = "result"
+    OTHER = "other"
+
+
+def has_template(protocol: str) -> bool:
+    """Whether a template of the server's model makes the prompt of the messages."""
+    return protocol == "openai-chat"
+
+
 def split_part(part: PromptPart, protocol: str) -> Iterator[Piece]:
-    """Yield a part as one piece if all of it is counted in every request; otherwise its blocks."""
+    """Yield what of a part is counted in every request, as one piece, and then each of its other blocks."""
     message = part.value
     if part.kind is not PartKind.MESSAGE or not isinstance(message, dict):
         counted = _DEFERRED not in part.data
-        yield Piece(part.name, part.kind, part.size, counted, written=counted)
+        indented = part.kind is PartKind.TOOL and has_template(protocol)
+        size = part.size + indentation_of(to_json(part.value)) if indented else part.size
+        yield Piece(part.name, part.kind, size, counted, written=counted)
         return
-    role = message.get("role")
-    # Chat templates remove reasoning from the text of earlier turns.
-    text_counted = protocol != "openai-chat" or role != "assistant"
-    if _is_counted(message) and (text_counted or not message.get("content")):
+    if not _is_counted(message, inside=("output",)):
+        yield Piece(part.name, part.kind, part.size, counted=False, written=_is_thinking(message))
+        return
+    role, content = message.get("role"), message.get("content")
+    by_template = has_template(protocol) and role == "assistant"
+    apart: list[tuple[Any, bool]] = [
+        ({name: message[name]}, True) for name in _UNCOUNTED_KEYS if name in message
+    ]
+    blocks = []
+    for block in listed(content):
+        if not _is_counted(block):
+            apart.append((block, _is_thinking(block)))
+        elif by_template and _REASONING_MARK.search(_text_of(block)):
+            apart.append((block, True))
+        else:
+            blocks.append(block)
+    if not apart:
         yield Piece(part.name, part.kind, part.size, counted=True, written=True)
         return
-    rest = dict(message)
-    for block in listed(rest.pop("content", None)):
-        counted = _is_counted(block)
-        yield _piece([role, block], counted and text_counted, counted or _is_thinking(block))
-    for call in listed(rest.pop("tool_calls", None)):
-        yield _piece(["tool_calls", call], counted=True, written=True)
-    counted = _is_counted(rest)
-    yield _piece(rest, counted, counted or _is_thinking(rest) or not _UNCOUNTED_KEYS.isdisjoint(rest))
+    rest = {name: value for name, value in message.items() if name not in _UNCOUNTED_KEYS}
+    if "content" in rest:
+        rest["content"] = blocks if isinstance(content, list) else content if blocks else None
+    yield _piece(rest, counted=True, written=True)
+    for block, written in apart:
+        yield _piece([role, block], counted=False, written=written)
+
+
+def turn_step(part: PromptPart, protocol: str) -> TurnStep:
+    """Return what a message is in a turn of which a provider certainly counts the thinking."""
+    message = part.value if isinstance(part.value, dict) else {}
+    role, content, kind = message.get("role"), message.get("content"), message.get("type")
+    if protocol == "openai":
+        if kind in _RESULT_TYPES:
+            return TurnStep.RESULT
+        return TurnStep.CALL if kind in _CALLING_TYPES or role == "assistant" else TurnStep.OTHER
+    if protocol != "anthropic" or not isinstance(content, list) or not content:
+        return TurnStep.OTHER
+    # Without thinking at the beginning of the model's messages, a provider may switch it off.
+    if role == "assistant" and _is_thinking(content[0]):
+        return TurnStep.CALL
+    results = role == "user" and all(
+        isinstance(block, dict) and block.get("type") == "tool_result" for block in content
+    )
+    return TurnStep.RESULT if results else TurnStep.OTHER
+
+
+def counts_current_thinking(settings: Mapping[str, Any], protocol: str) -> bool:
+    """Whether a provider certainly counts the thinking of the turn that a request continues."""
+    if protocol != "anthropic":
+        return protocol == "openai"
+    thinking, management = settings.get("thinking"), settings.get("context_management")
+    edits = listed(management.get("edits")) if isinstance(management, dict) else []
+    return (
+        isinstance(thinking, dict)
+        and thinking.get("type") in ("enabled", "adaptive")
+        and all(isinstance(edit, dict) and edit.get("keep") == "all" for edit in edits)
+    )
 
 
 def _piece(value: object, counted: bool, written: bool) -> Piece:
@@ -75,15 +142,19 @@ def _piece(value: object, counted: bool, written: bool) -> Piece:
     return Piece(hash_of(text), PartKind.MESSAGE, tokens_of(text), counted, written)
 
 
+def _text_of(block: object) -> str:
+    return block if isinstance(block, str) else to_json(block)
+
+
 def _is_thinking(block: object) -> bool:
     return isinstance(block, dict) and block.get("type") in _THINKING_TYPES
 
 
-def _is_counted(block: object) -> bool:
-    """Whether a message, item or block, with all blocks in it, is counted in every request."""
+def _is_counted(block: object, inside: tuple[str, ...] = ("content", "output")) -> bool:
+    """Whether an item or block, with the blocks in the lists ``inside``, is counted in every request."""
     if not isinstance(block, dict):
         return True
-    if block.get("type") not in _COUNTED_TYPES or not _UNCOUNTED_KEYS.isdisjoint(block):
+    if block.get("type") not in _COUNTED_TYPES:
         return False
-    inner = (block.get(name) for name in ("content", "output"))
+    inner = (block.get(name) for name in inside)
     return all(_is_counted(each) for blocks in inner if isinstance(blocks, list) for each in blocks)

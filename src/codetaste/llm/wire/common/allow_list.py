@@ -140,10 +140,13 @@ class Fields:
         forms: the fields.
         own: fields of which one must have content beside an ``id``; without them the object would be a
             reference to content that is stored at the provider.
+        needs: fields that must be objects: without them servers differ in what they make of the rest.
     """
 
-    def __init__(self, forms: Mapping[str, Form], own: tuple[str, ...] = ()) -> None:
-        self.forms, self.own = dict(forms), own
+    def __init__(
+        self, forms: Mapping[str, Form], own: tuple[str, ...] = (), needs: tuple[str, ...] = ()
+    ) -> None:
+        self.forms, self.own, self.needs = dict(forms), own, needs
 
     def check(self, value: Any, place: _Place, found: Findings) -> None:  # noqa: ANN401
         """Add the fields that are not allowed."""
@@ -151,8 +154,11 @@ class Fields:
             found.add(place, value)
             return
         own = self.own
-        if own and value.get("id") is not None and not any(_has_content(value, name) for name in own):
+        if own and value.get("id") is not None and not any(_has_content(value.get(name)) for name in own):
             found.add((place, "id"), value["id"])
+        for name in self.needs:
+            if type(value.get(name)) is not dict:
+                found.add((place, name), value.get(name))
         get, scalar = self.forms.get, SCALAR
         for name, inner in value.items():
             form = get(name)
@@ -178,7 +184,7 @@ class Kinds:
     ) -> None:
         self.tag = tag
         self.forms: dict[str | None, Fields] = {
-            kind: Fields({tag: SCALAR, **form.forms}, form.own) for kind, form in forms.items()
+            kind: Fields({tag: SCALAR, **form.forms}, form.own, form.needs) for kind, form in forms.items()
         }
         if default is not None:
             self.forms[None] = default if isinstance(default, Fields) else self.forms[default]
@@ -274,10 +280,13 @@ class AllowList:
         return found
 
 
-def _has_content(item: Mapping[str, Any], name: str) -> bool:
-    """Whether a field is not empty; the arguments or the output of a call may be an empty text."""
-    content = item.get(name)
-    return bool(content) or (content == "" and "call_id" in item)
+def _has_content(value: object) -> bool:
+    """Whether a value has any content, beside the types of what it contains."""
+    if isinstance(value, dict):
+        return any(name != "type" and _has_content(inner) for name, inner in value.items())
+    if isinstance(value, list):
+        return any(map(_has_content, value))
+    return value not in ("", None)
 
 
 def _path(place: _Place) -> tuple[str, str]:

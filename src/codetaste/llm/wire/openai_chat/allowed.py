@@ -30,7 +30,8 @@ _PART = Kinds(
 )
 _FUNCTION = Fields({"name": SCALAR, "arguments": SCALAR})
 _CALL = Kinds(
-    {"function": Fields({"id": SCALAR, "index": SCALAR, "function": _FUNCTION})}, default="function"
+    {"function": Fields({"id": SCALAR, "index": SCALAR, "function": _FUNCTION}, needs=("function",))},
+    default="function",
 )
 _MESSAGE = Fields(
     {
