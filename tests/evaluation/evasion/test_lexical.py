@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from codetaste.evaluation.evasion.encoded_text import decoded_texts
+from codetaste.evaluation.evasion.encoded_text import ByteBudget, decoded_texts
 from codetaste.evaluation.evasion.lexical import quoted_regions, suffix_of, without_regions
 
 SIZE = 100_000
@@ -20,6 +22,9 @@ HOSTILE = {
     "numbers": b"1 ," * SIZE,
     "letters": b"A" * SIZE,
     "escapes": b"\\x41" * SIZE,
+    "backticks and letters": b"`a" * SIZE,
+    "open templates": b"`abcdefghijklmno" * (SIZE // 10),
+    "open literals": b"'abcd`efghijklmno" * (SIZE // 10),
 }
 
 
@@ -38,7 +43,23 @@ def test_literals_and_comments_are_found() -> None:
 def test_hostile_text_takes_no_more_time_than_its_size(content: bytes, name: str) -> None:
     """If a try began anew at every character, this would take hours."""
     assert all(each.start < each.end for each in quoted_regions(content, name))
-    decoded_texts(content)
+    decoded_texts(content, ByteBudget(8 * 1024**2))
+
+
+def processor_time(content: bytes, name: str) -> float:
+    def once() -> float:
+        start = time.thread_time()
+        without_regions(content, name, strings=True)
+        decoded_texts(content, ByteBudget(8 * 1024**2))
+        return time.thread_time() - start
+
+    return min(once() for _ in range(3))
+
+
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
+def test_time_grows_with_the_size_and_not_with_its_square(content: bytes) -> None:
+    quarter = content[: len(content) // 4]
+    assert processor_time(content, "a.js") < 10 * processor_time(quarter, "a.js")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from codetaste.evaluation.evasion.encoded_text import decoded_texts
+from codetaste.evaluation.evasion.encoded_text import ByteBudget, decoded_texts
 from codetaste.evaluation.evasion.lexical import Region, quoted_regions
 from codetaste.source.tree.overlay import overlay_path
 
@@ -89,7 +89,7 @@ class HiddenTexts:
     own_quoted: dict[str, WrittenText] = field(default_factory=dict)
     encoded: list[tuple[str, bytes]] = field(default_factory=list)
     _quoted: list[tuple[str, bytes]] = field(default_factory=list)
-    _encoded_bytes: int = 0
+    _decoding: ByteBudget = field(default_factory=lambda: ByteBudget(_MAX_ENCODED_BYTES))
 
     @cached_property
     def quoted(self) -> WrittenText:
@@ -117,8 +117,7 @@ class HiddenTexts:
         own: list[bytes] = []
         encoded: list[bytes] = []
         for part in parts:
-            if sum(map(len, encoded)) + self._encoded_bytes < _MAX_ENCODED_BYTES:
-                encoded += decoded_texts(part)
+            encoded += decoded_texts(part, self._decoding)
         for region in _joined(quoted_regions(content, path), content):
             inside = [
                 content[max(start, region.start) : min(end, region.end)]
@@ -133,7 +132,6 @@ class HiddenTexts:
             if not region.is_comment and _EVALUATOR.search(content[start : region.start]):
                 encoded.append(own[-1][1:-1])
         self.own_quoted[path] = WrittenText(tuple((path, text) for text in own))
-        self._encoded_bytes += sum(map(len, encoded))
         self.encoded += ((path, _squeeze(_unescape(text))) for text in encoded)
 
     def encoded_place_of(self, text: bytes) -> str | None:
