@@ -16,6 +16,7 @@ import zlib
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _RUN = re.compile(rb"[A-Za-z0-9+/_-]{12,}={0,6}")
 _QUOTED_RUN = re.compile(rb"""["']`?([!#-&(-~]{12,}+)["']|`([!#-&(-_a-~]{12,}+)`""")
 _HEX = re.compile(rb"[0-9A-Fa-f]+")
 _CODES = re.compile(rb"(?:(?:0x[0-9A-Fa-f]{2}|[0-9]{1,3})\s*+,\s*+){5,}(?:0x[0-9A-Fa-f]{2}|[0-9]{1,3})")
+_CODE = re.compile(rb"0x[0-9A-Fa-f]{2}|[0-9]+")
 _ESCAPE = re.compile(
     rb"\\x([0-9A-Fa-f]{2})|\\u00([0-9A-Fa-f]{2})|\\u\{0*([0-9A-Fa-f]{2})\}|%([0-9A-Fa-f]{2})|&#x([0-9A-Fa-f]{2});"
     rb"|\\([0-3][0-7]{2})|&#([0-9]{2,3});"
@@ -100,10 +102,10 @@ def _decoded_pieces(content: bytes) -> Iterator[bytes]:
         for decode in (base64.b85decode, base64.a85decode):
             yield from _attempt(decode, text)
     for codes in _CODES.findall(content):
-        numbers = [int(code, 16 if code[:2] == b"0x" else 10) for code in re.split(rb"\s*,\s*", codes)]
+        numbers = (int(code[0], 16 if code[0][:2] == b"0x" else 10) for code in _CODE.finditer(codes))
         yield bytes(number for number in numbers if number < 256)  # noqa: PLR2004
-    if len(_ESCAPE.findall(joined)) >= _MIN_ESCAPES:
-        unescaped = [_ESCAPE.subn(_unescaped, piece) for piece in _ESCAPED_PIECE.findall(joined)]
+    if len(list(islice(_ESCAPE.finditer(joined), _MIN_ESCAPES))) == _MIN_ESCAPES:
+        unescaped = (_ESCAPE.subn(_unescaped, piece[0]) for piece in _ESCAPED_PIECE.finditer(joined))
         yield b" ".join(text for text, escapes in unescaped if escapes)
 
 
