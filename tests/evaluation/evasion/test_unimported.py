@@ -74,3 +74,63 @@ NEW: Files = {"new.py": "x = 1\n"}
 def test_names_with_hyphens_and_brackets(tmp_path: Path, path: str, line: str) -> None:
     named = "x-my-file" not in line
     assert unused_files(tmp_path, {"web/a.js": line}, {path: "x\n"}) == (set() if named else {path})
+
+
+RAILS: Files = {"config/application.rb": "x\n"}
+DJANGO: Files = {"manage.py": "x\n"}
+NEXT: Files = {"web/next.config.mjs": "x\n"}
+CARGO: Files = {"Cargo.toml": "x\n"}
+
+
+@pytest.mark.parametrize(
+    ("base", "path"),
+    [
+        (RAILS, "app/models/fresh.rb"),
+        (RAILS, "db/migrate/20240101_fresh.rb"),
+        (DJANGO, "shop/migrations/0002_fresh.py"),
+        (DJANGO, "shop/management/commands/fresh.py"),
+        (DJANGO, "shop/apps.py"),
+        (NEXT, "web/pages/blog/fresh.tsx"),
+        (NEXT, "web/src/app/blog/[id]/page.tsx"),
+        (CARGO, "src/bin/fresh.rs"),
+        (CARGO, "crates/a/examples/fresh.rs"),
+        (CARGO, "crates/a/benches/fresh.rs"),
+        (CARGO, "crates/a/build.rs"),
+    ],
+)
+def test_file_that_a_framework_finds_is_used_where_r_has_the_framework(
+    tmp_path: Path, base: Files, path: str
+) -> None:
+    assert unused_files(tmp_path / "with", base, {path: "x = 1\n"}) == set()
+    assert unused_files(tmp_path / "without", {}, {path: "x = 1\n"}) == {path}
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("pkg/tests/helpers.py", "x = 1\n"),
+        ("spec/support/fresh.rb", "x = 1\n"),
+        ("crates/a/tests/fresh.rs", "fn f() {}\n"),
+        ("src/FreshTestCase.java", "class FreshTestCase {}\n"),
+        ("src/TestFresh.java", "class TestFresh {}\n"),
+        ("src/Fresh.java", "@Component\npublic class Fresh {}\n"),
+        ("src/Fresh.kt", "@javax.persistence.Entity(name = 1)\nclass Fresh\n"),
+        ("src/Checks.java", "class Checks {\n  @Test\n  void f() {}\n}\n"),
+        ("tools/fresh.py", "if __name__ == '__main__':\n    x()\n"),
+        ("main.py", "x = 1\n"),
+    ],
+)
+def test_file_that_says_that_it_is_run_is_used(tmp_path: Path, path: str, content: str) -> None:
+    assert unused_files(tmp_path, {}, {path: content}) == set()
+
+
+@pytest.mark.parametrize("path", ["app/deep/main.py", "app/build.py", "app/fresh/mod.rs", "app/lib.rs"])
+def test_name_of_a_program_in_any_folder_is_not_enough(tmp_path: Path, path: str) -> None:
+    assert unused_files(tmp_path, {}, {path: "x\n"}) == {path}
+
+
+def test_module_of_rust_is_used_if_its_folder_is_named(tmp_path: Path) -> None:
+    base: Files = {"src/lib.rs": "mod fresh;\n"}
+    assert unused_files(tmp_path, base, {"src/fresh/mod.rs": "x\n", "src/other/mod.rs": "x\n"}) == {
+        "src/other/mod.rs"
+    }

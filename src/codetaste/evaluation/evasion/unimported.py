@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from codetaste.evaluation.evasion.entry_points import JVM, is_found_by_place, runs_by_itself
 from codetaste.evaluation.evasion.hidden_texts import read_file
 from codetaste.evaluation.evasion.lexical import suffix_of, without_regions
 from codetaste.source.tree.overlay import overlay_path
@@ -23,22 +24,16 @@ if TYPE_CHECKING:
     from codetaste.source.tree.overlay import OverlayTree
 
 _SCRIPTS = frozenset({"js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte"})
-_JVM = frozenset({"java", "kt", "scala", "groovy"})
 _FAMILIES = (
     frozenset({"py", "pyi"}),
     _SCRIPTS,
     frozenset({"rb"}),
     frozenset({"rs"}),
     frozenset({"go"}),
-    _JVM,
+    JVM,
 )
-_DECLARED = frozenset({"go"}) | _JVM
+_DECLARED = frozenset({"go"}) | JVM
 _CONFIGS = frozenset({"json", "toml", "yaml", "yml", "cfg", "ini", "xml", "html", "gradle", "mod"})
-_TEST = re.compile(r"(?:^|/)(?:test_[^/]*|conftest|[^/]*(?:_test|\.test|\.spec|Tests?|IT|_spec))\.\w+$")
-_SCRIPT_TEST = re.compile(r"(?:^|/)(?:tests?|__tests__|spec)/")
-_PROGRAM = re.compile(
-    r"(?:^|/)(?:__main__|main|setup|manage|build|doc|lib|mod|package-info|\.[^/]*|[^/]*\.config|[^/]*\.d)\.\w+$"
-)
 _DECLARATION = re.compile(
     rb"^(?:func|type|var|const|(?:(?:public|final|abstract|sealed|data)[ \t]+)*+"
     rb"(?:class|interface|enum|record|object|fun))"
@@ -47,7 +42,6 @@ _DECLARATION = re.compile(
 )
 _NAME = re.compile(rb"[\w\x80-\xff]+(?:-+[\w\x80-\xff]+)*+")
 """A word, or words with hyphens between them."""
-_RUNS_BY_ITSELF = re.compile(rb"^func (?:init|main)\(|^#!", re.MULTILINE)
 
 
 class ImportSearch:
@@ -85,11 +79,9 @@ class ImportSearch:
     def _dependent_files(self) -> Iterator[tuple[str, bytes]]:
         """Yield the new files that are code that other code must name, with their contents."""
         for path in sorted(self._new):
-            family = _family(path)
-            if family and not _TEST.search(path) and not _PROGRAM.search(path):
+            if _family(path) and not is_found_by_place(path, self._tree.base):
                 content = read_file(overlay_path(self._tree, path))
-                is_test = family is _SCRIPTS and _SCRIPT_TEST.search(path)
-                if not is_test and not _RUNS_BY_ITSELF.search(content):
+                if not runs_by_itself(path, content):
                     yield path, content
 
     def _may_use(self, path: str) -> bool:
@@ -119,7 +111,7 @@ def _names(path: str, content: bytes) -> set[bytes]:
         declared = {name for names in _DECLARATION.findall(content) for name in names if name}
         return declared or _longest_name(pure.stem)
     stem = pure.name.partition(".")[0]
-    return _longest_name((pure.parent.name if stem in {"__init__", "index"} else "") or stem)
+    return _longest_name((pure.parent.name if stem in {"__init__", "index", "mod"} else "") or stem)
 
 
 def _longest_name(text: str) -> set[bytes]:
