@@ -18,6 +18,12 @@ from codetaste.evaluation.evasion.encoded_text import ByteBudget, decoded_texts
 
 LIMIT = 8 * 1024**2
 TEXT = b"def first(a):\n    return old_call(a, 'b') + second(a)\n"
+
+
+def _utf_7(char: int) -> bytes:
+    return base64.b64encode(bytes([0, char])).rstrip(b"=")
+
+
 ENCODED = {
     "base64": base64.b64encode(TEXT),
     "base64 for addresses": b"x = '" + base64.urlsafe_b64encode(TEXT).rstrip(b"=") + b"'",
@@ -32,6 +38,10 @@ ENCODED = {
     "entities": b"".join(b"&#%d;" % char for char in TEXT),
     "base64 in pieces": b'"%s" +\n  "%s"' % (base64.b64encode(TEXT)[:20], base64.b64encode(TEXT)[20:]),
     "zlib in base64": base64.b64encode(zlib.compress(TEXT)),
+    "UTF-16": TEXT.decode().encode("utf-16"),
+    "UTF-16 without a mark": TEXT.decode().encode("utf-16-be"),
+    "UTF-32": TEXT.decode().encode("utf-32"),
+    "UTF-7": b"# coding: utf-7\n" + b"".join(b"+" + _utf_7(char) + b"-" for char in TEXT),
     "gzip": gzip.compress(TEXT, mtime=0),
     "bzip2": bz2.compress(TEXT),
     "xz in base64 in base64": base64.b64encode(base64.b64encode(lzma.compress(TEXT))),

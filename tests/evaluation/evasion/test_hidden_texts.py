@@ -53,7 +53,7 @@ def test_time_for_a_lock_file_grows_with_its_lines(tmp_path: Path) -> None:
 
 
 def test_memory_for_a_text_is_a_few_times_its_size(tmp_path: Path) -> None:
-    text = b" ".join(b"word%d" % number for number in range(400_000))
+    text = b" ".join(b"word%d" % number for number in range(100_000))
     tracemalloc.start()
     try:
         read(tmp_path, text)
@@ -80,6 +80,21 @@ def test_parts_that_the_patch_wrote_are_searched(
     tmp_path: Path, content: bytes, runs: Sequence[range], found: bool
 ) -> None:
     assert bool(read(tmp_path, content, *runs).written) == found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'exec("old(one, two)")',
+        b'exec("\\n".join(["a = 1", "old(one, two)"]))',
+        b"exec(''.join(['a = 1;old', '(one, two)']))",
+        b'eval(["a = 1", "old(one, two)"].join(";"))',
+        b'exec("ol" "d(one, two)")',
+    ],
+)
+def test_lines_that_are_joined_and_evaluated_are_found(tmp_path: Path, line: bytes) -> None:
+    assert read(tmp_path, line + b"\n").encoded == {b"old(one,two)"}
+    assert not read(tmp_path, line.replace(b"exec(", b"show(").replace(b"eval(", b"show(")).encoded
 
 
 def test_short_file_must_be_there_as_a_whole() -> None:

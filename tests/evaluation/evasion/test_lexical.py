@@ -23,6 +23,11 @@ HOSTILE = {
     "letters": b"A" * SIZE,
     "escapes": b"\\x41" * SIZE,
     "backticks and letters": b"`a" * SIZE,
+    "here documents": b"<<A <<B\n" * (SIZE // 8),
+    "marks of here documents": b"<<A\nx\n" * (SIZE // 8),
+    "documentation of Ruby": b"=begin\nx\n" * (SIZE // 8),
+    "raw strings": b'r#"x" ' * (SIZE // 8),
+    "hashes": b"r" + b"#" * SIZE,
     "open templates": b"`abcdefghijklmno" * (SIZE // 10),
     "open literals": b"'abcd`efghijklmno" * (SIZE // 10),
 }
@@ -38,7 +43,24 @@ def test_literals_and_comments_are_found() -> None:
     assert without_regions(python, "a.py", strings=False).endswith(b"'''c\n# d'''\n")
 
 
-@pytest.mark.parametrize("name", ["a.py", "a.js"])
+@pytest.mark.parametrize(
+    ("path", "content", "found"),
+    [
+        ("a.rb", b"x = <<~SQL + y\n  a 'b\n  SQL\nz('c')\n", [b"<<~SQL + y\n  a 'b\n  SQL", b"'c'"]),
+        ("a.rb", b"class << self\n  a << 'b'\n", [b"'b'"]),
+        ("a.rb", b"a\n=begin\nb 'c\n=end\nd\n", [b"=begin\nb 'c\n=end"]),
+        ("a.rb", b"a\n__END__\nb\n", [b"__END__\nb\n"]),
+        ("a.rb", b"a # b\n'c'\n", [b"# b", b"'c'"]),
+        ("a.sh", b"cat <<'EOF'\na\nEOF\nb\n", [b"<<'EOF'\na\nEOF"]),
+        ("a.rs", b'f(r#"a "b" c"#, br"d\\", "e")', [b'r#"a "b" c"#', b'br"d\\"', b'"e"']),
+        ("a.rs", b'for"a" // r"\n', [b'"a"', b'// r"']),
+    ],
+)
+def test_forms_of_one_language_are_found(path: str, content: bytes, found: list[bytes]) -> None:
+    assert [content[each.start : each.end] for each in quoted_regions(content, path)] == found
+
+
+@pytest.mark.parametrize("name", ["a.py", "a.js", "a.rb", "a.rs"])
 @pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_takes_no_more_time_than_its_size(content: bytes, name: str) -> None:
     """If a try began anew at every character, this would take hours."""
@@ -57,9 +79,10 @@ def processor_time(content: bytes, name: str) -> float:
 
 
 @pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
-def test_time_grows_with_the_size_and_not_with_its_square(content: bytes) -> None:
+@pytest.mark.parametrize("name", ["a.js", "a.rb", "a.rs"])
+def test_time_grows_with_the_size_and_not_with_its_square(content: bytes, name: str) -> None:
     quarter = content[: len(content) // 4]
-    assert processor_time(content, "a.js") < 10 * processor_time(quarter, "a.js")
+    assert processor_time(content, name) < 10 * processor_time(quarter, name)
 
 
 @pytest.mark.parametrize(

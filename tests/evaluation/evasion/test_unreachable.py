@@ -30,9 +30,18 @@ DEAD = {
     "else of #if 1": "#if 1\nx();\n#else\nHERE();\n#endif\n",
     "#if 0 before another": "#if 0\n#if X\nx();\n#else\ny();\n#endif\nHERE();\n#endif\n",
     "after JSX that is returned": "{\n  return (\n  <p/>\n  );\n  HERE();\n}\n",
+    "an empty literal": "if    :\n    HERE()\n",
+    "an empty literal in brackets": "if (  ) {\n  HERE();\n}\n",
+    "if None": "if None:\n    HERE()\n",
+    "if (!1)": "if (!1) {\n  HERE();\n}\n",
+    "numbers that differ": "if 1 == 2:\n    HERE()\n",
+    "numbers that differ in brackets": "while (1 === 2) {\n  HERE();\n}\n",
     "#if 0": "#if 0\n#ifdef X\nx();\n#endif\nHERE();\n#endif\n",
 }
 ALIVE = {
+    "equal numbers": "if 1 == 1:\n    HERE()\n",
+    "a literal in a variable": "if     in x:\n    HERE()\n",
+    "a number and a variable": "if 1 == 2 + x:\n    HERE()\n",
     "after return if of Ruby": "def f\n  return if x\n  HERE()\nend\n",
     "after return unless of Ruby": "def f\n  return g(1) unless x?\n  HERE()\nend\n",
     "after raise unless of Ruby": "def f\n  raise E, [1] unless x\n  HERE()\nend\n",

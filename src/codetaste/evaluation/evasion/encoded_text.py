@@ -49,6 +49,8 @@ _ESCAPED_PIECE = re.compile(
 """A literal or a word: escape sequences decode what is in it, and not the code beside it."""
 _HEX_ESCAPES = 5
 _MIN_ESCAPES = 4
+_UTF_7 = re.compile(rb"coding[:=][ \t]*(?:utf|u)[-_]?7\b", re.IGNORECASE)
+_MAX_COOKIE_BYTES = 300
 _TEXT = re.compile(rb"[\t\n\r -~]{8}")
 """Decoded bytes without such a piece are no text."""
 
@@ -88,6 +90,12 @@ def decoded_texts(content: bytes, budget: ByteBudget) -> list[bytes]:
 
 def _decoded_once(content: bytes, budget: ByteBudget) -> Iterator[bytes]:
     yield from _decompressed(content, budget)
+    if content.count(b"\0") * 3 > len(content):
+        # UTF-16 or UTF-32; characters of other scripts are of no interest.
+        content = content.replace(b"\0", b"")
+        yield content
+    elif _UTF_7.search(content[:_MAX_COOKIE_BYTES]):
+        yield content.decode("utf-7", "replace").encode()
     for text in _decoded_pieces(content):
         if not budget.take(len(text) + _TEXT_COST):
             return

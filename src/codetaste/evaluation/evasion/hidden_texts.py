@@ -34,9 +34,10 @@ _MINIFIED_LINE_BYTES = 150
 _MIN_ENCODED_CHARS = 3
 _EVALUATOR = re.compile(
     rb"\b(?:eval|exec|execfile|compile|execScript|Function|setTimeout|setInterval|runIn\w*Context)"
-    rb"\s*\(\s*[rbfu]{0,2}$"
+    rb"\s*\(\s*(?:[\"'`][^\"'`\n]{0,8}[\"'`]\s*\.\s*join\s*\(\s*)?[\[(]*\s*[rbfu]{0,2}$"
 )
-_EVALUATOR_BYTES = 40
+_EVALUATOR_BYTES = 60
+_LITERAL_JOINT = re.compile(rb"""["'`]\s*+(?:[+,\\]\s*+)?[rbfu]?["'`]""")
 _JOINT = re.compile(rb"[\s+,.\\]*+")
 
 
@@ -104,7 +105,8 @@ def _read_written(
         quoted.update(*(wanted.runs.found_in(content[start:end]) for start, end in inside))
         own_quoted |= wanted.runs.found_in(content[region.start : region.end])
         if not region.is_comment and _is_evaluated(content, region):
-            encoded.append(content[region.start + 1 : region.end - 1])
+            literal = content[region.start + 1 : region.end - 1]
+            encoded += (literal, _LITERAL_JOINT.sub(b"", literal))
     squeezed = b"\0".join(squeeze(unescape(text)) for text in encoded)
     size, lines = sum(map(len, parts)), sum(part.count(b"\n") for part in parts)
     return WrittenFile(

@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_FALSE = rb"(?:False|false|0|None|null|nil|not\s+True|not\s+1|!\s*true|!\s*1)"
+_FALSE = rb"(?:False|false|0|None|null|nil|NULL|undefined|0\.0|not\s+True|not\s+1|!\s*true|!\s*1)"
 _GOES_ON = rb"\s*(?:\|\||or\b|[=!<>.?+*/%^-])"
 """What makes a condition of more than a constant."""
 _NEVER = re.compile(
     rb"(?:\}\s*)?(?:(?:else\s+)?if|elif|while|for)(?:\s*\(\s*%b\s*\)(?!%b)|\s*%b\s*(?::|\{|$)"
     rb"|\s*(?:\(\s*)?%b\s*(?:&&|and\b)(?!.*(?:\|\||\bor\b|\?))(?=.*[:{)]$))"
     % (_FALSE, _GOES_ON, _FALSE, _FALSE)
+)
+_LITERAL_CONDITION = re.compile(rb"(?:\}\s*)?(?:(?:else\s+)?if|elif)\s*(?:\(\s*\)\s*(?:\{|:|$)|:)")
+"""A literal alone, of which spaces are left; one that is not empty makes no sense there."""
+_COMPARISON = re.compile(
+    rb"(?:\}\s*)?(?:(?:else\s+)?if|elif|while)\s*(?:\(\s*)?([0-9]+)\s*===?\s*([0-9]+)\s*(?:\)\s*)?(?:[{:]|$)"
 )
 _ALWAYS = re.compile(rb"if\s*(?:\(\s*)?(?:True|true|1)\s*(?:\)|:|\{)")
 _ENDS_BLOCK = re.compile(
@@ -36,6 +41,7 @@ _HOISTED = re.compile(
 """A declaration that JavaScript or Rust makes before the block runs."""
 _BRACKETS = re.compile(rb"\([^()]*\)|\[[^][]*\]|\{[^{}]*\}")
 _MAX_NESTED = 4
+_MAX_DIGITS = 20
 _MODIFIER = re.compile(rb"\S\s+(?:if|unless)\b(?!.*\belse\b)")
 """The condition of a whole statement, as in Ruby and Perl."""
 _OPENING = re.compile(rb"[(\[{]")
@@ -61,7 +67,7 @@ def is_unreachable(lines: Sequence[bytes], line: int, column: int = 1) -> bool:
         return False
     here, above = lines[line - 1], lines[max(line - 1 - _MAX_LINES_ABOVE, 0) : line - 1]
     before = here[: max(column - 1, 0)][-_MAX_BEFORE_BYTES:]
-    on_line = _BEFORE_ON_LINE.search(before) or _NEVER.match(before.strip())
+    on_line = _BEFORE_ON_LINE.search(before) or _is_never_true(before.strip())
     return bool(on_line) or _is_in_dead_block(here, above) or _is_in_if_0(above)
 
 
@@ -75,7 +81,7 @@ def _is_in_dead_block(here: bytes, above: Sequence[bytes]) -> bool:
         if not text or indent > depth:
             continue
         if indent < depth:
-            if _NEVER.match(text):
+            if _is_never_true(text):
                 return True
             depth, own, blocked, open_brackets = indent, text, False, 0
         elif _ELSE.match(own):
@@ -89,6 +95,13 @@ def _is_in_dead_block(here: bytes, above: Sequence[bytes]) -> bool:
         elif not blocked and _ends_block(text) and not _HOISTED.match(own):
             return True
     return False
+
+
+def _is_never_true(text: bytes) -> bool:
+    """Whether ``text`` is a condition that is never true."""
+    compared = _COMPARISON.match(text)
+    unequal = compared and int(compared[1][:_MAX_DIGITS]) != int(compared[2][:_MAX_DIGITS])
+    return bool(_NEVER.match(text) or _LITERAL_CONDITION.match(text) or unequal)
 
 
 def _ends_block(statement: bytes) -> bool:
