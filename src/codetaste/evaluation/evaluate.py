@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.evaluation.evasion.flags import FlaggedRule
-    from codetaste.evaluation.evasion.hidden_matches import HiddenMatch
+    from codetaste.evaluation.evasion.hidden_matches import HiddenCode
     from codetaste.evaluation.rule_set import RuleSet
     from codetaste.rules.scan.model import Match, Scanner, ScanProblem, ScanResult
     from codetaste.source.patch.model import Patch
@@ -80,6 +80,7 @@ class Evaluation:
         unscannable: paths that parsed in R and do not parse in R∘X̂, or are no longer scanned there.
         timed_out: of R∘X̂, the files that the engine did not scan in its time limit, or crashed on.
         hidden_in: other files of R∘X̂ with text that reductive rules matched in R and cannot see any more.
+        unread: files that the patch wrote and that were not searched for such text as a whole.
         notes: remarks for the reader, in order.
         engine: the rule engine and its version.
     """
@@ -106,6 +107,7 @@ class Evaluation:
     unscannable: tuple[str, ...] = ()
     timed_out: tuple[str, ...] = ()
     hidden_in: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     engine: str = ""
 
@@ -219,13 +221,13 @@ def _count(
     patch: Patch,
     tree: OverlayTree,
     scans: tuple[ScanResult, ScanResult],
-    hidden: tuple[HiddenMatch, ...],
+    hidden: HiddenCode,
 ) -> Evaluation:
     rules = result.rules
     before, after = scans
     positive, negative = rules.split_matches(after.matches)
     _, legacy = rules.split_matches(before.matches)
-    _, hidden_matches = rules.split_matches(each.match for each in hidden)
+    _, hidden_matches = rules.split_matches(each.match for each in hidden.matches)
     matching = {match.rule_id for match in positive}
 
     unscannable = _find_unscannable(patch, before, after)
@@ -234,12 +236,21 @@ def _count(
     assumed = {match.rule_id for match in legacy if match.path in before_paths} - found
     still_there = {match.rule_id for match in hidden_matches} - found - assumed
     unmet = found | assumed | still_there
-    hidden_in = tuple(sorted({each.place for each in hidden} - unscannable.keys()))
+    _, unread_matches = rules.split_matches(
+        each.match for each in hidden.matches if each.place in hidden.unread
+    )
+    in_unread = still_there & {match.rule_id for match in unread_matches}
+    hidden_in = {each.place for each in hidden.matches} - unscannable.keys() - set(hidden.unread)
     notes = (
         *result.notes,
         *_note("files that the engine could not scan in its time limit (scan timed out)", result.timed_out),
         *_note("files that could be scanned before the patch but not after it", sorted(unscannable), assumed),
-        *_note("files with old code that the rules cannot see any more", hidden_in, still_there),
+        *_note(
+            "files with old code that the rules cannot see any more",
+            sorted(hidden_in),
+            still_there - in_unread,
+        ),
+        *_note("files that are too large to look for old code in all of them", hidden.unread, in_unread),
     )
 
     still_covered = set(legacy) - set(hidden_matches)
@@ -255,7 +266,8 @@ def _count(
         positive_matches=positive,
         negative_matches=negative,
         unscannable=tuple(sorted(unscannable)),
-        hidden_in=hidden_in,
+        hidden_in=tuple(sorted(hidden_in)),
+        unread=hidden.unread,
         notes=notes,
     )
 

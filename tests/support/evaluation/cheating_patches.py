@@ -22,6 +22,7 @@ from pathlib import Path
 from unittest.mock import patch as replaced
 
 from codetaste.evaluation.evaluate import Evaluation
+from codetaste.evaluation.evasion.hidden_matches import HiddenCode
 from codetaste.evaluation.metrics import ifr
 from codetaste.evaluation.output.scores_json import scores_to_json
 from codetaste.rules.scan.model import Scanner
@@ -466,8 +467,8 @@ def evaluate_both(cheat: CheatingPatch, scanner: Scanner, folder: Path) -> tuple
     base = write_tree(folder / "R", BASE)
     diff = git_diff(folder, BASE, cheat.tree(), *cheat.options)
 
-    async def nothing(*_: object) -> tuple[()]:
-        return ()
+    async def nothing(*_: object) -> HiddenCode:
+        return HiddenCode()
 
     module = "codetaste.evaluation.evaluate"
     with (

@@ -14,45 +14,73 @@ import re
 import zipfile
 import zlib
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _MAX_DEPTH = 4
-_MAX_BYTES = 8 * 1024**2
-"""Size limit of all decoded texts together."""
+_MAX_MEMBERS = 10_000
+_CHUNK_BYTES = 256 * 1024
+_TEXT_COST = 100
+"""Bytes that are charged for each decoded text besides its own: a short one takes time, too."""
 _JOINTS = re.compile(
     rb"""["'`]\s*+(?:[+,\\]\s*+)?[rb]?["'`]|(?<=[A-Za-z0-9+/=]{16})\r?\n[ \t]*+(?=[A-Za-z0-9+/=]{4})"""
 )
 """Where a long text is broken: between adjacent literals, and between lines of base64."""
 _RUN = re.compile(rb"[A-Za-z0-9+/_-]{12,}={0,6}")
-_QUOTED_RUN = re.compile(rb"""["'`]([!#-&(-~]{12,1000000}+)["']""")
+# A backtick is a digit of base85. It must not begin a run that may have further ones: a try at each would
+# take time that grows with the square of the text.
+_QUOTED_RUN = re.compile(rb"""["']`?([!#-&(-~]{12,}+)["']|`([!#-&(-_a-~]{12,}+)`""")
 _HEX = re.compile(rb"[0-9A-Fa-f]+")
 _CODES = re.compile(rb"(?:(?:0x[0-9A-Fa-f]{2}|[0-9]{1,3})\s*+,\s*+){5,}(?:0x[0-9A-Fa-f]{2}|[0-9]{1,3})")
+_CODE = re.compile(rb"0x[0-9A-Fa-f]{2}|[0-9]+")
 _ESCAPE = re.compile(
     rb"\\x([0-9A-Fa-f]{2})|\\u00([0-9A-Fa-f]{2})|\\u\{0*([0-9A-Fa-f]{2})\}|%([0-9A-Fa-f]{2})|&#x([0-9A-Fa-f]{2});"
     rb"|\\([0-3][0-7]{2})|&#([0-9]{2,3});"
 )
+_ESCAPED_PIECE = re.compile(
+    rb'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?' + rb"|'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'?|`[^`]*+`?|[^\s\"'`]++",
+    re.DOTALL,
+)
+"""A literal or a word: escape sequences decode what is in it, and not the code beside it."""
 _HEX_ESCAPES = 5
 _MIN_ESCAPES = 4
+_UTF_7 = re.compile(rb"coding[:=][ \t]*(?:utf|u)[-_]?7\b", re.IGNORECASE)
+_MAX_COOKIE_BYTES = 300
 _TEXT = re.compile(rb"[\t\n\r -~]{8}")
 """Decoded bytes without such a piece are no text."""
 
 
-def decoded_texts(content: bytes) -> list[bytes]:
+@dataclass
+class ByteBudget:
+    """How many bytes may still be read and decoded."""
+
+    left: int
+    exceeded: bool = False
+    """Something has not been read because of the limit."""
+
+    def take(self, size: int) -> bool:
+        """Whether ``size`` bytes are left; takes them."""
+        self.exceeded |= size > self.left
+        self.left -= min(size, self.left)
+        return not self.exceeded
+
+
+def decoded_texts(content: bytes, budget: ByteBudget) -> list[bytes]:
     """Return the texts that ``content`` holds in encoded form, and those that they hold in turn."""
     found: list[bytes] = []
-    left = _MAX_BYTES
     pending = [(content, 0)]
     seen = {content}
-    while pending:
+    while pending and not budget.exceeded:
         outer, depth = pending.pop()
-        for inner in _decoded_once(outer):
-            if inner in seen or len(inner) > left:
+        for inner in _decoded_once(outer, budget):
+            if inner in seen:
                 continue
             seen.add(inner)
-            left -= len(inner)
             if _TEXT.search(inner):
                 found.append(inner)
             if depth + 1 < _MAX_DEPTH:
@@ -60,21 +88,33 @@ def decoded_texts(content: bytes) -> list[bytes]:
     return found
 
 
-def _decoded_once(content: bytes) -> Iterator[bytes]:
-    yield from _decompressed(content)
+def _decoded_once(content: bytes, budget: ByteBudget) -> Iterator[bytes]:
+    yield from _decompressed(content, budget)
+    if content.count(b"\0") * 3 > len(content):
+        # UTF-16 or UTF-32; characters of other scripts are of no interest.
+        content = content.replace(b"\0", b"")
+        yield content
+    elif _UTF_7.search(content[:_MAX_COOKIE_BYTES]):
+        yield content.decode("utf-7", "replace").encode()
+    for text in _decoded_pieces(content):
+        if not budget.take(len(text) + _TEXT_COST):
+            return
+        yield text
+
+
+def _decoded_pieces(content: bytes) -> Iterator[bytes]:
     joined = _JOINTS.sub(b"", content)
     for run in set(_RUN.findall(joined)):
         yield from _decoded_run(run)
-    for text in set(_QUOTED_RUN.findall(joined)):
+    for text in {quoted or template for quoted, template in _QUOTED_RUN.findall(joined)}:
         for decode in (base64.b85decode, base64.a85decode):
             yield from _attempt(decode, text)
     for codes in _CODES.findall(content):
-        numbers = [int(code, 16 if code[:2] == b"0x" else 10) for code in re.split(rb"\s*,\s*", codes)]
+        numbers = (int(code[0], 16 if code[0][:2] == b"0x" else 10) for code in _CODE.finditer(codes))
         yield bytes(number for number in numbers if number < 256)  # noqa: PLR2004
-    escapes = _ESCAPE.findall(joined)
-    if len(escapes) >= _MIN_ESCAPES:
-        start = _ESCAPE.search(joined)
-        yield _ESCAPE.sub(_unescaped, joined[start.start() if start else 0 :])
+    if len(list(islice(_ESCAPE.finditer(joined), _MIN_ESCAPES))) == _MIN_ESCAPES:
+        unescaped = (_ESCAPE.subn(_unescaped, piece[0]) for piece in _ESCAPED_PIECE.finditer(joined))
+        yield b" ".join(text for text, escapes in unescaped if escapes)
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:
@@ -109,20 +149,49 @@ _MAGIC = re.compile(rb"\x1f\x8b|\x78[\x01\x5e\x9c\xda]|BZh|\xfd7zXZ|PK\x03\x04")
 _DAMAGED = (OSError, ValueError, EOFError, RuntimeError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
-def _decompressed(content: bytes) -> Iterator[bytes]:
-    """Yield the contents of compressed data, no more than ``_MAX_BYTES`` of each."""
+def _decompressed(content: bytes, budget: ByteBudget) -> Iterator[bytes]:
+    """Yield the contents of compressed data; all that is decompressed is taken from ``budget``."""
     magic = _MAGIC.match(content)
+    if magic is None:
+        return
+    if magic[0] == b"PK\x03\x04":
+        yield from _members(content, budget)
+    elif magic[0] == b"BZh":
+        yield _limited(_stream_chunks(bz2.BZ2Decompressor(), content), budget)
+    elif magic[0] == b"\xfd7zXZ":
+        yield _limited(_stream_chunks(lzma.LZMADecompressor(), content), budget)
+    else:
+        yield _limited(_zlib_chunks(content), budget)
+
+
+def _members(content: bytes, budget: ByteBudget) -> Iterator[bytes]:
+    with suppress(*_DAMAGED), zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = archive.infolist()
+        for member in members[:_MAX_MEMBERS]:
+            with suppress(*_DAMAGED), archive.open(member) as file:
+                yield _limited(iter(partial(file.read, _CHUNK_BYTES), b""), budget)
+        budget.exceeded |= len(members) > _MAX_MEMBERS
+
+
+def _stream_chunks(stream: bz2.BZ2Decompressor | lzma.LZMADecompressor, content: bytes) -> Iterator[bytes]:
+    yield stream.decompress(content, _CHUNK_BYTES)
+    while not stream.eof and not stream.needs_input:
+        yield stream.decompress(b"", _CHUNK_BYTES)
+
+
+def _zlib_chunks(content: bytes) -> Iterator[bytes]:
+    stream = zlib.decompressobj(zlib.MAX_WBITS | 32)
+    while content and not stream.eof:
+        yield stream.decompress(content, _CHUNK_BYTES)
+        content = stream.unconsumed_tail
+
+
+def _limited(chunks: Iterator[bytes], budget: ByteBudget) -> bytes:
+    """Join ``chunks`` up to the first that is damaged or for which no bytes are left."""
+    parts = []
     with suppress(*_DAMAGED):
-        if magic is None:
-            return
-        if magic[0] == b"PK\x03\x04":
-            with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                for member in archive.infolist()[:1000]:
-                    with archive.open(member) as file:
-                        yield file.read(_MAX_BYTES)
-        elif magic[0] == b"BZh":
-            yield bz2.BZ2Decompressor().decompress(content, _MAX_BYTES)
-        elif magic[0] == b"\xfd7zXZ":
-            yield lzma.LZMADecompressor().decompress(content, _MAX_BYTES)
-        else:
-            yield zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(content, _MAX_BYTES)
+        for chunk in chunks:
+            if not budget.take(len(chunk)):
+                break
+            parts.append(chunk)
+    return b"".join(parts)

@@ -8,39 +8,33 @@ Such a match is *hidden*. The patch wrote its text into one of these:
 - an encoded text (``encoded_text.py``), or a literal that is passed to an evaluator such as ``eval``.
 
 In the first two the text must go on for ``CONTEXT_WORDS`` words of the old file that include the match; a
-shorter file must be there as a whole. In the third the match's own text is enough.
+shorter file must be there as a whole. In the third the match's own text is enough. If a patch wrote more than
+is read, every match in a file that it changes may be in the rest, and counts as hidden there.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections import defaultdict
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from codetaste.core.files import storage_error
-from codetaste.errors import SourceError
-from codetaste.evaluation.evasion.hidden_texts import OldFile, read_file, read_hidden_texts
+from codetaste.evaluation.evasion.encoded_text import ByteBudget
+from codetaste.evaluation.evasion.hidden_texts import MAX_BYTES, WantedTexts, read_file, read_written_files
 from codetaste.evaluation.evasion.lexical import suffix_of
-from codetaste.source.tree.overlay import overlay_path
+from codetaste.evaluation.evasion.visibility import Probe, is_text_rule, unseen_probes
+from codetaste.evaluation.evasion.word_runs import OldFile, RunSearch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from codetaste.evaluation.evasion.hidden_texts import HiddenTexts, WrittenText
+    from codetaste.evaluation.evasion.hidden_texts import WrittenFile
     from codetaste.rules.rule import Rule
     from codetaste.rules.scan.model import Match, Scanner, ScanResult
     from codetaste.source.patch.model import Patch
     from codetaste.source.tree.overlay import OverlayTree
-
-_MINIFIED_LINE_BYTES = 150
-"""Mean line length from which a file may be minified: generic rules skip those."""
-_SHOWN_TO_GENERIC_RULES = 64 * 1024
-_TEXT_LANGUAGES = frozenset({"generic", "regex", "none"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +46,22 @@ class HiddenMatch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A match that is hidden if the engine does not look into its place with the rule."""
+class HiddenCode:
+    """The hidden matches, and the files that were not read as a whole."""
 
-    found: HiddenMatch
-    certain: bool
-    """The engine certainly does not."""
+    matches: tuple[HiddenMatch, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """Matches with the places of their texts, in order."""
+
+    certain: dict[Match, str] = field(default_factory=dict)
+    """The engine certainly does not look into the place with the rule."""
+    uncertain: dict[Match, tuple[str, ...]] = field(default_factory=dict)
+    """For all other matches, the places into which the engine may not look."""
+    unread: tuple[str, ...] = ()
 
 
 async def find_hidden_matches(
@@ -67,7 +71,7 @@ async def find_hidden_matches(
     scans: tuple[ScanResult, ScanResult],
     scanner: Scanner,
     scratch: Path,
-) -> tuple[HiddenMatch, ...]:
+) -> HiddenCode:
     """Return the matches of ``rules`` in R that are hidden in R∘X̂.
 
     Args:
@@ -82,59 +86,27 @@ async def find_hidden_matches(
         EngineError: the engine could not be run.
         StorageFull: no space left.
     """
-    candidates = await to_thread.run_sync(lambda: list(_candidates(patch, tree, rules, *scans)))
-    hidden: dict[tuple[str, tuple[str, ...]], bool] = {}
-    found: dict[Match, HiddenMatch] = {}
-    for candidate in candidates:
-        match, place = candidate.found.match, candidate.found.place
-        key = place, rules[match.rule_id].languages
-        if not candidate.certain and key not in hidden:
-            hidden[key] = not await _sees(rules[match.rule_id], match, place, tree, scanner, scratch)
-        if candidate.certain or hidden[key]:
-            found.setdefault(match, candidate.found)
-    return tuple(found.values())
+    candidates = await to_thread.run_sync(_find_candidates, patch, tree, rules, *scans)
+    probes: dict[tuple[str, tuple[str, ...]], Probe] = {}
+    for match, places in candidates.uncertain.items():
+        for place in places:
+            probes.setdefault(
+                (place, rules[match.rule_id].languages), Probe(place, rules[match.rule_id], match)
+            )
+    unseen = await unseen_probes(tuple(probes.values()), tree, scanner, scratch)
+    found = dict(candidates.certain)
+    for match, places in candidates.uncertain.items():
+        languages = rules[match.rule_id].languages
+        hidden = next((place for place in places if probes[place, languages] in unseen), None)
+        if hidden is not None:
+            found[match] = hidden
+    return HiddenCode(tuple(HiddenMatch(*each) for each in found.items()), candidates.unread)
 
 
-async def _sees(
-    rule: Rule, match: Match, place: str, tree: OverlayTree, scanner: Scanner, scratch: Path
-) -> bool:
-    """Whether ``rule`` matches the old file of ``match`` if that is at ``place``."""
-    if overlay_path(tree, place).is_symlink():
-        return False
-    folder = scratch / "place"
-    body = {key: value for key, value in rule.body.items() if key != "paths"}
-    write = partial(_write_probe, rule, match, place, tree, folder)
-    try:
-        await to_thread.run_sync(write)
-        return bool((await scanner.scan([replace(rule, body=body)], folder)).matches)
-    except OSError as error:
-        raise storage_error(error, f"cannot write below {scratch}", SourceError) from error
-    finally:
-        await to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
-
-
-def _write_probe(rule: Rule, match: Match, place: str, tree: OverlayTree, folder: Path) -> None:
-    """Write the old file to ``place``, with what the engine may know the file's language by.
-
-    That is its first line, if it names a program, and for rules on plain text what is there now.
-    """
-    old, new = read_file(tree.base / match.path), read_file(overlay_path(tree, place))
-    first, _, _ = new.partition(b"\n")
-    if _is_text_rule(rule):
-        content = new[:_SHOWN_TO_GENERIC_RULES] + b"\n" + old
-    elif first.startswith(b"#!"):
-        content = first + b"\n" + (old.partition(b"\n")[2] if old.startswith(b"#!") else old)
-    else:
-        content = old.partition(b"\n")[2] if old.startswith(b"#!") else old
-    (folder / place).parent.mkdir(parents=True)
-    (folder / place).write_bytes(content)
-    (folder / place).chmod(0o755 if overlay_path(tree, place).stat().st_mode & 0o100 else 0o644)
-
-
-def _candidates(
+def _find_candidates(
     patch: Patch, tree: OverlayTree, rules: Mapping[str, Rule], before: ScanResult, after: ScanResult
-) -> Iterator[_Candidate]:
-    """Yield the matches in R whose text the patch wrote into a place that may be hidden."""
+) -> _Candidates:
+    """Return the matches in R whose text the patch wrote into a place that may be hidden."""
     touched = {file.old for file in patch.files}
     by_file: defaultdict[str, list[Match]] = defaultdict(list)
     suffixes: defaultdict[str, set[str]] = defaultdict(set)
@@ -144,59 +116,93 @@ def _candidates(
             if match.path in touched:
                 by_file[match.path].append(match)
     if not by_file:
-        return
-    texts = read_hidden_texts(patch, tree)
-    troubled = {problem.path for problem in after.problems}
-    unscanned = texts.in_places(texts.places.keys() - after.scanned - troubled)
-    unparsed = texts.in_places(troubled)
+        return _Candidates()
+    texts, runs = _match_texts(by_file, tree)
+    wanted = WantedTexts(RunSearch(run for each in runs.values() for run in each), frozenset(texts.values()))
+    files = read_written_files(patch, tree, wanted, ByteBudget(MAX_BYTES))
+    found = _Candidates(unread=tuple(path for path, file in files.items() if file.unread))
+    certain = _CertainPlaces(files, after)
     uncertain = {
-        name: list(_uncertain_places(rules[name], seen, texts, after)) for name, seen in suffixes.items()
+        name: frozenset(_uncertain_places(rules[name], seen, files, after)) for name, seen in suffixes.items()
     }
+    written = _paths_by_text({path: file.written for path, file in files.items()})
+    for match in (match for matches in by_file.values() for match in matches):
+        rule = rules[match.rule_id]
+        places = dict.fromkeys(place for run in runs[match] for place in written.get(run, ()))
+        if certainly := certain.place_of(rule, match, texts[match], runs[match], places):
+            found.certain[match] = certainly
+        elif found.unread:
+            found.certain[match] = found.unread[0]
+        else:
+            if match.path in files and not files[match.path].own.isdisjoint(runs[match]):
+                places[match.path] = None
+            found.uncertain[match] = tuple(filter(uncertain[rule.id].__contains__, places))
+    return found
+
+
+def _match_texts(
+    by_file: Mapping[str, list[Match]], tree: OverlayTree
+) -> tuple[dict[Match, bytes], dict[Match, tuple[bytes, ...]]]:
+    """Return the text of each match, and the runs of words that include it."""
+    texts, runs = {}, {}
     for path, matches in by_file.items():
         old = OldFile(read_file(tree.base / path))
         for match in matches:
-            rule = rules[match.rule_id]
-            unseen = (unparsed,) if "paths" in rule.body else (unparsed, unscanned)
-            for place in _certain_places(rule, match, old, texts, unseen):
-                yield _Candidate(HiddenMatch(match, place), certain=True)
-            for place in uncertain[match.rule_id]:
-                if any(old.place_in(text, match) for text in texts.at(place, own=place == path)):
-                    yield _Candidate(HiddenMatch(match, place), certain=False)
+            texts[match], runs[match] = old.text(match), old.runs(match)
+    return texts, runs
 
 
-def _certain_places(
-    rule: Rule, match: Match, old: OldFile, texts: HiddenTexts, unseen: tuple[WrittenText, ...]
+def _paths_by_text(found: Mapping[str, frozenset[bytes]]) -> dict[bytes, list[str]]:
+    paths: defaultdict[bytes, list[str]] = defaultdict(list)
+    for path, texts in found.items():
+        for text in texts:
+            paths[text].append(path)
+    return paths
+
+
+class _CertainPlaces:
+    """Texts that no rule sees: encoded, in literals and comments, and in files that are not scanned."""
+
+    def __init__(self, files: Mapping[str, WrittenFile], after: ScanResult) -> None:
+        self._files = files
+        self._encoded = _paths_by_text({path: file.encoded for path, file in files.items()})
+        self._quoted = _paths_by_text({path: file.quoted for path, file in files.items()})
+        self._troubled = {problem.path for problem in after.problems}
+        self._scanned = after.scanned
+
+    def place_of(
+        self, rule: Rule, match: Match, text: bytes, runs: tuple[bytes, ...], places: Mapping[str, None]
+    ) -> str | None:
+        """Return the first file with the text of ``match``, one of its ``runs``, or one of ``places``."""
+        if text in self._encoded:
+            return self._encoded[text][0]
+        # A rule on plain text sees literals and comments.
+        if not is_text_rule(rule):
+            for run in runs:
+                if run in self._quoted:
+                    return self._quoted[run][0]
+            if match.path in self._files and not self._files[match.path].own_quoted.isdisjoint(runs):
+                return match.path
+        return next(filter(self._troubled.__contains__, places), None) or (
+            None
+            if "paths" in rule.body
+            else next((each for each in places if each not in self._scanned), None)
+        )
+
+
+def _uncertain_places(
+    rule: Rule, suffixes: set[str], files: Mapping[str, WrittenFile], after: ScanResult
 ) -> Iterator[str]:
-    """Yield the files with the text of ``match``: encoded, in literals and comments, or ``unseen``."""
-    if texts.encoded and (place := texts.encoded_place_of(old.text(match))):
-        yield place
-    # A rule on plain text sees literals and comments.
-    quoted = () if _is_text_rule(rule) else (texts.quoted, texts.own_quoted.get(match.path))
-    for text in filter(None, (*quoted, *unseen)):
-        if place := old.place_in(text, match):
-            yield place
-
-
-def _uncertain_places(rule: Rule, suffixes: set[str], texts: HiddenTexts, after: ScanResult) -> Iterator[str]:
     """Yield the files that ``rule``, which matches files with ``suffixes`` in R, may see or not."""
     troubled = {problem.path for problem in after.problems}
-    for place, text in texts.places.items():
+    for place, file in files.items():
         if place in troubled:
             continue
         if place not in after.scanned:
-            may_be_unseen = "paths" in rule.body or place in texts.own_places
-        elif _is_text_rule(rule):
-            may_be_unseen = _looks_minified(text.pieces)
+            may_be_unseen = "paths" in rule.body or not file.whole
+        elif is_text_rule(rule):
+            may_be_unseen = file.looks_minified
         else:
             may_be_unseen = suffix_of(place) not in suffixes - {""}
         if may_be_unseen:
             yield place
-
-
-def _is_text_rule(rule: Rule) -> bool:
-    return _TEXT_LANGUAGES.issuperset(rule.languages)
-
-
-def _looks_minified(pieces: tuple[tuple[str, bytes], ...]) -> bool:
-    size = sum(len(piece) for _, piece in pieces)
-    return size > _MINIFIED_LINE_BYTES * (1 + sum(piece.count(b"\n") for _, piece in pieces))

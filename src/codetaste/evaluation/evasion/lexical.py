@@ -31,6 +31,21 @@ _SLASH = re.compile(
     + rb"|(?P<comment>/\*(?:.*?\*/|.*)|//[^\n]*+(?:\n[ \t]*+//[^\n]*+)*+)",
     re.DOTALL,
 )
+_HERE_DOCUMENT = (
+    rb"|(?P<here><<[~-]?[\"'`]?(?P<mark>[A-Z_][A-Z0-9_]*+)\b(?:.*?\n[ \t]*+(?P=mark)(?![^\r\n])|.*))"
+)
+_POD = rb"|(?P<comment>(?m:^)(?:=begin\b(?:.*?\n=end\b[^\n]*+|.*)|__END__\r?\n.*)|"
+_RUBY = re.compile(
+    _HASH.pattern.replace(rb"|(?P<comment>", _HERE_DOCUMENT + _POD),
+    re.DOTALL,
+)
+_RAW_STRING = rb"(?P<raw>\bb?r(?P<hashes>\#*+)\"(?:.*?\"(?P=hashes)|.*))|"
+_RUST = re.compile(_RAW_STRING + _SLASH.pattern, re.DOTALL)
+_BY_SUFFIX = {
+    **dict.fromkeys(_HASH_SUFFIXES, _HASH),
+    **dict.fromkeys(("rb", "sh", "bash", "pl"), _RUBY),
+    "rs": _RUST,
+}
 
 
 class Region(NamedTuple):
@@ -49,8 +64,8 @@ def suffix_of(path: str) -> str:
 
 def quoted_regions(content: bytes, path: str) -> Iterator[Region]:
     """Yield the literals and comments of a file; line comments that follow each other are one."""
-    for match in (_HASH if suffix_of(path) in _HASH_SUFFIXES else _SLASH).finditer(content):
-        yield Region(match.start(), match.end(), match.lastgroup == "comment")
+    for match in _BY_SUFFIX.get(suffix_of(path), _SLASH).finditer(content):
+        yield Region(match.start(), match.end(), match["comment"] is not None)
 
 
 def without_regions(content: bytes, path: str, *, strings: bool) -> bytes:

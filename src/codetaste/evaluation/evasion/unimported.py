@@ -8,44 +8,40 @@ named by no other file, or by a build that lists folders, are not examined.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from codetaste.evaluation.evasion.entry_points import JVM, is_found_by_place, runs_by_itself
 from codetaste.evaluation.evasion.hidden_texts import read_file
 from codetaste.evaluation.evasion.lexical import suffix_of, without_regions
 from codetaste.source.tree.overlay import overlay_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from codetaste.source.tree.overlay import OverlayTree
 
 _SCRIPTS = frozenset({"js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte"})
-_JVM = frozenset({"java", "kt", "scala", "groovy"})
 _FAMILIES = (
     frozenset({"py", "pyi"}),
     _SCRIPTS,
     frozenset({"rb"}),
     frozenset({"rs"}),
     frozenset({"go"}),
-    _JVM,
+    JVM,
 )
-_DECLARED = frozenset({"go"}) | _JVM
+_DECLARED = frozenset({"go"}) | JVM
 _CONFIGS = frozenset({"json", "toml", "yaml", "yml", "cfg", "ini", "xml", "html", "gradle", "mod"})
-_TEST = re.compile(r"(?:^|/)(?:test_[^/]*|conftest|[^/]*(?:_test|\.test|\.spec|Tests?|IT|_spec))\.\w+$")
-_SCRIPT_TEST = re.compile(r"(?:^|/)(?:tests?|__tests__|spec)/")
-_PROGRAM = re.compile(
-    r"(?:^|/)(?:__main__|main|setup|manage|build|doc|lib|mod|package-info|\.[^/]*|[^/]*\.config|[^/]*\.d)\.\w+$"
-)
 _DECLARATION = re.compile(
     rb"^(?:func|type|var|const|(?:(?:public|final|abstract|sealed|data)[ \t]+)*+"
     rb"(?:class|interface|enum|record|object|fun))"
-    rb"[ \t]+(?:\([ \t]*(?:\w+[ \t]+)?\*?(\w+)[^)\n]*\)[ \t]*)?(\w+)",
+    rb"[ \t]+(?:\([ \t]*+(?:\w++[ \t]++)?\*?(\w++)[^)\n]*+\)[ \t]*+)?(\w++)",
     re.MULTILINE,
 )
-_MAX_NAMES = 200
-_RUNS_BY_ITSELF = re.compile(rb"^func (?:init|main)\(|^#!", re.MULTILINE)
+_NAME = re.compile(rb"[\w\x80-\xff]+(?:-+[\w\x80-\xff]+)*+")
+"""A word, or words with hyphens between them."""
 
 
 class ImportSearch:
@@ -54,49 +50,76 @@ class ImportSearch:
     def __init__(self, tree: OverlayTree, new: frozenset[str], paths: Iterable[str]) -> None:
         """Prepare the search; ``paths`` are the files of the tree."""
         self._tree, self._new, self._paths = tree, new, sorted(paths)
-        self._unused: dict[str, bool] = {}
 
     def is_unused(self, path: str) -> bool:
         """Whether ``path`` is new, is code that other code must name, and nothing names it."""
-        if path not in self._unused:
-            self._unused[path] = True  # files that name only each other are unused
-            self._unused[path] = path in self._new and self._find_unused(path)
-        return self._unused[path]
-
-    def _find_unused(self, path: str) -> bool:
-        suffix = suffix_of(path)
-        family = next((each for each in _FAMILIES if suffix in each), None)
-        if family is None or _TEST.search(path) or _PROGRAM.search(path):
-            return False
-        content = read_file(overlay_path(self._tree, path))
-        if (family is _SCRIPTS and _SCRIPT_TEST.search(path)) or _RUNS_BY_ITSELF.search(content):
-            return False
-        names = _names(path, content if suffix in _DECLARED else b"")
-        mention = re.compile(rb"\b(?:%s)\b" % b"|".join(sorted(map(re.escape, names))[:_MAX_NAMES]))
-        users = [other for other, text in self._changed.items() if other != path and mention.search(text)]
-        if any(other not in self._new or not self.is_unused(other) for other in users):
-            return False
-        return not any(
-            mention.search(read_file(self._tree.base / other))
-            for other in self._paths
-            if other not in self._tree.changed and suffix_of(other) in family | _CONFIGS
-        )
+        return path in self._unused
 
     @cached_property
-    def _changed(self) -> dict[str, bytes]:
-        """The changed files without their comments."""
-        return {
-            path: without_regions(read_file(overlay_path(self._tree, path)), path, strings=False)
-            for path in sorted(self._tree.changed)
-        }
+    def _unused(self) -> frozenset[str]:
+        """All files that nothing uses; each file of the tree is searched once for their names."""
+        names = {path: _names(path, content) for path, content in self._dependent_files()}
+        by_name: defaultdict[bytes, set[str]] = defaultdict(set)
+        for path, found in names.items():
+            for name in found:
+                by_name[name].add(path)
+        unused = set(names)
+        # A file is searched once it is known to be used, so files that only name each other never are.
+        # Those of the patch come first, because they mostly suffice.
+        pending = [path for path in self._paths if self._may_use(path) and path not in names]
+        pending.sort(key=self._tree.changed.__contains__)
+        while pending and unused:
+            user = pending.pop()
+            for name in by_name.keys() & _mentioned_names(self._code(user)):
+                used = {path for path in by_name[name] & unused if self._can_name(user, path)}
+                unused -= used
+                pending += used
+        return frozenset(unused)
+
+    def _dependent_files(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the new files that are code that other code must name, with their contents."""
+        for path in sorted(self._new):
+            if _family(path) and not is_found_by_place(path, self._tree.base):
+                content = read_file(overlay_path(self._tree, path))
+                if not runs_by_itself(path, content):
+                    yield path, content
+
+    def _may_use(self, path: str) -> bool:
+        if path in self._tree.changed:
+            return True
+        return path not in self._tree.deleted and bool(_family(path) or suffix_of(path) in _CONFIGS)
+
+    def _can_name(self, user: str, path: str) -> bool:
+        """Whether a name of ``path`` in ``user`` means ``path``: in any file that the patch wrote."""
+        return user in self._tree.changed or suffix_of(user) in _family(path) | _CONFIGS
+
+    def _code(self, path: str) -> bytes:
+        """Return a file; one that the patch wrote without its comments."""
+        content = read_file(overlay_path(self._tree, path))
+        return without_regions(content, path, strings=False) if path in self._tree.changed else content
+
+
+def _family(path: str) -> frozenset[str]:
+    suffix = suffix_of(path)
+    return next((each for each in _FAMILIES if suffix in each), frozenset())
 
 
 def _names(path: str, content: bytes) -> set[bytes]:
     """Return the names by which other files use the file."""
     pure = PurePosixPath(path)
-    if content:
+    if suffix_of(path) in _DECLARED:
         declared = {name for names in _DECLARATION.findall(content) for name in names if name}
-        return declared or {pure.stem.encode("utf-8", "surrogateescape")}
+        return declared or _longest_name(pure.stem)
     stem = pure.name.partition(".")[0]
-    name = pure.parent.name if stem in {"__init__", "index"} else stem
-    return {(name or stem).encode("utf-8", "surrogateescape")}
+    return _longest_name((pure.parent.name if stem in {"__init__", "index", "mod"} else "") or stem)
+
+
+def _longest_name(text: str) -> set[bytes]:
+    found = _NAME.findall(text.encode("utf-8", "surrogateescape"))
+    return {max(found, key=len)} if found else set()
+
+
+def _mentioned_names(content: bytes) -> set[bytes]:
+    """Return the words of a text, and what they make up with hyphens."""
+    found = set(_NAME.findall(content))
+    return found.union(*(name.split(b"-") for name in found if b"-" in name))

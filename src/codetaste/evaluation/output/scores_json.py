@@ -69,6 +69,7 @@ def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
         "unscannable": [_text(path) for path in evaluation.unscannable[:_MAX_LISTED_PATHS]],
         "timed_out": [_text(path) for path in evaluation.timed_out[:_MAX_LISTED_PATHS]],
         "hidden_in": [_text(path) for path in evaluation.hidden_in[:_MAX_LISTED_PATHS]],
+        "unread": [_text(path) for path in evaluation.unread[:_MAX_LISTED_PATHS]],
         "notes": [_text(note) for note in (*evaluation.notes, *correctness.notes)],
         "patch_sha256": evaluation.patch_sha256,
         "patch_bytes": evaluation.patch_bytes,
