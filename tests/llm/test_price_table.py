@@ -12,7 +12,13 @@ from pydantic import ValidationError
 
 from codetaste.llm.config import ModelConfig
 from codetaste.llm.price import Price
-from codetaste.llm.price_table import PriceEntry, budget_problems, price_entry, price_mismatch_checker
+from codetaste.llm.price_table import (
+    PriceEntry,
+    budget_problems,
+    context_window_of,
+    price_entry,
+    price_mismatch_checker,
+)
 from codetaste.llm.wire.protocols import PROTOCOLS
 
 TABLE = f"genai-prices {version('genai-prices')}"
@@ -237,3 +243,20 @@ def test_price_entries_of_a_seller_have_unique_names() -> None:
             assert claimed == [model.id], (seller.id, model.id)
             assert _find([seller], model.id) == (model, seller.id)
         assert len(names) == len(seller.models), seller.id
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "fields", "tokens"),
+    [
+        ("claude-sonnet-4-5", "anthropic", {}, 200_000),
+        ("claude-sonnet-4-5-20250929", "anthropic", {"context_window": 100_000}, 100_000),
+        ("gpt-5", "openai", {}, 400_000),
+        ("mine", "openai-chat", {"price_as": "openai/gpt-4o"}, 128_000),
+        ("no-such-model", "anthropic", {}, None),
+        ("mine", "openai-chat", {"base_url": "http://127.0.0.1:1"}, None),
+    ],
+)
+def test_context_window_is_of_the_config_or_the_table(
+    model: str, provider: str, fields: dict[str, Any], tokens: int | None
+) -> None:
+    assert context_window_of(model_config(model, provider, **fields)) == tokens
