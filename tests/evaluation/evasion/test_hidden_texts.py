@@ -52,8 +52,18 @@ def test_time_for_a_lock_file_grows_with_its_lines(tmp_path: Path) -> None:
     assert min(processor_time(tmp_path, 8000) for _ in range(3)) < 10 * short
 
 
-def test_memory_for_a_text_is_a_few_times_its_size(tmp_path: Path) -> None:
-    text = b" ".join(b"word%d" % number for number in range(100_000))
+TEXTS = {
+    "words": b" ".join(b"word%d" % number for number in range(100_000)),
+    "short words": b"a b " * 100_000,
+    "literals": b"'a' b\n" * 100_000,
+    "comments": b"//\nx\n" * 100_000,
+    "character codes": b"1," * 200_000,
+    "backslashes": b"\\n" * 200_000,
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_memory_for_a_text_is_a_few_times_its_size(tmp_path: Path, text: bytes) -> None:
     tracemalloc.start()
     try:
         read(tmp_path, text)

@@ -40,6 +40,7 @@ DEAD = {
 }
 ALIVE = {
     "equal numbers": "if 1 == 1:\n    HERE()\n",
+    "a symbol of Ruby": "if :a == x\n  HERE()\nend\n",
     "a literal in a variable": "if     in x:\n    HERE()\n",
     "a number and a variable": "if 1 == 2 + x:\n    HERE()\n",
     "after return if of Ruby": "def f\n  return if x\n  HERE()\nend\n",

@@ -7,6 +7,7 @@ compressed data (zlib, gzip, bzip2, xz, zip), also one inside the other. Ciphers
 from __future__ import annotations
 
 import base64
+import binascii
 import bz2
 import io
 import lzma
@@ -36,7 +37,8 @@ _RUN = re.compile(rb"[A-Za-z0-9+/_-]{12,}={0,6}")
 # take time that grows with the square of the text.
 _QUOTED_RUN = re.compile(rb"""["']`?([!#-&(-~]{12,}+)["']|`([!#-&(-_a-~]{12,}+)`""")
 _HEX = re.compile(rb"[0-9A-Fa-f]+")
-_CODES = re.compile(rb"(?:(?:0x[0-9A-Fa-f]{2}|[0-9]{1,3})\s*+,\s*+){5,}(?:0x[0-9A-Fa-f]{2}|[0-9]{1,3})")
+# What may be given back in a repetition takes memory for each time: a hundred bytes for each number.
+_CODES = re.compile(rb"(?:(?:0x[0-9A-Fa-f]{2}|[0-9]{1,3})\s*+,\s*+){5,}+(?:0x[0-9A-Fa-f]{2}|[0-9]{1,3})?")
 _CODE = re.compile(rb"0x[0-9A-Fa-f]{2}|[0-9]+")
 _ESCAPE = re.compile(
     rb"\\x([0-9A-Fa-f]{2})|\\u00([0-9A-Fa-f]{2})|\\u\{0*([0-9A-Fa-f]{2})\}|%([0-9A-Fa-f]{2})|&#x([0-9A-Fa-f]{2});"
@@ -126,7 +128,7 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
 def _decoded_run(run: bytes) -> Iterator[bytes]:
     digits = run.rstrip(b"=")
     if _HEX.fullmatch(digits) and len(digits) % 2 == 0:
-        yield bytes.fromhex(digits.decode())
+        yield from _attempt(binascii.unhexlify, digits)
     padded = digits + b"=" * (-len(digits) % 4)
     for text in {padded, padded.translate(bytes.maketrans(b"-_", b"+/"))}:
         decoded = list(_attempt(base64.b64decode, text))

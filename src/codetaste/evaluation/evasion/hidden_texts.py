@@ -103,7 +103,8 @@ def _read_written(
     own_quoted: set[bytes] = set()
     for region, inside in _touched_regions(content, path, added):
         quoted.update(*(wanted.runs.found_in(content[start:end]) for start, end in inside))
-        own_quoted |= wanted.runs.found_in(content[region.start : region.end])
+        if not whole:
+            own_quoted |= wanted.runs.found_in(content[region.start : region.end])
         if not region.is_comment and _is_evaluated(content, region):
             literal = content[region.start + 1 : region.end - 1]
             encoded += (literal, _LITERAL_JOINT.sub(b"", literal))
@@ -113,7 +114,7 @@ def _read_written(
         written=frozenset().union(*map(wanted.runs.found_in, parts)),
         own=frozenset() if whole else frozenset(wanted.runs.found_in(content)),
         quoted=frozenset(quoted),
-        own_quoted=frozenset(own_quoted),
+        own_quoted=frozenset(quoted if whole else own_quoted),
         encoded=frozenset(
             text for text in wanted.texts if len(text) >= _MIN_ENCODED_CHARS and text in squeezed
         ),
@@ -167,7 +168,8 @@ def read_file(place: Path, limit: int = MAX_FILE_BYTES) -> bytes:
         if place.is_symlink():
             return os.fsencode(place.readlink())
         with place.open("rb") as file:
-            return file.read(limit)
+            # As much memory is taken as is asked for.
+            return file.read(min(limit, os.fstat(file.fileno()).st_size))
     except OSError:
         return b""
 

@@ -20,7 +20,7 @@ _NEVER = re.compile(
     rb"|\s*(?:\(\s*)?%b\s*(?:&&|and\b)(?!.*(?:\|\||\bor\b|\?))(?=.*[:{)]$))"
     % (_FALSE, _GOES_ON, _FALSE, _FALSE)
 )
-_LITERAL_CONDITION = re.compile(rb"(?:\}\s*)?(?:(?:else\s+)?if|elif)\s*(?:\(\s*\)\s*(?:\{|:|$)|:)")
+_LITERAL_CONDITION = re.compile(rb"(?:\}\s*)?(?:(?:else\s+)?if|elif)\s*(?:\(\s*\)\s*(?:\{|:|$)|:$)")
 """A literal alone, of which spaces are left; one that is not empty makes no sense there."""
 _COMPARISON = re.compile(
     rb"(?:\}\s*)?(?:(?:else\s+)?if|elif|while)\s*(?:\(\s*)?([0-9]+)\s*===?\s*([0-9]+)\s*(?:\)\s*)?(?:[{:]|$)"
@@ -44,8 +44,7 @@ _MAX_NESTED = 4
 _MAX_DIGITS = 20
 _MODIFIER = re.compile(rb"\S\s+(?:if|unless)\b(?!.*\belse\b)")
 """The condition of a whole statement, as in Ruby and Perl."""
-_OPENING = re.compile(rb"[(\[{]")
-_CLOSING = re.compile(rb"[])}]")
+_OPENING, _CLOSING = (b"(", b"[", b"{"), (b")", b"]", b"}")
 _BEFORE_ON_LINE = re.compile(
     rb"(?:^|[{;:])\s*(?:return|raise|throw|break|continue)\b[^;{}]*;\s*$"
     rb"|(?:^|[=(,;{&|]|\breturn\b)\s*" + _FALSE + rb"\s*(?:&&|\band\b)"
@@ -77,7 +76,7 @@ def _is_in_dead_block(here: bytes, above: Sequence[bytes]) -> bool:
     open_brackets = 0
     for line in reversed(above):
         text, indent = line.strip(), _indent(line)
-        open_brackets += len(_OPENING.findall(text)) - len(_CLOSING.findall(text))
+        open_brackets += sum(map(text.count, _OPENING)) - sum(map(text.count, _CLOSING))
         if not text or indent > depth:
             continue
         if indent < depth:
