@@ -278,7 +278,7 @@ def test_planned_trials_without_folder_are_counted(outputs: Outputs) -> None:
     outputs.add_null()
     run = outputs.root.parent
     key = f"infer/a/open/{{}}/{ID}/{{}}"
-    session = {"event": "session", "pid": 1, "host": "h", "limits": []}
+    session = {"event": "session", "pid": 1, "host": "h", "limits": [None] * 4}
     journal: list[dict[str, Any]] = [{"event": "journal", "format": 2}, session]
 
     def job(key: str, status: str = "", cause: str = "", attempts: int = 1) -> None:

@@ -102,7 +102,9 @@ def write_made_jobs(config: Path, into: Path) -> dict[str, Any]:
 
 def node_limits(session: Session) -> dict[str, Any]:
     """The limits of all budget nodes but the run's own, by path."""
-    return {" ".join(node.path): limits_to_json(node.limits) for node in session.budget.walk() if node.path}
+    return {
+        " ".join(node.path): [*limits_to_json(node.limits)] for node in session.budget.walk() if node.path
+    }
 
 
 async def run_with_stand_ins(jobs: Sequence[Job], folder: Path) -> dict[str, Any]:
