@@ -29,6 +29,8 @@ READING = (
     ("status", "r"),
     ("status", "r", "--json"),
     ("limit", "r"),
+    ("status", "u"),
+    ("limit", "u"),
     ("settle", "r"),
     ("report", "runs/r"),
     ("report", "runs/r", "--json"),
@@ -40,10 +42,11 @@ READING = (
 """Commands that start no program and change no file but those of an import."""
 SCANNING = (
     ("run", "config.toml"),
+    ("run", "unfinished.toml"),
     ("evaluate", "--benchmark", "bench", "--repos", "clones", "--instance", "*", "--patch", PATCH),
     ("rules", "check", "--benchmark", "bench", "--repos", "clones"),
 )
-"""Commands that start git and the rule engine; ``run`` resumes a finished run."""
+"""Commands that start git and the rule engine; ``run`` resumes a finished and an unfinished run."""
 SCANNING_SHARE = 0.05
 """They take seconds."""
 _MODULES = (
@@ -103,7 +106,11 @@ def mutate(rng: random.Random, content: bytes) -> bytes:
             return text if kind == 0 else b"".join([*lines[:at], text, b"\n", *lines[at + 1 :]])
     if kind <= 4 and lines:
         at = rng.randrange(len(lines))
-        return b"".join(rng.choice(([*lines[:at], *lines[at + 1 :]], [*lines, lines[at]], lines[:at])))
+        other = rng.randrange(len(lines))
+        swapped = [*lines]
+        swapped[at], swapped[other] = lines[other], lines[at]
+        rest = [*lines[:at], *lines[at + 1 :]]
+        return b"".join(rng.choice((rest, [*lines, lines[at]], lines[:at], swapped)))
     at = rng.randrange(len(content) + 1)
     if kind == 5:
         return content[:at]
