@@ -11,6 +11,7 @@ import stat
 import subprocess
 import time
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -30,8 +31,14 @@ _TEMPORARY_NAME = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}\.tmp")
 
 MAX_INPUT_BYTES = 64 * 1024**2
 """Maximum size of an input file, where no smaller one is stated."""
+MAX_LINE_BYTES = 128 * 1024**2
+"""Maximum length of a line of JSON: the largest request that the gateway takes, escaped, is shorter."""
 
 _FIRST_POLL_S, _LAST_POLL_S = 0.01, 0.1
+
+
+class LineTooLong(OSError):
+    """A line of a file is longer than any that codetaste writes."""
 
 
 def storage_error(error: OSError, what: object, kind: type[_Error]) -> StorageFull | _Error:
@@ -116,6 +123,18 @@ def read_text_file(path: Path, limit: int = MAX_INPUT_BYTES) -> str:
         UnicodeDecodeError: it is not UTF-8.
     """
     return read_regular_file(path, limit).decode("utf-8-sig")
+
+
+def bounded_lines(file: BufferedReader) -> Iterator[bytes]:
+    """Yield the lines of an open file from where it stands.
+
+    Raises:
+        LineTooLong: one is longer than ``MAX_LINE_BYTES``; the message has its number.
+    """
+    for number, line in enumerate(iter(partial(file.readline, MAX_LINE_BYTES + 1), b""), 1):
+        if len(line) > MAX_LINE_BYTES:
+            raise LineTooLong(errno.EINVAL, f"line {number} is longer than {MAX_LINE_BYTES:,} bytes")
+        yield line
 
 
 def sync_directory(directory: Path) -> None:

@@ -18,8 +18,10 @@ _BYTES = {
     **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)},
     "B": 1,
 }
-_MAX_USD, _MAX_DECIMALS = 10**12, 12
-"""Largest amount and number of decimals: within these limits sums of amounts are exact."""
+_MAX_USD, _MAX_DECIMALS = 10**8, 12
+"""Largest amount and number of decimals: within these limits sums of amounts are exact, and no cost is larger
+than a journal may have."""
+_MAX_S = 10**10
 
 
 def parse_duration(value: Any) -> float:  # noqa: ANN401 - from a config
@@ -36,7 +38,7 @@ def parse_duration(value: Any) -> float:  # noqa: ANN401 - from a config
     elif isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         with suppress(OverflowError):
             seconds = float(value)
-    if not 0 < seconds < float("inf"):
+    if not 0 < seconds <= _MAX_S:
         text = format_value(value)
         raise ValueError(f'{text} is not a duration: write for example "90s", "45m" or "1h30m"')
     return seconds

@@ -68,7 +68,7 @@ class ModelConfig(Section):
     )
     """How long the provider may refuse everything (429, overloaded) before it is given up; no single wait is
     longer, whatever the provider asks for."""
-    max_output_tokens: int | None = Field(default=None, ge=1)
+    max_output_tokens: int | None = Field(default=None, ge=1, le=10**9)
     """Upper limit of the tokens of one reply; an agent may request fewer."""
     context_window: int | None = Field(default=None, ge=1024)
     """Tokens of prompt and reply together that the model can take, to which our own loop shortens its

@@ -16,7 +16,7 @@ from codetaste.errors import ConfigError
 from codetaste.flows.discover.plan import plan_passes, worst_case_usd
 from codetaste.flows.evaluate.plan import evaluation_tasks
 from codetaste.flows.infer.plan import Trial, plan_trials, with_previous_steps
-from codetaste.orchestration.journal.journal import JOURNAL_FILE, check_format
+from codetaste.orchestration.journal.reading import JOURNAL_FILE, check_format
 from codetaste.report.dry_run import DryRun, PlannedJob, PlannedTrial
 from codetaste.run.config import read_config
 from codetaste.run.limits import RuntimeLimits

@@ -278,7 +278,7 @@ def test_planned_trials_without_folder_are_counted(outputs: Outputs) -> None:
     outputs.add_null()
     run = outputs.root.parent
     key = f"infer/a/open/{{}}/{ID}/{{}}"
-    session = {"event": "session", "pid": 1, "host": "h", "limits": []}
+    session = {"event": "session", "pid": 1, "host": "h", "limits": [None] * 4}
     journal: list[dict[str, Any]] = [{"event": "journal", "format": 2}, session]
 
     def job(key: str, status: str = "", cause: str = "", attempts: int = 1) -> None:
@@ -286,7 +286,7 @@ def test_planned_trials_without_folder_are_counted(outputs: Outputs) -> None:
         journal.extend([{"event": "started", "key": key, "attempt": 1}] * attempts)
         if status:
             ended = {"event": "ended", "key": key, "fingerprint": "f", "status": status, "error": "because"}
-            journal.append({**ended, "cause": cause})
+            journal.append({**ended, "cause": cause} if cause else ended)
 
     job(key.format("direct", "execute"), "done")
     job(key.format("plan", "plan"), "failed", "model")

@@ -15,11 +15,16 @@ from typing import Any
 import anyio
 import pytest
 
+from codetaste.core import files
 from codetaste.core.files import storage_error
 from codetaste.errors import JournalError, RunBusy, SourceError, StorageFull
+from codetaste.orchestration.journal import journal
 from codetaste.orchestration.journal.blobs import Blobs
+from codetaste.orchestration.journal.history import History
 from codetaste.orchestration.journal.journal import CommitGroup, Journal, open_journal
+from codetaste.orchestration.journal.reading import check_format
 from codetaste.orchestration.journal.run_lock import lock_directory, lock_owner
+from codetaste.report.status.status import RunWatcher
 from support.orchestration.journal_lines import read_journal
 
 pytestmark = pytest.mark.anyio
@@ -286,8 +291,22 @@ def test_deeply_nested_line_is_damaged(tmp_path: Path) -> None:
         list(read_journal(tmp_path / "journal.jsonl"))
 
 
+def reserved() -> str:
+    line = {"event": "reserved", "call": "j/e#1", "key": "j", "fingerprint": "f", "effect": "e", "path": []}
+    return json.dumps({**line, "usd": "0.5", "tokens": 3})
+
+
+def ended(**changed: str) -> str:
+    line = {"event": "ended", "key": "j", "fingerprint": "f", "status": "budget_exceeded"}
+    return json.dumps(line | changed)
+
+
 def settled(**changed: object) -> str:
     return json.dumps({"event": "settled", "call": "a", "usd": "0.5", "tokens": 3} | changed)
+
+
+def limits(*row: object) -> str:
+    return json.dumps({"event": "limits", "limits": row})
 
 
 @pytest.mark.parametrize(
@@ -298,6 +317,16 @@ def settled(**changed: object) -> str:
         (settled(usd="Infinity"), "usd"),
         (settled(usd="1e20"), "usd"),
         (settled(usd=0.5), "usd"),
+        (settled(usd="1e15"), "usd"),
+        (settled(usd="1_0"), "usd"),
+        (settled(usd="1E-999999"), "usd"),
+        (settled(usd=" 1"), "usd"),
+        (limits("5", 1, 2), "limits.3"),
+        (limits("5", 1, 2, "3"), "limits.3"),
+        (limits("5", -1, 2, 3), "limits.1"),
+        (limits(5, 1, 2, 3), "limits.0"),
+        (limits(None, None, None, 1e20), "limits.3"),
+        ('{"event":"limits_applied","limits":{"run.concurrency":[]}}', "limits.run.concurrency"),
         (settled(tokens=-1), "tokens"),
         (settled(tokens=10**30), "tokens"),
         (settled(tokens=True), "tokens"),
@@ -315,6 +344,55 @@ async def test_impossible_value_is_refused_with_file_and_line(line: str, key: st
             pass
 
 
+@pytest.mark.parametrize(
+    ("second", "problem"),
+    [
+        (reserved(), "a damaged 'reserved' line: a second reservation of the call 'j/e#1'"),
+        (settled(call="j/e#2"), "a damaged 'settled' line: no line before it reserves the call 'j/e#2'"),
+        (ended(cause="luck"), "a damaged 'ended' line: 'luck' is not a valid Cause"),
+        (ended(status="well"), "a damaged 'ended' line: 'well' is not a valid JobState"),
+    ],
+)
+async def test_line_that_contradicts_an_earlier_one_is_named(
+    second: str, problem: str, tmp_path: Path
+) -> None:
+    header = '{"event":"journal","format":2,"t":1}'
+    (tmp_path / "journal.jsonl").write_text(f"{header}\n{reserved()}\n{second}\n")
+    with pytest.raises(JournalError, match=rf"journal\.jsonl, line 3: {re.escape(problem)}.*; repair or"):
+        async with open_journal(tmp_path, History().apply):
+            pass
+    with pytest.raises(JournalError, match=r"line 3: "):
+        RunWatcher(tmp_path).poll()
+
+
+async def test_line_without_end_is_refused_before_it_fills_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 1000)
+    header = '{"event":"journal","format":2,"t":1}'
+    (tmp_path / "journal.jsonl").write_text(f"{header}\n{'x' * 2000}")
+    with pytest.raises(JournalError, match=r"journal\.jsonl: line 2 is longer than 1,000 bytes; restore"):
+        await write(tmp_path)
+    (tmp_path / "journal.jsonl").write_text("x" * 2000)
+    check_format(tmp_path / "journal.jsonl")
+    monkeypatch.setattr(journal, "MAX_LINE_BYTES", 1000)
+    async with open_journal(tmp_path / "other", lambda _: None) as opened:
+        with pytest.raises(ValueError, match="a journal line of"):
+            await opened.append({"event": "test-note", "text": "x" * 1000})
+
+
+async def test_format_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").write_text('{"event":"journal","format":true}\n')
+    with pytest.raises(JournalError, match="does not start like a codetaste journal"):
+        await write(tmp_path)
+
+
+async def test_removal_of_the_first_line_is_not_advised(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").write_text('what\n{"event":"drain","reason":""}\n')
+    with pytest.raises(JournalError, match=r"line 1: .*; repair it, or restore the journal, or start a new"):
+        await write(tmp_path)
+
+
 @pytest.mark.parametrize("content", [None, "", '{"event":"jou', "not a line\n"])
 async def test_run_with_products_does_not_begin_its_budget_anew(content: str | None, tmp_path: Path) -> None:
     if content is not None:
@@ -324,6 +402,9 @@ async def test_run_with_products_does_not_begin_its_budget_anew(content: str | N
     with pytest.raises(JournalError, match="first line is missing or damaged, but the run has outputs"):
         async with open_journal(tmp_path, lambda _: None):
             pass
+    if content is not None:
+        with pytest.raises(JournalError, match="first line is missing or damaged, but the run has outputs"):
+            RunWatcher(tmp_path).poll()
     assert content is None or (tmp_path / "journal.jsonl").read_text() == content
 
 
@@ -335,6 +416,8 @@ async def test_run_with_products_whose_journal_lost_all_jobs_is_refused(tmp_path
     (tmp_path / "outputs" / "prediction.diff").touch()
     with pytest.raises(JournalError, match="no job has started in it, but the run has outputs"):
         await write(tmp_path)
+    with pytest.raises(JournalError, match="no job has started in it, but the run has outputs"):
+        RunWatcher(tmp_path).poll()
     assert (tmp_path / "journal.jsonl").read_text() == header
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codetaste.orchestration.journal.journal import read_lines
+from codetaste.orchestration.journal.reading import read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

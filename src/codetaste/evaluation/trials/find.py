@@ -31,7 +31,7 @@ from codetaste.core.text import printable
 from codetaste.errors import ConfigError
 from codetaste.evaluation.trials.records import ProblemKind, ReadProblem
 from codetaste.evaluation.trials.untrusted_files import is_folder
-from codetaste.orchestration.journal.journal import JOURNAL_FILE
+from codetaste.orchestration.journal.reading import JOURNAL_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -33,7 +33,7 @@ from codetaste.evaluation.activity.transcripts import activity_of_log
 from codetaste.evaluation.trials.read import read_trials
 from codetaste.evaluation.trials.records import ProblemKind, TrialRecords
 from codetaste.evaluation.trials.untrusted_files import FileProblem, copy_file, is_link
-from codetaste.orchestration.journal.journal import JOURNAL_FILE, check_format
+from codetaste.orchestration.journal.reading import JOURNAL_FILE, check_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

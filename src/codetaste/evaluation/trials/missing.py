@@ -21,7 +21,7 @@ from codetaste.evaluation.trials.records import (
     TrialStatus,
 )
 from codetaste.orchestration.journal.history import LIVE_STATES, History, JobState
-from codetaste.orchestration.journal.journal import JOURNAL_FILE, check_format, read_lines
+from codetaste.orchestration.journal.reading import JOURNAL_FILE, check_format, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -35,7 +35,7 @@ class DiscoverConfig(Section):
     budget does not count."""
     max_turns: int = Field(default=80, ge=1)
     """Model calls of one pass."""
-    max_output_tokens: int = Field(default=8192, ge=1024)
+    max_output_tokens: int = Field(default=8192, ge=1024, le=10**9)
     """The cap of one reply."""
 
 

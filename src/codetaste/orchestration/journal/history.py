@@ -12,7 +12,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from codetaste.errors import JournalError
+from codetaste.errors import Cause, JournalError
 from codetaste.orchestration.budget.cost import BudgetLimits, Cost, PriorCharges
 from codetaste.orchestration.budget.node import CallState
 
@@ -67,9 +67,9 @@ class RecordedEnd:
 
     status: JobState
     value: Json
-    cause: str | None
+    cause: Cause | None
     error: str
-    limits: Json
+    limits: list[lines.LimitsRow] | None
 
 
 @dataclass(slots=True)
@@ -118,9 +118,7 @@ class History:
         try:
             fold(self, line)
         except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-            raise JournalError(
-                f"a damaged {line['event']!r} line in the journal: {str(line)[:200]}"
-            ) from error
+            raise JournalError(f"a damaged {line['event']!r} line: {error}: {str(line)[:200]}") from error
 
     def job(self, key: str) -> JobHistory:
         """Return the history of job ``key``, created empty if there is none."""
@@ -167,7 +165,7 @@ class History:
 
     def _session(self, line: lines.SessionLine) -> None:
         self.sessions += 1
-        self.limits = _limits(line.get("limits"))
+        self.limits = _limits(line["limits"])
         self.draining = False
         for job in self.jobs.values():
             if job.state in LIVE_STATES:
@@ -206,7 +204,7 @@ class History:
         job = self.job(key)
         job.state, job.error = status, line.get("error", "")
         if status in _RECORDED_STATES:
-            value, cause = line.get("value"), line.get("cause")
+            value, cause = line.get("value"), Cause(line["cause"]) if "cause" in line else None
             job.recorded_ends[fingerprint] = RecordedEnd(status, value, cause, job.error, line.get("limits"))
         if status is JobState.DONE:
             job.effects.pop(fingerprint, None)
@@ -220,14 +218,19 @@ class History:
         granted = Cost(Decimal(line["usd"]), line["tokens"])
         call = CallRecord(name, key, fingerprint, effect, tuple(line["path"]), granted, line.get("note"))
         if name in self.calls:
-            raise ValueError(f"a second reservation of {name}")
+            raise ValueError(f"a second reservation of the call {name!r}")
         call.session = self.sessions
         self.calls[name] = call
         self._serials[f"{key}/{effect}"] += 1
         self._open.setdefault((key, fingerprint), {}).setdefault(effect, {})[name] = call
 
+    def _call(self, name: str) -> CallRecord:
+        if name not in self.calls:
+            raise ValueError(f"no line before it reserves the call {name!r}")
+        return self.calls[name]
+
     def _settled(self, line: lines.SettledLine) -> None:
-        call = self.calls[line["call"]]
+        call = self._call(line["call"])
         if call.state is CallState.SETTLED:
             return
         current = self._close(call)
@@ -237,18 +240,18 @@ class History:
             effects.setdefault(call.effect, line["value"])
 
     def _released(self, line: lines.ReleasedLine) -> None:
-        call = self.calls[line["call"]]
+        call = self._call(line["call"])
         if call.state is not CallState.SETTLED:
             self._close(call)
             call.state = CallState.RELEASED
 
     def _unknown(self, line: lines.UnknownLine) -> None:
-        call = self.calls[line["call"]]
+        call = self._call(line["call"])
         if call.state is CallState.IN_FLIGHT:
             call.state = CallState.UNKNOWN
 
     def _disputed(self, line: lines.DisputedLine) -> None:
-        self.disputed.setdefault(line["name"], self.calls[line["call"]])
+        self.disputed.setdefault(line["name"], self._call(line["call"]))
 
     def _clocks(self, line: lines.ClocksLine) -> None:
         for path, wall_s, working_s in line["nodes"]:
@@ -288,7 +291,7 @@ class History:
     }
 
 
-def _limits(row: Any) -> BudgetLimits:  # noqa: ANN401 - JSON
+def _limits(row: lines.LimitsRow) -> BudgetLimits:
     """Read a row of limits: dollars, tokens, wall and working seconds; null is no limit."""
-    usd, tokens, wall_s, working_s = row or (None,) * 4
-    return BudgetLimits(None if usd is None else Decimal(usd), tokens, wall_s, working_s).check()
+    usd, tokens, wall_s, working_s = row
+    return BudgetLimits(None if usd is None else Decimal(usd), tokens, wall_s, working_s)

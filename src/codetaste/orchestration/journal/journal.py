@@ -16,21 +16,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import anyio
 import anyio.to_thread
 
-from codetaste.core.files import open_regular_file, storage_error, sync_directory
+from codetaste.core.files import MAX_LINE_BYTES, storage_error, sync_directory
 from codetaste.errors import JournalError
-from codetaste.orchestration.journal.lines import line_problem
+from codetaste.orchestration.journal.reading import FORMAT, JOURNAL_FILE, check_complete, read_lines
 from codetaste.orchestration.journal.run_lock import lock_directory
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
     from pathlib import Path
 
-FORMAT = 2
-"""Version of the lines in ``journal/lines.py``."""
-JOURNAL_FILE = "journal.jsonl"
-_MAX_HEADER_BYTES = 256
-LOGS_FOLDER = "logs"
-"""The folder of a run with its logs. It shows no spending: logs are opened with the journal."""
 _GROUPING_S = 0.01
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -100,10 +94,13 @@ class Journal:
         """Add one line to the next group and return the group; a ``deferrable`` line triggers no write.
 
         Raises:
-            TypeError: the line is not JSON; ValueError: it contains a number that is not finite.
+            TypeError: the line is not JSON; ValueError: it contains a number that is not finite, or is longer
+                than any reader takes.
             StorageFull: an earlier write has failed.
         """
         text = encode(line)
+        if len(text) >= MAX_LINE_BYTES:
+            raise ValueError(f"a journal line of {len(text):,} bytes")
         if (failure := self.failure) is not None:
             raise failure
         if self._closing:
@@ -201,129 +198,16 @@ async def open_journal(directory: Path, replay: Callable[[dict[str, Any]], None]
         os.close(lock)
 
 
-def read_lines(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the end offset and the content of each whole line from offset ``start``, up to a torn last line.
-
-    Raises:
-        JournalError: the file is missing, a line in the middle is damaged or has a value that no line has
-            (lines are counted from ``start``), or it has another format.
-    """
-    end, broken = start, 0
-    since = f" after byte {start}" if start else ""
-    try:
-        with open_regular_file(path) as file:
-            file.seek(start)
-            for number, raw in enumerate(file, 1):
-                if broken:
-                    where = f"{path}, line {broken}{since}"
-                    raise JournalError(
-                        f"{where}: not a journal line, but more lines follow; repair or remove it"
-                    )
-                if not raw.endswith(b"\n"):
-                    return  # a process is writing it now, or a crash has torn it
-                line = _parse(raw)
-                if line is None:
-                    broken = number
-                    continue
-                if number == 1 and not start:
-                    _check_format(path, line)
-                if problem := line_problem(line):
-                    raise JournalError(f"{path}, line {number}{since}: {problem}; repair or remove it")
-                end += len(raw)
-                yield end, line
-    except OSError as error:
-        raise storage_error(error, path, JournalError) from error
-
-
-def check_format(path: Path) -> None:
-    """Check the first line of the journal at ``path``, for a reader that does not use ``read_lines``.
-
-    Raises:
-        JournalError: it has another format or cannot be read; a damaged first line passes.
-    """
-    try:
-        with open_regular_file(path) as file:
-            line = _parse(file.readline())
-    except OSError as error:
-        raise storage_error(error, path, JournalError) from error
-    if line is not None and line["event"] == "journal":
-        _check_format(path, line)
-
-
-def _parse(raw: bytes) -> dict[str, Any] | None:
-    try:
-        line = json.loads(raw, parse_constant=_reject_constant)
-    except (ValueError, RecursionError):
-        return None
-    return line if isinstance(line, dict) and isinstance(line.get("event"), str) else None
-
-
-def _reject_constant(name: str) -> None:
-    raise ValueError(f"{name}: no journal line has a number that is not finite")
-
-
-def _check_format(path: Path, line: Mapping[str, Any]) -> None:
-    written = line.get("format")
-    if line["event"] != "journal" or not isinstance(written, int):
-        raise JournalError(f"{path} does not start like a codetaste journal; use another run directory")
-    if written != FORMAT:
-        raise JournalError(
-            f"{path} has journal format {written}, this codetaste reads and writes format {FORMAT}; "
-            "use the version of codetaste that made the run, or start a new run under another name"
-        )
-
-
-def replay_line(path: Path, line: dict[str, Any], replay: Callable[[dict[str, Any]], None]) -> None:
-    """Pass ``line`` of the journal at ``path`` to ``replay``.
-
-    Raises:
-        JournalError: ``replay`` finds it damaged; the message names the file.
-    """
-    try:
-        replay(line)
-    except JournalError as error:
-        raise JournalError(f"{path}: {error}; repair or remove that line") from error
-
-
-def _check_new(path: Path, torn: int, problem: str) -> None:
-    """Check that a journal in which no job has started is that of a run that has done nothing.
-
-    Args:
-        path: of the journal.
-        torn: bytes of a torn line.
-        problem: what is wrong with the journal if the run has done something.
-
-    Raises:
-        JournalError: it has, so that what it has spent is unknown.
-    """
-    folders = [each for each in path.parent.iterdir() if each.is_dir() and each.name != LOGS_FOLDER]
-    products = sorted(each.name for each in folders if any(map(_is_product, each.rglob("*"))))
-    if torn > _MAX_HEADER_BYTES or products:
-        has = f"the run has {', '.join(products[:3])}" if products else f"{torn:,} bytes follow"
-        raise JournalError(
-            f"{path}: {problem}, but {has}, so what the run has spent is unknown; "
-            "restore the journal, or start a new run under another name"
-        )
-
-
-def _is_product(path: Path) -> bool:
-    """Tell whether a file is more than a leftover of an interrupted write."""
-    return path.is_file() and not path.name.startswith(".")
-
-
 def _open(path: Path, replay: Callable[[dict[str, Any]], None]) -> Journal:
     descriptor = -1
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
         end, has_started = 0, False
-        for end, line in read_lines(path):  # noqa: B007  # the last end is used below
+        for end, line in read_lines(path, replay=replay):  # noqa: B007  # the last end is used below
             has_started = has_started or line["event"] == "started"
-            replay_line(path, line, replay)
         torn = os.fstat(descriptor).st_size - end
-        if not end:
-            _check_new(path, torn, "the first line is missing or damaged")
-        elif not has_started:
-            _check_new(path, 0, "no job has started in it")
+        if not has_started:
+            check_complete(path, end)
         if torn:
             os.ftruncate(descriptor, end)
         if not end:

@@ -6,6 +6,7 @@ format number; a new kind of line or a new optional key does not, because reader
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping  # noqa: TC003 - pydantic reads the types
 from decimal import Decimal
 from functools import cache
@@ -14,25 +15,34 @@ from typing import Annotated, Any, Literal, NotRequired, TypeAlias, get_args, ge
 from pydantic import AfterValidator, ConfigDict, Field, Strict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict  # of Python 3.11, pydantic does not take its own
 
-MAX_AMOUNT = 10**15
-"""No valid cost in dollars, number of tokens or time in seconds is larger."""
+MAX_USD, MAX_AMOUNT = 10**12, 10**15
+"""No valid cost in dollars is larger, and no valid number of tokens or time in seconds."""
 _MAX_DIGITS = 100
+_AMOUNT = re.compile(r"[0-9]+(\.[0-9]+)?(E[+-]?[0-9]{1,3})?")
+"""Decimal alone also takes "1_0", digits of other scripts, and an exponent that makes every sum slow."""
 
 
 def _check_dollars(text: str) -> str:
-    try:
-        possible = len(text) <= _MAX_DIGITS and 0 <= Decimal(text) <= MAX_AMOUNT
-    except ArithmeticError:  # not a number, or NaN
-        possible = False
-    if not possible:
-        raise ValueError(f"{text[:40]!r} is not an amount of money from 0 to {MAX_AMOUNT:,}")
+    if len(text) > _MAX_DIGITS or not _AMOUNT.fullmatch(text) or Decimal(text) > MAX_USD:
+        raise ValueError(f"{text[:40]!r} is not an amount of money from 0 to {MAX_USD:,}")
     return text
+
+
+def _check_limit(value: object) -> object:
+    """Check a limit: dollars are text, seconds and counts numbers, null is no limit."""
+    if isinstance(value, str):
+        return _check_dollars(value)
+    if value is not None and (type(value) not in {int, float} or not 0 <= value <= MAX_AMOUNT):  # type: ignore[operator]
+        raise ValueError("not a limit")
+    return value
 
 
 Dollars: TypeAlias = Annotated[str, AfterValidator(_check_dollars)]
 Count: TypeAlias = Annotated[int, Field(ge=0, le=MAX_AMOUNT)]
 Number: TypeAlias = Annotated[float, Field(ge=0, le=MAX_AMOUNT)]
-LimitsRow: TypeAlias = list[Any]
+LimitsRow: TypeAlias = Annotated[
+    tuple[Dollars | None, Count | None, Number | None, Number | None], Strict(strict=False)
+]
 """Limits of a node: dollars (text), tokens, wall seconds, working seconds; null is no limit."""
 _Clock: TypeAlias = Annotated[tuple[list[str], Number, Number], Strict(strict=False)]
 
@@ -66,7 +76,7 @@ class LimitsAppliedLine(_Line):
     """All limits in force, by config key."""
 
     event: Literal["limits_applied"]
-    limits: Mapping[str, Any]
+    limits: Mapping[str, Annotated[Any, AfterValidator(_check_limit)]]
 
 
 class CapacityLine(_Line):
@@ -186,7 +196,7 @@ class EndedLine(_JobLine):
     cause: NotRequired[str]
     error: NotRequired[str]
     traceback: NotRequired[str]
-    limits: NotRequired[list[Any]]
+    limits: NotRequired[list[LimitsRow]]
 
 
 class EffectLine(_JobLine):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from codetaste.errors import Cause
 from codetaste.orchestration.job import Outcome, Status
 from codetaste.orchestration.journal.history import JobState
 from codetaste.orchestration.journal.journal import encode
@@ -53,7 +52,7 @@ def recorded_outcome(entry: ScheduledJob, history: History) -> Outcome | None:
         entry.job.key,
         Status(ending.status),
         ending.value,
-        Cause(ending.cause) if ending.cause else None,
+        ending.cause,
         ending.error,
         job.attempts,
         entry.budget.snapshot(),
@@ -82,7 +81,7 @@ def discard_history(entry: ScheduledJob, record: RunRecorder) -> None:
     record.note_text(key, text)
 
 
-def chain_limits_to_json(budget: Budget) -> list[Json]:
+def chain_limits_to_json(budget: Budget) -> list[LimitsRow]:
     """Return the limits of the budget chain from the root, one row per node."""
     return [limits_to_json(node.limits) for node in budget.chain]
 
@@ -90,7 +89,7 @@ def chain_limits_to_json(budget: Budget) -> list[Json]:
 def limits_to_json(limits: BudgetLimits) -> LimitsRow:
     """Return limits in the journal's form: dollars, tokens, wall seconds, working seconds."""
     usd = None if limits.usd is None else str(limits.usd)
-    return [usd, limits.tokens, limits.wall_s, limits.working_s]
+    return usd, limits.tokens, limits.wall_s, limits.working_s
 
 
 def end_record(entry: ScheduledJob, result: AttemptResult) -> EndedLine:
@@ -126,18 +125,17 @@ def make_outcome(entry: ScheduledJob, result: AttemptResult, history: History) -
     )
 
 
-def _raised(status: Status, then: Json, budget: Budget) -> bool:
+def _raised(status: Status, then: list[LimitsRow] | None, budget: Budget) -> bool:
     """Whether a limit of the kind that ended the job is now higher, anywhere in the chain."""
     if status not in _LIMIT_COLUMNS:
         return False
     now = chain_limits_to_json(budget)
-    if not isinstance(then, list) or len(then) != len(now):
+    if then is None or len(then) != len(now):
         return True
     return any(
         _higher(new[kind], old[kind])
         for new, old in zip(now, then, strict=True)
         for kind in _LIMIT_COLUMNS[status]
-        if isinstance(new, list) and isinstance(old, list)
     )
 
 

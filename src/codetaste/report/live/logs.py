@@ -23,7 +23,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.orchestration.events import JobFinished, JobStarted
-from codetaste.orchestration.journal.journal import LOGS_FOLDER
+from codetaste.orchestration.journal.reading import LOGS_FOLDER
 from codetaste.report.live.log_lines import LogLine, log_line
 
 if TYPE_CHECKING:

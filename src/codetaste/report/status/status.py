@@ -7,14 +7,14 @@ from collections import Counter, defaultdict
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import INSTANCES_FILE, OUTPUTS_FOLDER
 from codetaste.core.text import printable
 from codetaste.errors import ConfigError, JournalError
 from codetaste.orchestration.budget.node import CallState
 from codetaste.orchestration.journal.history import LIVE_STATES, History, JobState
-from codetaste.orchestration.journal.journal import JOURNAL_FILE, read_lines, replay_line
+from codetaste.orchestration.journal.reading import JOURNAL_FILE, check_complete, read_lines
 from codetaste.orchestration.journal.run_lock import lock_owner
 from codetaste.orchestration.wait import Wait, WaitReason
 from codetaste.report.status.journal_view import RATE_WINDOW_S, JobTimes, JournalView
@@ -54,18 +54,21 @@ class RunWatcher:
             if path.stat().st_size < self._end:
                 # Another run has replaced it.
                 self._end, self.history, self.view = 0, History(), JournalView()
-            for end, line in read_lines(path, self._end):
-                replay_line(path, line, self.history.apply)
-                self.view.apply(line)
+            for end, _ in read_lines(path, self._end, self._apply):
                 self._end = end
-        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-            raise JournalError(
-                f"{path}: a line is not in the format that codetaste writes ({error!r}); "
-                "repair or remove that line"
-            ) from error
         except OSError as error:
             raise JournalError(f"{path}: cannot be read: {error.strerror}") from error
+        # A run that is under way may have made its first product after its journal was read.
+        if not owner and not any(job.attempts for job in self.history.jobs.values()):
+            check_complete(path, self._end)
         return _status(self.directory, owner, self.history, self.view)
+
+    def _apply(self, line: Mapping[str, Any]) -> None:
+        self.history.apply(line)
+        try:
+            self.view.apply(line)
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            raise JournalError(f"a damaged {line['event']!r} line: {error}") from error
 
 
 def find_run(run: Path) -> Path:
