@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
-from codetaste.core.files import open_regular_file, storage_error
+from codetaste.core.files import MAX_LINE_BYTES, bounded_lines, open_regular_file, storage_error
 from codetaste.core.hashing import canonical_json
 from codetaste.errors import JournalError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 
@@ -39,12 +39,30 @@ class JsonlFile:
         Raises:
             JournalError: the file cannot be read.
         """
+        return (entry for _, entry in self._numbered())
+
+    def read_each(self, use: Callable[[dict[str, Any]], None]) -> None:
+        """Call ``use`` with every complete line; does blocking I/O.
+
+        Raises:
+            JournalError: the file cannot be read, or ``use`` raised KeyError, TypeError or ValueError because
+                a line was damaged; the message names it.
+        """
+        for number, entry in self._numbered():
+            try:
+                use(entry)
+            except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+                raise JournalError(
+                    f"{self.path}, line {number}: damaged ({error!r}); restore the file, or remove that line"
+                ) from error
+
+    def _numbered(self) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             with open_regular_file(self.path) as lines:
-                for line in lines:
+                for number, line in enumerate(bounded_lines(lines), 1):
                     parsed = _parse(line)
                     if parsed is not None:
-                        yield parsed
+                        yield number, parsed
         except FileNotFoundError:
             return
         except OSError as error:
@@ -55,9 +73,12 @@ class JsonlFile:
 
         Raises:
             StorageFull: no space is left.
-            JournalError: the file cannot be written.
+            JournalError: the file cannot be written, or an entry is longer than any reader takes.
         """
-        lines = "".join(canonical_json(entry) + "\n" for entry in entries).encode()
+        texts = [canonical_json(entry) + "\n" for entry in entries]
+        if (longest := max(map(len, texts), default=0)) > MAX_LINE_BYTES:
+            raise JournalError(f"{self.path}: a line of {longest:,} bytes cannot be written")
+        lines = "".join(texts).encode()
         # Shielded from cancellation: the outcome for the caller must agree with the file.
         with anyio.CancelScope(shield=True):
             async with self._lock:

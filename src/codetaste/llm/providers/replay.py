@@ -11,13 +11,13 @@ look its replies up.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
 
 from codetaste.core.jsonl import JsonlFile
-from codetaste.errors import CassetteMiss
+from codetaste.errors import CassetteMiss, JournalError
 from codetaste.llm.providers.cassette import RequestKey
 
 if TYPE_CHECKING:
@@ -67,11 +67,15 @@ class ReplayModel:
         """Answer from the cassette, or call the model and record its reply, depending on the mode.
 
         Raises:
-            CassetteMiss: this request was not recorded; with the difference from the most similar one.
+            CassetteMiss: this request was not recorded; with the difference from the most similar one. Or the
+                cassette or the ledger cannot be read.
             ModelError: raised by the recorded model.
-            JournalError: the cassette or the ledger cannot be read or written.
+            JournalError: the cassette or the ledger cannot be written.
         """
-        await self._load()
+        try:
+            await self._load()
+        except JournalError as error:  # nothing was sent
+            raise CassetteMiss(f"model {self.id}: {error}") from error
         if call in self._answered:
             key, nth = self._answered[call]
             known = self._cassette.reply(key, nth)
@@ -116,11 +120,13 @@ class ReplayModel:
             if self._loaded:
                 return
             await self._cassette.load()
-            for line in await anyio.to_thread.run_sync(list, self._ledger.read()):
-                if {"call", "key", "nth"} <= line.keys():
-                    self._answered[line["call"]] = (line["key"], line["nth"])
-                    self._next[line["key"]] = max(self._next.get(line["key"], 0), line["nth"] + 1)
+            await anyio.to_thread.run_sync(self._ledger.read_each, self._load_line)
             self._loaded = True
+
+    def _load_line(self, line: dict[str, Any]) -> None:
+        if {"call", "key", "nth"} <= line.keys():
+            self._next[line["key"]] = max(self._next.get(line["key"], 0), line["nth"] + 1)
+            self._answered[line["call"]] = (line["key"], line["nth"])
 
     def _miss(self, request_key: RequestKey) -> CassetteMiss:
         times = self._cassette.count(request_key.key)

@@ -20,7 +20,7 @@ import anyio.to_thread
 from codetaste.core.hashing import canonical_json
 from codetaste.core.imports import load_object
 from codetaste.core.jsonl import JsonlFile
-from codetaste.errors import CodetasteError, ConfigError, JournalError, ModelRefused
+from codetaste.errors import CodetasteError, ConfigError, ModelRefused
 from codetaste.llm.codec import (
     message_to_json,
     reply_from_json,
@@ -126,8 +126,11 @@ class ScriptedModel:
         """Return the reply to an earlier ``call`` from the ledger."""
         async with self._loading:
             if self._billed is None:
-                lines = await anyio.to_thread.run_sync(list, self._ledger.read())
-                self._billed = {line["call"] for line in lines if "call" in line}
+                billed = set[str]()
+                await anyio.to_thread.run_sync(
+                    self._ledger.read_each, lambda line: billed.add(line["call"]) if "call" in line else None
+                )
+                self._billed = billed
         if call not in self._billed:
             return None
         return await anyio.to_thread.run_sync(self._find, call)
@@ -191,14 +194,14 @@ class ScriptedModel:
         return tuple(blocks)
 
     def _find(self, call: str) -> Reply | None:
-        for line in self._ledger.read():
-            if line.get("call") == call:
-                try:
-                    return reply_from_json(line["reply"])
-                except (KeyError, TypeError, ValueError) as error:
-                    problem = f"{self._ledger.path}: the reply to {call} cannot be read: {error}"
-                    raise JournalError(problem) from error
-        return None
+        found: list[Reply] = []
+
+        def compare(line: dict[str, Any]) -> None:
+            if line.get("call") == call and not found:
+                found.append(reply_from_json(line["reply"]))
+
+        self._ledger.read_each(compare)
+        return found[0] if found else None
 
 
 def _content_json(message: Message) -> str:
