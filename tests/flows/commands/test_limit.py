@@ -136,6 +136,13 @@ def test_invalid_limits_are_reported_one_per_line_and_not_applied(finished_run: 
     assert finished_run.cli("limit", "nope", "--jobs", "2").code == 2
 
 
+def test_empty_limit_is_bad_input(finished_run: Workspace) -> None:
+    for option in ("--budget-usd", "--time-limit", "--jobs", "--sandboxes"):
+        result = finished_run.cli("limit", "r", option, "")
+        assert result.code == 2
+        assert result.err.startswith(f"codetaste: {option}: '' is not ")
+
+
 @pytest.mark.heavy
 def test_limits_without_process_apply_until_config_is_newer(finished_run: Workspace) -> None:
     result = finished_run.cli("limit", "r", "--budget-usd", "3.5", "--jobs", "2", "--time-limit", "2h")

@@ -43,10 +43,10 @@ def limit(
     run: Path,
     /,
     *,
-    budget_usd: str = "",
-    time_limit: str = "",
-    jobs: str = "",
-    sandboxes: str = "",
+    budget_usd: str | None = None,
+    time_limit: str | None = None,
+    jobs: str | None = None,
+    sandboxes: str | None = None,
     model: Several = (),
     reset: Flag = False,
     json_: AsJson = False,
@@ -106,10 +106,10 @@ def _read_configured(directory: Path) -> dict[str, Any]:
 
 
 def _parse_requested(
-    texts: Mapping[str, str], models: Sequence[str], configured: Mapping[str, Any]
+    texts: Mapping[str, str | None], models: Sequence[str], configured: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Parse the limits on the command line, "" for no change; all problems are reported together."""
-    given = [(name, _OPTIONS[name], text) for name, text in texts.items() if text]
+    """Parse the limits on the command line, None for no change; all problems are reported together."""
+    given = [(name, _OPTIONS[name], text) for name, text in texts.items() if text is not None]
     problems: list[str] = []
     known = [name.split(".", 1)[1].removesuffix(".max_concurrency") for name in _models(configured)]
     for text in models:
