@@ -62,9 +62,7 @@ async def test_damaged_line_of_a_ledger_is_named(damaged: str, tmp_path: Path) -
     await scripted(tmp_path, lambda _: "hi").complete(request_of("x"), call="0")
     with (tmp_path / "record" / "m.jsonl").open("a") as ledger:
         ledger.write(f"{damaged}\n")
-    with pytest.raises(
-        JournalError, match=r"m\.jsonl, line 2: damaged .*; restore the file, or remove"
-    ):
+    with pytest.raises(JournalError, match=r"m\.jsonl, line 2: damaged .*; restore the file, or remove"):
         await scripted(tmp_path, lambda _: "hi").lookup("1")
 
 
