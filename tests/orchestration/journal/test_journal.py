@@ -358,7 +358,7 @@ async def test_line_that_contradicts_an_earlier_one_is_named(
 ) -> None:
     header = '{"event":"journal","format":2,"t":1}'
     (tmp_path / "journal.jsonl").write_text(f"{header}\n{reserved()}\n{second}\n")
-    with pytest.raises(JournalError, match=rf"journal\.jsonl, line 3: {re.escape(problem)}.*; repair or"):
+    with pytest.raises(JournalError, match=rf"journal\.jsonl, line 3: {re.escape(problem)}.*; restore the"):
         async with open_journal(tmp_path, History().apply):
             pass
     with pytest.raises(JournalError, match=r"line 3: "):

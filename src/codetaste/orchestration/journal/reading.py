@@ -50,8 +50,13 @@ def read_lines(
                     continue
                 if number == 1 and not start:
                     _check_format(path, line)
-                if problem := line_problem(line) or _replay_problem(line, replay):
+                if problem := line_problem(line):
                     raise _damaged(path, number, since, problem)
+                try:
+                    replay(line)
+                except JournalError as error:
+                    # It contradicts earlier lines: one of these may be lost, and removal would hide that.
+                    raise JournalError(f"{path}, line {number}{since}: {error}; {_START_ANEW}") from error
                 end += len(raw)
                 yield end, line
     except LineTooLong as error:
@@ -131,12 +136,3 @@ def _check_format(path: Path, line: Mapping[str, Any]) -> None:
             f"{path} has journal format {written}, this codetaste reads and writes format {FORMAT}; "
             "use the version of codetaste that made the run, or start a new run under another name"
         )
-
-
-def _replay_problem(line: dict[str, Any], replay: Callable[[dict[str, Any]], None]) -> str:
-    """Pass ``line`` to ``replay``; return what is wrong with it, "" if nothing is."""
-    try:
-        replay(line)
-    except JournalError as error:
-        return str(error)
-    return ""
