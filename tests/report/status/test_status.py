@@ -21,7 +21,7 @@ from codetaste.orchestration.wait import Wait, WaitReason
 from codetaste.report.status.job_detail import job_details
 from codetaste.report.status.json import job_details_to_json, status_to_json
 from codetaste.report.status.model import RunStatus
-from codetaste.report.status.status import RunWatcher
+from codetaste.report.status.status import RunWatcher, find_run
 from codetaste.report.status.text import render_job_details, render_status
 from support.orchestration.closure_jobs import closure_job
 
@@ -267,6 +267,15 @@ def test_damaged_journal_is_one_error_with_the_line(tmp_path: Path) -> None:
     for bad in ({"event": "started"}, {"event": "settled", "call": "x"}, {"event": "wait_ended", "key": "a"}):
         with pytest.raises(JournalError, match=r"journal\.jsonl[:,] .*; repair or remove (that line|it)$"):
             poll_once(write(tmp_path, [SESSION, bad]))
+
+
+def test_run_folder_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    with pytest.raises(ConfigError, match=rf"^{tmp_path}: you may not read this folder$"):
+        find_run(tmp_path)
 
 
 def test_time_beyond_the_calendar_is_left_out(tmp_path: Path) -> None:
