@@ -21,6 +21,7 @@ from codetaste.sandbox.base import CommandLimits, Egress, PortForward, SandboxPr
 from support.attacks.billing.charge import INPUT_USD, OUTPUT_USD
 from support.attacks.provider import BillingProvider, serve_billing
 from support.attacks.ways.way import Way
+from support.gateway.jobs import read_journal
 from support.llm.bill_run import KEY_ENV, key_in_environment
 from support.orchestration.closure_jobs import closure_job
 
@@ -40,13 +41,15 @@ class AttackResult:
     messages: Counter[str] = field(default_factory=Counter)
     settled_usd: Decimal = Decimal(0)
     unknown_usd: Decimal = Decimal(0)
+    disputes: int = 0
 
     def __str__(self) -> str:
         provider = self.provider
         return (
             f"bill ${provider.usd:.2f} for {len(provider.charges)} of {self.sent} requests, "
             f"highest ${provider.highest_usd:.4f}, settled ${self.settled_usd:.4f}, "
-            f"unknown ${self.unknown_usd:.4f}; {dict(self.statuses)}; {dict(provider.features)}"
+            f"unknown ${self.unknown_usd:.4f}, disputes {self.disputes}; "
+            f"{dict(self.statuses)}; {dict(provider.features)}"
         )
 
 
@@ -56,6 +59,7 @@ async def run_attack(way: Way, folder: Path, sandboxes: SandboxProvider) -> Atta
         attack = AttackResult(provider)
         for number in range(way.sessions):
             await _run_session(way, folder, sandboxes, attack, number)
+    attack.disputes = [line["event"] for line in read_journal(folder)].count("disputed")
     return attack
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.attacks.ways.way import LARGE, Json, Way, chat, shot, user
+from support.attacks.ways.way import LARGE, Json, Outcome, Way, chat, shot, user
 
 _LIGATURE = "\ufdfa"
 """One character of 3 bytes, which normalisation makes 33 bytes of."""
@@ -28,6 +28,7 @@ LISTED = (
     Way(
         "cap that the server does not know",
         "openai-chat",
+        Outcome.BOUNDED,
         (
             _post(
                 user("[answer 30000] [@number@]"),
@@ -41,6 +42,7 @@ LISTED = (
     Way(
         "search by an empty object",
         "openai-chat",
+        Outcome.REFUSED,
         (_post(user(), web_search_options={}),),
         (),
         "web_search_options",
@@ -51,6 +53,7 @@ OTHERS = (
     Way(
         "template that repeats the prompt",
         "openai-chat",
+        Outcome.REFUSED,
         (_post(user(), chat_template=_REPEATED),),
         (),
         "chat_template",
@@ -58,6 +61,7 @@ OTHERS = (
     Way(
         "video without a type",
         "openai-chat",
+        Outcome.REFUSED,
         (_post(user([{"video_url": {"url": "https://example.org/a.mp4"}}])),),
         (),
         "video_url",
@@ -65,6 +69,7 @@ OTHERS = (
     Way(
         "tools that count only if they may be called",
         "openai-chat",
+        Outcome.PARTLY_REFUSED,
         (_post(user("hello"), tools=[_TOOL]),),
         (_post(user("hello"), tools=[_TOOL], tool_choice="none"),),
         "tool_choice",
@@ -72,6 +77,7 @@ OTHERS = (
     Way(
         "truncated prompt",
         "openai-chat",
+        Outcome.PARTLY_REFUSED,
         (_post(user(LARGE)),),
         (_post(user(LARGE), truncate_prompt_tokens=100),),
         "truncate_prompt_tokens",
@@ -79,6 +85,7 @@ OTHERS = (
     Way(
         "reasoning that becomes current",
         "openai-chat",
+        Outcome.BOUNDED,
         (_post(user("hello"), _THOUGHT),),
         (_post(user("hello"), _THOUGHT, user("now")),),
         "reasoning_content",
@@ -86,6 +93,7 @@ OTHERS = (
     Way(
         "choices in a nested body",
         "openai-chat",
+        Outcome.REFUSED,
         (_post(user("[answer 1000] [@number@]"), max_tokens=1000, extra_body={"n": 128}),),
         (),
         "extra_body",
@@ -93,6 +101,7 @@ OTHERS = (
     Way(
         "hosted tool without a type",
         "openai-chat",
+        Outcome.REFUSED,
         (_post(user(), tools=[{"google_search": {}}]),),
         (),
         "google_search",
@@ -101,11 +110,13 @@ OTHERS = (
     Way(
         "text that grows when it is normalised",
         "openai-chat",
-        (_post(user(f"[@number@] {_LIGATURE * 9000}")),),
+        Outcome.BOUNDED,
+        (_post(user(f"[@number@] {_LIGATURE * 1500}")),),
     ),
     Way(
         "instructions in another protocol's field",
         "openai-chat",
+        Outcome.REFUSED,
         (_post(user(), instructions=LARGE),),
         (),
         "instructions",
@@ -113,6 +124,7 @@ OTHERS = (
     Way(
         "cap by another server's name",
         "openai-chat",
+        Outcome.REFUSED,
         (_post(user("[answer 30000] [@number@]"), n_predict=30_000),),
         (),
         "n_predict",
@@ -120,6 +132,7 @@ OTHERS = (
     Way(
         "reply that repeats its beginning",
         "openai-chat",
+        Outcome.PARTLY_REFUSED,
         (_post(user("hello"), _assistant(f"{LARGE}well"), user("now")),),
         (_post(user("hello"), {**_assistant(LARGE), "prefix": True}),),
         "prefix",
@@ -127,6 +140,7 @@ OTHERS = (
     Way(
         "message in the place of a tool",
         "openai-chat",
+        Outcome.PARTLY_REFUSED,
         (_post(user(LARGE)),),
         (_post(user("hello"), tools=[user(LARGE)]),),
         "tools",

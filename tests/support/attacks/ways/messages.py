@@ -7,6 +7,7 @@ from typing import Any
 from support.attacks.ways.way import (
     LARGE,
     Json,
+    Outcome,
     Way,
     assistant,
     called,
@@ -45,6 +46,7 @@ LISTED = (
     Way(
         "clearing left out of the next request",
         "anthropic",
+        Outcome.PARTLY_REFUSED,
         (_post(*_TALK),),
         (_post(*_TALK, context_management=_CLEARING),),
         "context_management",
@@ -52,6 +54,7 @@ LISTED = (
     Way(
         "thinking that becomes current",
         "anthropic",
+        Outcome.BOUNDED,
         (_post(user("hello"), _THOUGHT, result()),),
         (_post(user("hello"), _THOUGHT, result(), assistant(text("done")), user("now")),),
         "thinking",
@@ -59,6 +62,7 @@ LISTED = (
     Way(
         "deferred tools that a reference loads",
         "anthropic",
+        Outcome.REFUSED,
         (
             _post(
                 user("hello"),
@@ -73,6 +77,7 @@ LISTED = (
     Way(
         "cache markers as a tool's argument",
         "anthropic",
+        Outcome.BOUNDED,
         (
             _post(
                 user("hello"),
@@ -86,6 +91,7 @@ LISTED = (
     Way(
         "tool defined inside a message",
         "anthropic",
+        Outcome.REFUSED,
         (_post(user("hello"), {"role": "system", "content": [_DEFINITION]}, user()),),
         (),
         "tool_addition",
@@ -93,6 +99,7 @@ LISTED = (
     Way(
         "document by address inside a result",
         "anthropic",
+        Outcome.REFUSED,
         (
             _post(
                 user("hello"),
@@ -129,6 +136,7 @@ OTHERS = (
     Way(
         "compaction left out of the next request",
         "anthropic",
+        Outcome.PARTLY_REFUSED,
         (_post(user(LARGE), assistant(text("one")), user("now")),),
         (
             _post(
@@ -140,6 +148,7 @@ OTHERS = (
     Way(
         "tools added by a compaction",
         "anthropic",
+        Outcome.REFUSED,
         (
             _post(
                 user("hello"),
@@ -154,6 +163,7 @@ OTHERS = (
     Way(
         "block types in another case",
         "anthropic",
+        Outcome.REFUSED,
         (_post(user("hello"), assistant(called()), result([{"type": "Document", "source": _REMOTE}])),),
         (),
         "document",
@@ -162,6 +172,7 @@ OTHERS = (
     Way(
         "sentences with citations",
         "anthropic",
+        Outcome.REFUSED,
         (
             _post(
                 user(
@@ -183,6 +194,7 @@ OTHERS = (
     Way(
         "price of a long context",
         "anthropic",
+        Outcome.REFUSED,
         (shot("anthropic", messages(user(LARGE)), headers=_LONG),),
         (),
         "context-1m",
@@ -190,21 +202,38 @@ OTHERS = (
     Way(
         "text that grows when it is normalised, and a reply that cannot be read",
         "anthropic",
-        (_post(user(f"[nested answer] [@number@] {_LIGATURE * 9000}"), max_tokens=1024),),
+        Outcome.BOUNDED,
+        (_post(user(f"[nested answer] [@number@] {_LIGATURE * 1500}"), max_tokens=1024),),
     ),
     Way(
         "replies after the time limit",
         "anthropic",
+        Outcome.BOUNDED,
         (_post(user(f"[@number@] {LARGE[:30_000]}")),),
         delay_s=0.5,
         timeout_s=0.2,
     ),
-    Way("fast mode", "anthropic", (_post(user(), speed="fast"),), (), "speed"),
-    Way("another region", "anthropic", (_post(user(), inference_geo="us"),), (), "inference_geo"),
-    Way("priority tier", "anthropic", (_post(user(), service_tier="auto"),), (), "service_tier"),
+    Way("fast mode", "anthropic", Outcome.REFUSED, (_post(user(), speed="fast"),), (), "speed"),
+    Way(
+        "another region",
+        "anthropic",
+        Outcome.REFUSED,
+        (_post(user(), inference_geo="us"),),
+        (),
+        "inference_geo",
+    ),
+    Way(
+        "priority tier",
+        "anthropic",
+        Outcome.REFUSED,
+        (_post(user(), service_tier="auto"),),
+        (),
+        "service_tier",
+    ),
     Way(
         "cache lifetime as a number",
         "anthropic",
+        Outcome.REFUSED,
         (_post(user([{**text(LARGE), "cache_control": {"type": "ephemeral", "ttl": 3600}}])),),
         (),
         "ttl",
@@ -212,11 +241,13 @@ OTHERS = (
     Way(
         "keys twice in a body",
         "anthropic",
+        Outcome.BOUNDED,
         (shot("anthropic", _TWICE % '[{"role":"user","content":"[answer 4000] [@number@]"}]'),),
     ),
     Way(
         "compressed body",
         "anthropic",
+        Outcome.REFUSED,
         (
             shot(
                 "anthropic",
@@ -229,6 +260,7 @@ OTHERS = (
     Way(
         "request inside a request",
         "anthropic",
+        Outcome.REFUSED,
         (
             shot(
                 "anthropic",
@@ -240,6 +272,7 @@ OTHERS = (
     Way(
         "other endpoints",
         "anthropic",
+        Outcome.REFUSED,
         tuple(
             shot("anthropic", messages(user("[answer 4000]")), path=path)
             for path in (
@@ -258,12 +291,14 @@ OTHERS = (
     Way(
         "hanging up before the usage",
         "anthropic",
+        Outcome.BOUNDED,
         (shot("anthropic", messages(user("[answer 900]"), max_tokens=900, stream=True), hang_up=True),),
         delay_s=0.05,
     ),
     Way(
         "parallel requests that race the reservation",
         "anthropic",
+        Outcome.PARTLY_REFUSED,
         (_post(*_TALK),),
         (_post(*_TALK, context_management=_CLEARING),),
         connections=16,
@@ -272,6 +307,7 @@ OTHERS = (
     Way(
         "job started again",
         "anthropic",
+        Outcome.PARTLY_REFUSED,
         (_post(*_TALK),),
         (_post(*_TALK, context_management=_CLEARING),),
         sessions=6,

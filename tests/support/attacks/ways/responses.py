@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.attacks.ways.way import GO_ON, LARGE, Json, Way, items, shot
+from support.attacks.ways.way import GO_ON, LARGE, Json, Outcome, Way, items, shot
 from support.attacks.ways.way import user as chat_user
 
 _HOSTED = [{"type": "web_search"}]
@@ -24,6 +24,7 @@ LISTED = (
     Way(
         "hosted tools in an item",
         "openai",
+        Outcome.REFUSED,
         (_post(user(), {"type": "additional_tools", "role": "developer", "tools": _HOSTED}),),
         (),
         "additional_tools",
@@ -31,6 +32,7 @@ LISTED = (
     Way(
         "hosted tools found by a search",
         "openai",
+        Outcome.REFUSED,
         (_post(user(), {"type": "tool_search_output", "call_id": "c1", "tools": _HOSTED}),),
         (),
         "tool_search_output",
@@ -39,13 +41,15 @@ LISTED = (
     Way(
         "reasoning of all turns",
         "openai",
+        Outcome.PARTLY_REFUSED,
         (_post(_THOUGHT, user("hello"), reasoning={"context": "all_turns"}),),
-        (_post(_THOUGHT, user("hello")),),
+        (_post(_THOUGHT, user("hello")),) * 2,
         "reasoning.context",
     ),
     Way(
         "truncation left out of the next request",
         "openai",
+        Outcome.PARTLY_REFUSED,
         (_post(user(LARGE)),),
         (_post(user(LARGE), user("y" * 12_000), truncation="auto"),),
         "truncation",
@@ -53,6 +57,7 @@ LISTED = (
     Way(
         "stored items by id",
         "openai",
+        Outcome.REFUSED,
         (_post(*[{"type": "message", "id": "msg_a"}] * 5, user()),),
         (_post(_STORED, store=True),),
         "id",
@@ -60,6 +65,7 @@ LISTED = (
     Way(
         "stored items by id without a type",
         "openai",
+        Outcome.REFUSED,
         (_post(*[{"id": "msg_a"}] * 5, user()),),
         (_post(_STORED, store=True),),
         "id",
@@ -68,6 +74,7 @@ LISTED = (
     Way(
         "cache with a longer lifetime",
         "openai",
+        Outcome.REFUSED,
         (_post(user(LARGE), prompt_cache_options={"ttl": "12h"}),),
         (),
         "prompt_cache_options",
@@ -75,6 +82,7 @@ LISTED = (
     Way(
         "screenshots by address",
         "openai",
+        Outcome.REFUSED,
         (
             _post(
                 user(),
@@ -97,13 +105,15 @@ OTHERS = (
     Way(
         "stored items by id with empty content",
         "openai",
+        Outcome.PARTLY_REFUSED,
         (_post(user(), *[{"type": "reasoning", "id": "rs_a", "summary": [], "content": []}] * 5),),
-        (_post(user("hello"), {**_THOUGHT, "id": "rs_a", "encrypted_content": LARGE[:50_000]}),),
+        (_post(user("hello"), {**_THOUGHT, "id": "rs_a", "encrypted_content": LARGE[:50_000]}),) * 2,
         "id",
     ),
     Way(
         "prompt in another protocol's field",
         "openai",
+        Outcome.REFUSED,
         (_post(user(), messages=[chat_user(LARGE)]),),
         (),
         "messages",
@@ -111,6 +121,7 @@ OTHERS = (
     Way(
         "file by address as a result's only part",
         "openai",
+        Outcome.REFUSED,
         (
             _post(
                 user(),
@@ -128,6 +139,7 @@ OTHERS = (
     Way(
         "parallel items by id",
         "openai",
+        Outcome.REFUSED,
         (_post(*[{"type": "message", "id": "msg_a"}] * 5, user()),),
         (_post(_STORED, store=True),),
         "id",

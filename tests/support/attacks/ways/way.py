@@ -9,14 +9,24 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Literal
 
 ProtocolName = Literal["anthropic", "openai", "openai-chat"]
 Json = dict[str, Any]
 PATHS = {"anthropic": "/v1/messages", "openai": "/v1/responses", "openai-chat": "/v1/chat/completions"}
 GO_ON = "go on [@number@]"
-LARGE = "x" * 110_000
-"""A text of which the budget pays for one as long as it is bounded by its bytes, and not for two."""
+LARGE = "x" * 40_000
+"""A text of which the budget pays for a few: a reply to one that is not in its bound is disputed."""
+
+
+class Outcome(Enum):
+    """What becomes of a way; the bill is within the budget whichever it is."""
+
+    REFUSED = "no request reaches the provider"
+    PARTLY_REFUSED = "the requests with the feature are refused, and the others are bounded"
+    BOUNDED = "several requests are answered, and none costs more than was reserved"
+    DISPUTED = "a reply costs more than was reserved, and the model is not called again"
 
 
 @dataclass(frozen=True)
@@ -26,6 +36,7 @@ class Way:
     Attributes:
         name: of the way.
         protocol: of its requests.
+        outcome: what becomes of it.
         then: the shots to repeat.
         first: the shots to begin with.
         feature: what the provider bills by; "" if the request is of no special kind.
@@ -38,6 +49,7 @@ class Way:
 
     name: str
     protocol: ProtocolName
+    outcome: Outcome
     then: Sequence[Json]
     first: Sequence[Json] = ()
     feature: str = ""
