@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 FORMAT = 2
 """Version of the lines in ``journal/lines.py``."""
 JOURNAL_FILE = "journal.jsonl"
-NO_JOB = "no job has started in it"
-
 _RESTORE = "restore the journal, or start a new run under another name"
 _MAX_HEADER_BYTES = 256
 LOGS_FOLDER = "logs"
@@ -290,13 +288,13 @@ def replay_line(path: Path, line: dict[str, Any], replay: Callable[[dict[str, An
         raise JournalError(f"{path}: {error}; repair or remove that line") from error
 
 
-def check_new(path: Path, torn: int, problem: str) -> None:
+def check_new(path: Path, end: int, torn: int = 0) -> None:
     """Check that a journal in which no job has started is that of a run that has done nothing.
 
     Args:
         path: of the journal.
-        torn: bytes of a torn line.
-        problem: what is wrong with the journal if the run has done something.
+        end: of its last whole line, in bytes; 0 if it has none.
+        torn: bytes after a journal without a whole line.
 
     Raises:
         JournalError: it has, so that what it has spent is unknown.
@@ -304,6 +302,7 @@ def check_new(path: Path, torn: int, problem: str) -> None:
     folders = [each for each in path.parent.iterdir() if each.is_dir() and each.name != LOGS_FOLDER]
     products = sorted(each.name for each in folders if any(map(_is_product, each.rglob("*"))))
     if torn > _MAX_HEADER_BYTES or products:
+        problem = "no job has started in it" if end else "the first line is missing or damaged"
         has = f"the run has {', '.join(products[:3])}" if products else f"{torn:,} bytes follow"
         raise JournalError(f"{path}: {problem}, but {has}, so what the run has spent is unknown; {_RESTORE}")
 
@@ -322,10 +321,8 @@ def _open(path: Path, replay: Callable[[dict[str, Any]], None]) -> Journal:
             has_started = has_started or line["event"] == "started"
             replay_line(path, line, replay)
         torn = os.fstat(descriptor).st_size - end
-        if not end:
-            check_new(path, torn, "the first line is missing or damaged")
-        elif not has_started:
-            check_new(path, 0, NO_JOB)
+        if not has_started:
+            check_new(path, end, 0 if end else torn)
         if torn:
             os.ftruncate(descriptor, end)
         if not end:

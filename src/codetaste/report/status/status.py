@@ -14,7 +14,7 @@ from codetaste.core.text import printable
 from codetaste.errors import ConfigError, JournalError
 from codetaste.orchestration.budget.node import CallState
 from codetaste.orchestration.journal.history import LIVE_STATES, History, JobState
-from codetaste.orchestration.journal.journal import JOURNAL_FILE, NO_JOB, check_new, read_lines, replay_line
+from codetaste.orchestration.journal.journal import JOURNAL_FILE, check_new, read_lines, replay_line
 from codetaste.orchestration.journal.run_lock import lock_owner
 from codetaste.orchestration.wait import Wait, WaitReason
 from codetaste.report.status.journal_view import RATE_WINDOW_S, JobTimes, JournalView
@@ -59,7 +59,7 @@ class RunWatcher:
                 self.view.apply(line)
                 self._end = end
             if not any(job.attempts for job in self.history.jobs.values()):
-                check_new(path, 0, NO_JOB if self._end else "its first line is missing or damaged")
+                check_new(path, self._end)
         except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
             raise JournalError(
                 f"{path}: a line is not in the format that codetaste writes ({error!r}); "
