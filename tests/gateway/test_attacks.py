@@ -34,6 +34,8 @@ async def test_program_in_sandbox_never_makes_the_bill_exceed_the_budget(
     assert bool(attack.disputes) == (outcome is Outcome.DISPUTED)
     if outcome in (Outcome.BOUNDED, Outcome.PARTLY_REFUSED):
         assert len(provider.charges) > 1
+    if outcome in (Outcome.BOUNDED, Outcome.DISPUTED) and way.feature:
+        assert provider.features[way.feature] > 0
     if outcome is Outcome.REFUSED:
         assert provider.charges == []
     if outcome in (Outcome.REFUSED, Outcome.PARTLY_REFUSED):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +18,9 @@ from support.attacks.billing.charge import (
 )
 
 _LOOP = re.compile(r"range\((\d+)\)")
+_REASONING = re.compile(r"<think>.*?</think>", re.DOTALL)
+_REPEATING = "[template that repeats tools]"
+"""Text of a conversation with a server whose template writes the tools three times."""
 
 
 def charge_chat(body: dict[str, Any], _headers: Mapping[str, str], _stored: dict[str, int]) -> Charge:
@@ -44,7 +48,7 @@ def charge_chat(body: dict[str, Any], _headers: Mapping[str, str], _stored: dict
 
 
 def _prompt(body: dict[str, Any], charge: Charge) -> int:
-    messages = _with_current_reasoning(body["messages"], charge)
+    messages = _with_last_system(_with_current_reasoning(body["messages"], charge), charge)
     prompt = tokens(messages)
     given = body.get("tools") or []
     tools = [tool for tool in given if "function" in tool]
@@ -53,7 +57,10 @@ def _prompt(body: dict[str, Any], charge: Charge) -> int:
     if tools and body.get("tool_choice") == "none":
         charge.use("tool_choice")
     else:
-        prompt += tokens(tools)
+        times = 3 if _REPEATING in str(messages) else 1
+        prompt += times * sum(_indented_tokens(tool) for tool in tools)
+        if tools:
+            charge.use("indented tools" if times == 1 else "repeated tools")
     if "instructions" in body:
         prompt += tokens(body["instructions"])
         charge.use("instructions")
@@ -70,13 +77,31 @@ def _prompt(body: dict[str, Any], charge: Charge) -> int:
     return prompt
 
 
+def _indented_tokens(tool: Any) -> int:
+    """Count a tool as most templates write it."""
+    return len(json.dumps(tool, indent=4, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def _with_last_system(messages: list[Any], charge: Charge) -> list[Any]:
+    """Drop the messages of the system before the last of them."""
+    places = [at for at, each in enumerate(messages) if each["role"] == "system"]
+    if len(places) > 1:
+        charge.use("replaced system")
+    return [each for at, each in enumerate(messages) if at not in places[:-1]]
+
+
 def _with_current_reasoning(messages: list[Any], charge: Charge) -> list[Any]:
-    """Drop the reasoning of replies before the last message of the user."""
+    """Drop the reasoning of replies before the last message of the user, also that in their text."""
     turn = max((at for at, each in enumerate(messages) if each["role"] == "user"), default=0)
     counted = []
     for at, message in enumerate(messages):
+        content = message.get("content")
         if "reasoning_content" in message:
             charge.use("reasoning_content")
         drop = ("reasoning_content",) if at < turn else ()
-        counted.append({name: value for name, value in message.items() if name not in drop})
+        shown = {name: value for name, value in message.items() if name not in drop}
+        if message["role"] == "assistant" and isinstance(content, str) and _REASONING.search(content):
+            charge.use("reasoning text" if at >= turn else "dropped reasoning text")
+            shown["content"] = _REASONING.sub("", content) if at < turn else content
+        counted.append(shown)
     return counted

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from itertools import groupby
 from typing import Any
 
 from support.attacks.billing.charge import (
@@ -20,8 +21,6 @@ from support.attacks.billing.charge import (
 _LONG_PROMPT_TOKENS = 100_000
 _SENTENCE_TOKENS = 10
 """Tokens that mark each sentence of a document with citations."""
-_PRICED_OPTIONS = (("speed", "fast", 6), ("inference_geo", "us", 2), ("service_tier", "auto", 3))
-"""Names and values of options, and the factors of the price."""
 
 
 def charge_messages(body: dict[str, Any], headers: Mapping[str, str], _stored: dict[str, int]) -> Charge:
@@ -29,7 +28,7 @@ def charge_messages(body: dict[str, Any], headers: Mapping[str, str], _stored: d
     charge = Charge(cap=body["max_tokens"], reply_tokens=wanted_reply(body))
     messages = _after_compaction(body["messages"], charge)
     messages = _cleared(messages, body.get("context_management"), charge)
-    messages = _with_current_thinking(messages, charge)
+    messages = _with_current_thinking(_merged(messages, charge), body.get("thinking") or {}, charge)
     charge.prompt = tokens(_unmarked(messages)) + tokens(body.get("system"))
     blocks = _content_blocks(messages, charge)
     _charge_tools([*(body.get("tools") or [])], blocks, charge)
@@ -70,19 +69,42 @@ def _cleared(messages: list[Any], management: Any, charge: Charge) -> list[Any]:
     ]
 
 
-def _with_current_thinking(messages: list[Any], charge: Charge) -> list[Any]:
-    """Drop the thinking of all turns before the last message that is not a tool result."""
+def _merged(messages: list[Any], charge: Charge) -> list[Any]:
+    """Merge consecutive messages of one role."""
+    merged = []
+    for role, group in groupby(messages, lambda message: message["role"]):
+        same = [*group]
+        if len(same) > 1:
+            charge.use("merged")
+            same = [{"role": role, "content": [block for each in same for block in _blocks(each)]}]
+        merged += same
+    return merged
+
+
+def _blocks(message: dict[str, Any]) -> list[Any]:
+    content = message["content"]
+    return content if isinstance(content, list) else [{"type": "text", "text": content}]
+
+
+def _with_current_thinking(messages: list[Any], thinking: dict[str, Any], charge: Charge) -> list[Any]:
+    """Drop the thinking of all turns before the last message that has no tool result.
+
+    All of it is dropped if thinking is off: in the request, or as the model's last message of the turn
+    begins without thinking.
+    """
     turn = 0
     for at, message in enumerate(messages):
-        content = message["content"]
-        results = isinstance(content, list) and any(kind_of(block) == "tool_result" for block in content)
-        if message["role"] == "user" and not results:
+        if message["role"] == "user" and "tool_result" not in map(kind_of, _blocks(message)):
             turn = at
+    calls = [message for message in messages[turn:] if message["role"] == "assistant"]
+    is_off = kind_of(thinking) not in ("enabled", "adaptive")
+    if is_off or (calls and kind_of(_blocks(calls[-1])[0]) != "thinking"):
+        turn = len(messages)
     counted = []
     for at, message in enumerate(messages):
         content = message["content"]
-        if isinstance(content, list) and any(kind_of(block) == "thinking" for block in content):
-            charge.use("thinking")
+        if isinstance(content, list) and "thinking" in map(kind_of, content):
+            charge.use("thinking" if at >= turn else "dropped thinking")
             if at < turn:
                 content = [block for block in content if kind_of(block) != "thinking"]
         counted.append({**message, "content": content})

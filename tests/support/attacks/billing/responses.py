@@ -53,7 +53,14 @@ def _counted_items(items: list[Any], body: dict[str, Any], charge: Charge) -> li
 
 
 def _has_content(item: Mapping[str, Any]) -> bool:
-    return any(item.get(name) for name in ("content", "encrypted_content", "output"))
+    """Whether an item has a text of its own: a list of empty texts is as good as none."""
+    return any(_has_text(item.get(name)) for name in ("content", "encrypted_content", "output"))
+
+
+def _has_text(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_text(inner) for name, inner in value.items() if name != "type")
+    return any(map(_has_text, value)) if isinstance(value, list) else bool(value)
 
 
 def _size(item: dict[str, Any], stored: Mapping[str, int], charge: Charge) -> int:

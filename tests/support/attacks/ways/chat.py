@@ -13,11 +13,16 @@ _TOOL = {
     "function": {"name": "look", "description": LARGE, "parameters": {"type": "object"}},
 }
 _THOUGHT = {"role": "assistant", "content": "well", "reasoning_content": LARGE}
+_ENUM = {"function": {"name": "look", "parameters": {"enum": [0] * 1500}}}
 _REPEATED = "{% for i in range(1000) %}{{ messages }}{% endfor %}"
 
 
 def _assistant(words: str) -> Json:
     return {"role": "assistant", "content": words}
+
+
+def _system(words: str) -> Json:
+    return {"role": "system", "content": words}
 
 
 def _post(*turns: Json, **more: Any) -> Json:
@@ -89,6 +94,38 @@ OTHERS = (
         (_post(user("hello"), _THOUGHT),),
         (_post(user("hello"), _THOUGHT, user("now")),),
         "reasoning_content",
+    ),
+    Way(
+        "reasoning in a text that becomes current",
+        "openai-chat",
+        Outcome.BOUNDED,
+        (_post(user("hello"), _assistant(f"<think>{LARGE}</think>well")),),
+        (_post(user("hello"), _assistant(f"<think>{LARGE}</think>well"), user("now")),),
+        "reasoning text",
+    ),
+    Way(
+        "system message that is not replaced any more",
+        "openai-chat",
+        Outcome.BOUNDED,
+        (_post(_system(LARGE), user("hello")),),
+        (_post(_system(LARGE), _system("short"), user("hello")),),
+        "replaced system",
+    ),
+    Way(
+        "tools that a template indents",
+        "openai-chat",
+        Outcome.BOUNDED,
+        (_post(user(), tools=[_ENUM]),),
+        (),
+        "indented tools",
+    ),
+    Way(
+        "tools that a template repeats",
+        "openai-chat",
+        Outcome.DISPUTED,
+        (_post(user("[template that repeats tools]"), tools=[_TOOL]),),
+        (),
+        "repeated tools",
     ),
     Way(
         "choices in a nested body",

@@ -41,6 +41,10 @@ def _look(**more: Any) -> Json:
 _CLEARING = {"edits": [{"type": "clear_tool_uses_20250919", "keep": {"type": "tool_uses", "value": 0}}]}
 _REMOTE = {"type": "url", "url": "https://example.org/a.pdf"}
 _THOUGHT = assistant({"type": "thinking", "thinking": LARGE, "signature": "s"}, called())
+_SHORT_THOUGHT = assistant({"type": "thinking", "thinking": "hm", "signature": "s"}, called())
+_ON = {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 2000}
+_WORDS = [user(f"a {number}") for number in range(300)]
+_ANSWERS = [assistant(text(f"b {number}")) for number in range(300)]
 
 LISTED = (
     Way(
@@ -55,9 +59,39 @@ LISTED = (
         "thinking that becomes current",
         "anthropic",
         Outcome.BOUNDED,
-        (_post(user("hello"), _THOUGHT, result()),),
-        (_post(user("hello"), _THOUGHT, result(), assistant(text("done")), user("now")),),
+        (_post(user("hello"), _THOUGHT, result(), **_ON),),
+        (_post(user("hello"), _THOUGHT, result(), assistant(text("done")), user("now"), **_ON),),
         "thinking",
+    ),
+    Way(
+        "thinking that a result beside a text makes current again",
+        "anthropic",
+        Outcome.BOUNDED,
+        (_post(user("hello"), _THOUGHT, user("now"), result(), **_ON),),
+        (_post(user("hello"), _THOUGHT, user("now"), **_ON),),
+        "thinking",
+    ),
+    Way(
+        "thinking that is off in one request of a turn",
+        "anthropic",
+        Outcome.BOUNDED,
+        (
+            _post(
+                *(user("hello"), _THOUGHT, result(), assistant(called()), result()),
+                *(_SHORT_THOUGHT, result()),
+                **_ON,
+            ),
+        ),
+        (_post(user("hello"), _THOUGHT, result(), assistant(called()), result(), **_ON),),
+        "thinking",
+    ),
+    Way(
+        "messages that are merged in one request and not in the next",
+        "anthropic",
+        Outcome.BOUNDED,
+        (_post(*[each for pair in zip(_WORDS, _ANSWERS, strict=True) for each in pair]),),
+        (_post(*_WORDS, *_ANSWERS),),
+        "merged",
     ),
     Way(
         "deferred tools that a reference loads",

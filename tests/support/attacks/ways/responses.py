@@ -9,6 +9,7 @@ from support.attacks.ways.way import user as chat_user
 
 _HOSTED = [{"type": "web_search"}]
 _THOUGHT = {"type": "reasoning", "summary": [], "encrypted_content": LARGE}
+_RETURNED = {"type": "function_call_output", "call_id": "c1", "id": "fco_a"}
 _STORED = {"type": "message", "role": "user", "id": "msg_a", "content": LARGE[:50_000]}
 
 
@@ -108,6 +109,17 @@ OTHERS = (
         Outcome.PARTLY_REFUSED,
         (_post(user(), *[{"type": "reasoning", "id": "rs_a", "summary": [], "content": []}] * 5),),
         (_post(user("hello"), {**_THOUGHT, "id": "rs_a", "encrypted_content": LARGE[:50_000]}),) * 2,
+        "id",
+    ),
+    Way(
+        "stored items by id with an empty output",
+        "openai",
+        Outcome.PARTLY_REFUSED,
+        (
+            _post(user(), *[{**_RETURNED, "output": ""}] * 5),
+            _post(user(), *[{**_RETURNED, "output": [{"type": "input_text", "text": ""}]}] * 5),
+        ),
+        (_post(user("hello"), {**_RETURNED, "output": LARGE}),) * 2,
         "id",
     ),
     Way(
