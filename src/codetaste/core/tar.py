@@ -50,6 +50,7 @@ _MEMBER_KINDS = {
     b"6": MemberKind.PIPE,
     **dict.fromkeys((b"3", b"4"), MemberKind.DEVICE),
 }
+_KINDS_WITH_CONTENT = {MemberKind.FILE, MemberKind.OTHER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,20 +147,22 @@ class TarReader:
                 continue
             if b"size" in pending:
                 size = _decimal_size(pending[b"size"])
-            yield from self._member(_member(header, kind, size, pending))
+            stored = size if _MEMBER_KINDS.get(kind, MemberKind.OTHER) in _KINDS_WITH_CONTENT else 0
+            yield from self._member(_member(header, kind, stored, pending), stored)
             pending = {}
 
-    def _member(self, member: TarMember) -> Generator[None, None, None]:
-        if member.size > self._left + len(self._data) - self._position:
-            raise TarTooLarge(f"{printable_name(member.name)} has {member.size:,} bytes")
+    def _member(self, member: TarMember, stored: int) -> Generator[None, None, None]:
+        if stored > self._left + len(self._data) - self._position:
+            raise TarTooLarge(f"{printable_name(member.name)} has {stored:,} bytes")
         wanted = self._handler.member(member)
-        left, padding = member.size, -member.size % _TAR_BLOCK
+        left, padding = stored, -stored % _TAR_BLOCK
         while left:
             if self._position == len(self._data):
                 yield
             end = min(self._position + left, len(self._data))
             left -= end - self._position
-            if wanted and end > self._position:
+            # A file whose name makes it a folder may have content, which is skipped as by GNU tar.
+            if wanted and member.size and end > self._position:
                 self._handler.content(self._data[self._position : end])
             self._position = end
         if wanted:
@@ -167,7 +170,7 @@ class TarReader:
         yield from self._read(padding)
 
 
-def _member(header: bytes, kind: bytes, size: int, pending: dict[bytes, bytes]) -> TarMember:
+def _member(header: bytes, kind: bytes, stored: int, pending: dict[bytes, bytes]) -> TarMember:
     found = _MEMBER_KINDS.get(kind, MemberKind.OTHER)
     if _SPARSE_KEY in pending:
         found = MemberKind.OTHER
@@ -176,10 +179,8 @@ def _member(header: bytes, kind: bytes, size: int, pending: dict[bytes, bytes]) 
     if found is MemberKind.FILE and name.endswith(b"/"):
         found = MemberKind.FOLDER
     link = pending.get(b"linkpath") or _text_field(header[157:257])
-    has_content = found in {MemberKind.FILE, MemberKind.OTHER}
-    return TarMember(
-        name, found, size if has_content else 0, bool(_number_field(header[100:108]) & 0o100), link
-    )
+    size = stored if found in _KINDS_WITH_CONTENT else 0
+    return TarMember(name, found, size, bool(_number_field(header[100:108]) & 0o100), link)
 
 
 def _name(header: bytes) -> bytes:

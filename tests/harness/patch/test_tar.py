@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 
 from codetaste.core.tar import DamagedTar, TarMember, TarReader
 from codetaste.harness.patch.extract import ExtractedPatch, ExtractionLimits, extract_patch
@@ -73,6 +73,7 @@ FIELDS = st.builds(
 )
 
 
+@example(members=[("folder/", tarfile.REGTYPE, "", b"content")] * 2, form=tarfile.PAX_FORMAT, cuts=[])
 @given(
     members=st.lists(FIELDS, max_size=6),
     form=st.sampled_from([tarfile.PAX_FORMAT, tarfile.GNU_FORMAT]),
@@ -90,7 +91,8 @@ def test_archives_of_python_are_read_in_any_chunks(
             info.size = len(content) if is_file else 0
             info.linkname = link if kind in {tarfile.SYMTYPE, tarfile.LNKTYPE} else ""
             archive.addfile(info, io.BytesIO(content))
-            expected.append((name.encode().rstrip(b"/"), info.linkname.encode(), content if is_file else b""))
+            has_content = is_file and not name.endswith("/")
+            expected.append((name.encode().rstrip(b"/"), info.linkname.encode(), content * has_content))
     handler, data = RecordingHandler(), packed.getvalue()
     reader = TarReader(handler, 10**9)
     for cut in cuts:
