@@ -302,6 +302,7 @@ def test_trial_without_prediction_counts_zero_and_is_reported(
     assert means == {"a": 0.75, "b": 0.0}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "number",
     [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)],

@@ -36,6 +36,7 @@ def list_changes(runner: HostileAgentRunner, patch: bytes, scratch: Path) -> lis
     )
 
 
+@pytest.mark.heavy
 @both_engines_docker_slow
 async def test_fork_bomb_ends_at_time_limit(runner: HostileAgentRunner, tmp_path: Path) -> None:
     run = await runner.run(WORK + "f() { f | f & }; f; sleep 60", wall_s=5.0, processes=100)
@@ -44,6 +45,7 @@ async def test_fork_bomb_ends_at_time_limit(runner: HostileAgentRunner, tmp_path
     assert list_changes(runner, run.extracted.patch, tmp_path / "check") == ["M\ta.py"]
 
 
+@pytest.mark.heavy
 @both_engines
 async def test_agent_ignoring_signals_in_new_sessions_ends_at_time_limit(
     runner: HostileAgentRunner, tmp_path: Path
@@ -60,6 +62,7 @@ async def test_agent_ignoring_signals_in_new_sessions_ends_at_time_limit(
     assert list_changes(runner, run.extracted.patch, tmp_path / "check") == ["M\ta.py", "A\tlate"]
 
 
+@pytest.mark.heavy
 @both_engines_docker_slow
 async def test_endless_output_ends_at_time_limit(runner: HostileAgentRunner, tmp_path: Path) -> None:
     run = await runner.run(
@@ -70,6 +73,7 @@ async def test_endless_output_ends_at_time_limit(runner: HostileAgentRunner, tmp
     assert list_changes(runner, run.extracted.patch, tmp_path / "check") == ["M\ta.py"]
 
 
+@pytest.mark.heavy
 @both_engines_docker_slow
 async def test_number_of_new_files_is_limited(runner: HostileAgentRunner, tmp_path: Path) -> None:
     script = "mkdir aa many; (cd aa; seq 20000 | xargs touch); (cd many; seq -f '%g.log' 5000 | xargs touch)"

@@ -62,6 +62,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_memory_for_a_text_is_a_few_times_its_size(tmp_path: Path, text: bytes) -> None:
     tracemalloc.start()

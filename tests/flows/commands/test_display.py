@@ -82,6 +82,7 @@ def run_on_terminal(
     return terminal
 
 
+@pytest.mark.heavy
 def test_terminal_shows_jobs_cost_budget_and_time_left(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(
         tmp_path, {"m": "slowly"}, run='budget_usd = 2.0\ntime_limit = "10m"', discover="budget_usd = 1.0"
@@ -101,6 +102,7 @@ def test_terminal_shows_jobs_cost_budget_and_time_left(tmp_path: Path, alpha: Ti
     assert b"\x1b[?25h" in terminal.raw  # the cursor is shown again
 
 
+@pytest.mark.heavy
 def test_pipe_gets_one_plain_line_per_event(
     uninterrupted_run: tuple[Workspace, CommandResult], alpha: TinyBenchmark
 ) -> None:
@@ -170,6 +172,7 @@ def test_config_fault_is_one_line_on_terminal(tmp_path: Path, alpha: TinyBenchma
     assert "journal.jsonl" in terminal.last
 
 
+@pytest.mark.heavy
 def test_dumb_terminal_gets_no_display(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "quick"})
     terminal = run_on_terminal(workspace, term="dumb")

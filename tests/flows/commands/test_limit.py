@@ -121,6 +121,7 @@ def finished_run(tmp_path: Path, alpha: TinyBenchmark) -> Workspace:
     return workspace
 
 
+@pytest.mark.heavy
 def test_invalid_limits_are_reported_one_per_line_and_not_applied(finished_run: Workspace) -> None:
     bad = ["--budget-usd", "-1", "--time-limit", "soon", "--jobs", "0", "--sandboxes", "2.5"]
     result = finished_run.cli("limit", "r", *bad, "--model", "q=2", "--model", "m", "--model", "m=x")
@@ -176,6 +177,7 @@ def test_budget_changed_before_kill_applies_in_next_session(tmp_path: Path, alph
     assert workspace.run("--json").json["money"]["limit_usd"] == "2.0"
 
 
+@pytest.mark.heavy
 def test_damaged_limits_file_is_reported_once_and_ignored(tmp_path: Path, alpha: TinyBenchmark) -> None:
     script = f'provider = "scripted"\nmodel = "{tiny_benchmark.MODELS}:lingering"\n'
     price = "price = { input = 0.003, output = 0.015 }\n"  # no budget ends the run, however slow the machine

@@ -29,6 +29,7 @@ def tool_results(workspace: Workspace, direction: str = "additive") -> list[str]
     ]
 
 
+@pytest.mark.heavy
 def test_register_bad_rule_reports_fault_and_good_rule_is_accepted(
     tmp_path: Path, alpha: tiny_benchmark.TinyBenchmark
 ) -> None:
@@ -164,6 +165,7 @@ def test_same_command_retries_only_failed_jobs(
     tiny_benchmark.assert_no_call_billed_twice(workspace.ledger("m"))
 
 
+@pytest.mark.heavy
 def test_missing_descriptions_are_all_reported_before_any_call(tmp_path: Path, tools: None) -> None:
     bench = Bench(tmp_path)
     bench.add()

@@ -28,6 +28,7 @@ def billed_usd(workspace: Workspace, model: str = "m") -> Fraction:
     return sum((Fraction(line["cost_usd"]) for line in workspace.ledger(model)), Fraction(0))
 
 
+@pytest.mark.heavy
 def test_pass_ended_by_budget_writes_rules_and_resumes_with_more(
     tmp_path: Path, alpha: TinyBenchmark, uninterrupted_run: tuple[Workspace, CommandResult]
 ) -> None:
@@ -223,6 +224,7 @@ def test_changed_tool_runs_jobs_again(finished_run: Workspace) -> None:
     assert resumed_flags(finished_run.run(*command)) == {False}
 
 
+@pytest.mark.heavy
 def test_changed_prompt_runs_jobs_again(finished_run: Workspace) -> None:
     """The command finds an edited copy of prompts/ instead of the original."""
     from codetaste.core.paths import resource_dir

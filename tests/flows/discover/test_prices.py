@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib.metadata import version
 from pathlib import Path
 
+import pytest
+
 from support.flows import tiny_benchmark
 from support.flows.tiny_benchmark import TinyBenchmark
 
@@ -48,6 +50,7 @@ def test_model_without_price_rejects_dollar_budget(tmp_path: Path, alpha: TinyBe
     assert free.out.splitlines()[-1].endswith("no budget limits what they cost")
 
 
+@pytest.mark.heavy
 def test_session_journals_prices_and_price_change_buys_nothing(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": SCRIPTED})
     result = workspace.run("--json")

@@ -81,6 +81,7 @@ def test_signal_during_scan_leaves_no_rule_engine(tmp_path: Path, tools: None) -
     assert running_processes(descendants) == set()
 
 
+@pytest.mark.heavy
 def test_stopped_run_resumes_without_buying_twice(
     tmp_path: Path, alpha: TinyBenchmark, uninterrupted_run: tuple[Workspace, CommandResult]
 ) -> None:

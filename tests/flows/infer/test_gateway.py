@@ -147,6 +147,7 @@ def test_cli_agent_killed_with_run_restarts_and_keeps_earlier_cost(
     assert list(tiny_benchmark.leftover_processes(str(workspace.out))) == []
 
 
+@pytest.mark.heavy
 def test_signal_ends_cli_agent_and_keeps_patch_so_far(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_program_workspace(tmp_path, alpha, "by_shell_slowly")
     process = workspace.start("--json")
@@ -211,6 +212,7 @@ def test_cli_agent_success_without_model_reply_is_a_failure(tmp_path: Path, alph
     assert "the scripted provider is gone" in job["error"]
 
 
+@pytest.mark.heavy
 def test_budget_used_up_by_failures_is_an_outcome_with_patch(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_program_workspace(
         tmp_path, alpha, "malformed_later_by_shell", agent="budget_usd = 0.035"
@@ -241,6 +243,7 @@ def test_request_outlasting_time_limit_keeps_the_patch(tmp_path: Path, alpha: Ti
     assert float(metadata["additional"]["unknown_usd"]) > 0
 
 
+@pytest.mark.heavy
 def test_time_counts_for_agent_with_requests_always_waiting(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_program_workspace(tmp_path, alpha, "slow_reply", agent="time_limit = '3s'")
     text = workspace.config.read_text()

@@ -20,6 +20,7 @@ def read_cuts(workspace: Workspace) -> list[dict[str, Any]]:
     return [line["value"] for line in effects if "/shorten-" in line["name"]]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("window", "cuts"), [("", 2), ("context_window = 16000", 1)])
 def test_plans_are_cut_to_one_length(
     tmp_path: Path, alpha: TinyBenchmark, bubblewrap: Path, tools: None, window: str, cuts: int
@@ -46,6 +47,7 @@ def test_plans_are_cut_to_one_length(
     assert (len(workspace.ledger("m")), len(workspace.ledger("judge"))) == (calls, 2)
 
 
+@pytest.mark.heavy
 def test_judge_that_can_take_no_plans_ends_the_trial(
     tmp_path: Path, alpha: TinyBenchmark, bubblewrap: Path, tools: None
 ) -> None:

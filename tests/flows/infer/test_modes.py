@@ -185,6 +185,7 @@ def test_reply_without_tool_call_finishes_trial(
     assert (metadata["finish_reason"], metadata["additional"]["turns"]) == ("success", 5)
 
 
+@pytest.mark.heavy
 def test_one_run_discovers_rules_and_scores_trials(
     tmp_path: Path, alpha: TinyBenchmark, sandboxes: None
 ) -> None:

@@ -19,6 +19,7 @@ def sandboxes(require: Callable[..., None], bubblewrap: Path, tools: None) -> No
     require("python3", ok=Path("/usr/bin/python3").exists(), reason="no python3 for agents in sandboxes")
 
 
+@pytest.mark.heavy
 def test_second_process_is_refused_and_agents_continue(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_program_workspace(tmp_path, alpha, "by_shell_slowly")
     first = workspace.start("--json")

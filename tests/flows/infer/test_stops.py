@@ -40,6 +40,7 @@ def test_trial_ended_by_budget_submits_patch_so_far(tmp_path: Path, alpha: TinyB
     assert float(accounts.total("settled")) == pytest.approx(metadata["cost_usd"])
 
 
+@pytest.mark.heavy
 def test_trial_ended_by_budget_resumes_with_higher_budget(tmp_path: Path, alpha: TinyBenchmark) -> None:
     agent = "budget_usd = 0.04\nmax_output_tokens = 1024"
     workspace = make_trial_workspace(tmp_path, alpha, coder="endless", agent=agent)
@@ -211,6 +212,7 @@ def test_trial_whose_sandbox_is_killed_from_host_is_retried(tmp_path: Path, alph
     assert tiny_benchmark.wait_for_result(process, 200).code == 130
 
 
+@pytest.mark.heavy
 def test_failed_trial_without_patch_has_record_until_success(
     tmp_path: Path, alpha: TinyBenchmark, bubblewrap: Path
 ) -> None:

@@ -160,6 +160,7 @@ class LimitChanger:
         return self.marks[phase + 1][1] - self.marks[phase][1]
 
 
+@pytest.mark.heavy
 @pytest.mark.anyio
 @pytest.mark.parametrize("protocol", PROTOCOLS_OTHERS_HEAVY)
 async def test_changing_provider_limit_is_followed_with_few_refusals(
@@ -236,6 +237,7 @@ async def test_own_limit_changed_during_calls_is_exact(server: provider.Server, 
     assert gate.refused == 0
 
 
+@pytest.mark.heavy
 @pytest.mark.anyio
 async def test_own_limit_applies_while_provider_limit_is_lower(
     server: provider.Server, tmp_path: Path

@@ -29,6 +29,7 @@ def scan(config: RulesConfig, tree: Path, warnings: list[str]) -> ScanResult:
     return anyio.run(main)
 
 
+@pytest.mark.heavy
 def test_match_cache_is_stored_in_configured_folder(
     engine: RuleEngine, make_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

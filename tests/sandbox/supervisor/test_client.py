@@ -160,6 +160,7 @@ async def test_silent_supervisor_fails_sandbox(tmp_path: Path) -> None:
     assert "has not answered for 5 s" in error_text
 
 
+@pytest.mark.heavy
 async def test_command_stopping_the_supervisor_fails_sandbox(tmp_path: Path, token: str) -> None:
     provider = replace(bubblewrap_provider(tmp_path), heartbeat=QUICK)
     async with provider.open(SandboxSpec("test")) as sandbox:
