@@ -44,7 +44,9 @@ class Job:
     dataclass of plain data, tell the handler what to work on. ``fingerprint`` identifies everything that
     decides the result except the results of ``needs``, which the scheduler adds. ``budget`` is the path of
     the parent node, with limits: the scheduler creates its nodes and gives each job a child node named by
-    ``key``, with the job's own ``limits``. ``lane`` is the fairness group (a model's id). A job with
+    ``key``, with the job's own ``limits``. ``handler_limits`` are limits that the handler itself enforces,
+    such as turns, and no part of the fingerprint: a result that one of them cut is final until that limit is
+    raised; then the job continues. ``lane`` is the fairness group (a model's id). A job with
     ``costs_nothing`` runs even when the budget is used up. ``min_cost`` is the least that the job needs to be
     useful: its first call, at its cheapest. A ``prerequisite_only`` job is useful only to the jobs that need
     it, and is skipped when none of them can run.
@@ -63,6 +65,7 @@ class Job:
     min_cost: Cost | None = None
     prerequisite_only: bool = False
     limits: BudgetLimits = field(default_factory=BudgetLimits)
+    handler_limits: Mapping[str, int] = field(default_factory=dict)
 
 
 class Status(StrEnum):
@@ -121,6 +124,7 @@ class JobContext:
         self.key, self.attempt, self.budget, self.needs = key, attempt, budget, needs
         self.fingerprint = fingerprint
         self.early_end: CodetasteError | None = None
+        self.limits_reached: set[str] = set()
         self._record = record
         self._under_way: set[str] = set()
 
@@ -256,6 +260,10 @@ class JobContext:
         if reason.cause not in {Cause.BUDGET, Cause.DEADLINE}:
             raise ValueError(f"job {self.key}: only a budget or a deadline ends a job early, not {reason!r}")
         self.early_end = reason
+
+    def limit_reached(self, name: str) -> None:
+        """Record that the job's value was cut by ``name`` of its ``handler_limits``."""
+        self.limits_reached.add(name)
 
     def publish(self, event: Event) -> None:
         """Deliver ``event`` to all observers."""

@@ -188,9 +188,31 @@ def test_changed_open_description_runs_nothing_again(finished_run: Workspace) ->
     assert resumed_flags(finished_run.run("--json")) == {True}
 
 
-@pytest.mark.parametrize("setting", ["discover.max_turns=29", "models.m.options.temperature=0.5"])
+@pytest.mark.parametrize("setting", ["discover.max_output_tokens=9999", "models.m.options.temperature=0.5"])
 def test_changed_settings_of_replies_run_jobs_again(finished_run: Workspace, setting: str) -> None:
     assert resumed_flags(finished_run.run("--json", "--set", setting)) == {False}
+
+
+@pytest.mark.parametrize("turns", [2, 500])
+def test_changed_maximum_of_turns_repeats_no_pass_that_it_did_not_end(
+    finished_run: Workspace, turns: int
+) -> None:
+    assert resumed_flags(finished_run.run("--json", "--set", f"discover.max_turns={turns}")) == {True}
+    assert len(finished_run.ledger("m")) == 12
+
+
+def test_pass_ended_by_maximum_of_turns_continues_with_more(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = alpha.make_workspace(tmp_path, {"m": "quick"})
+    only = ("--json", "--only", "*/reductive", "--set")
+    counts = []
+    for turns in (1, 1, 30):
+        (job,) = workspace.run(*only, f"discover.max_turns={turns}").json["jobs"]
+        counts.append((job["value"]["finish_reason"], job["value"]["turns"], len(workspace.ledger("m"))))
+    assert counts[:2] == [("max_turns", 1, 1)] * 2
+    whole = alpha.make_workspace(tmp_path / "whole", {"m": "quick"})
+    (job,) = whole.run("--json", "--only", "*/reductive").json["jobs"]
+    assert counts[2] == ("finished", job["value"]["turns"], len(whole.ledger("m")))
+    tiny_benchmark.assert_no_call_billed_twice(workspace.ledger("m"))
 
 
 def test_changed_model_script_runs_jobs_again(finished_run: Workspace) -> None:

@@ -252,3 +252,10 @@ def test_max_turns_ends_trial_and_submits_patch_so_far(tmp_path: Path, alpha: Ti
     metadata = read_metadata(output_folder(workspace, alpha))
     assert (metadata["finish_reason"], metadata["additional"]["message"]) == ("execution_error", "max_turns")
     assert metadata["additional"]["patch_files"] == metadata["additional"]["turns"] == 3
+    calls = len(workspace.ledger("m"))
+    config = workspace.config.read_text()
+    workspace.config.write_text(config.replace("max_turns = 3", "max_turns = 5"))
+    assert workspace.run("--json").code == 0
+    metadata = read_metadata(output_folder(workspace, alpha))
+    assert metadata["additional"]["patch_files"] == metadata["additional"]["turns"] == 5
+    assert len(workspace.ledger("m")) == calls + 2

@@ -69,6 +69,11 @@ class AgentRunner(Protocol):
         """Everything that determines a run's result besides the task's text, the model and the sandbox."""
         ...
 
+    @property
+    def limits(self) -> Mapping[str, int]:
+        """Limits that it enforces itself: a run that one of them cut continues once it is raised."""
+        ...
+
     def first_request(self, task: str) -> Request | None:
         """Return a request that costs no more than the first model call; None where that is unknown."""
         ...

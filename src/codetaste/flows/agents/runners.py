@@ -77,8 +77,13 @@ class OwnLoopRunner:
         """The system prompt, the settings and the tools."""
         settings = self._settings(task)
         tools = [f"{tool.spec.name} {tool.digest}" for tool in settings.tools]
-        caps = f"{settings.max_turns} {settings.max_output_tokens}"
-        return settings.system, caps, canonical_json(dict(self.agent.options)), *tools
+        options = canonical_json(dict(self.agent.options))
+        return settings.system, str(settings.max_output_tokens), options, *tools
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """Its maximum of turns."""
+        return {LoopEnd.MAX_TURNS: self.agent.max_turns or DEFAULT_MAX_TURNS}
 
     def first_request(self, task: str) -> Request:
         """Return the first request of the loop."""
@@ -98,6 +103,8 @@ class OwnLoopRunner:
             end = await run_loop(settings, _UsageCounter(self.model, result), tool_context, job, state)
             result.finish_reason = _FINISH_REASONS.get(end, FinishReason.EXECUTION_ERROR)
             result.message = end.value
+            if end is LoopEnd.MAX_TURNS:
+                job.limit_reached(LoopEnd.MAX_TURNS)
         finally:
             result.turns, result.tool_calls = state.turns, state.tool_calls
             with job.cleanup_scope():
@@ -111,7 +118,7 @@ class OwnLoopRunner:
             system=load_prompt("code_system").render(),
             task=task,
             tools=CODE_TOOLS,
-            max_turns=agent.max_turns or DEFAULT_MAX_TURNS,
+            max_turns=self.limits[LoopEnd.MAX_TURNS],
             max_output_tokens=agent.max_output_tokens or DEFAULT_MAX_OUTPUT_TOKENS,
             context_window=self.model.context_window,
             options=agent.options,
@@ -147,6 +154,11 @@ class CliAgentRunner:
         """The files of the adapter, the release and the options."""
         options = canonical_json(self.adapter.resolve_options(self.agent.options))
         return self.adapter.digest, self.version, options
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """None: what limits the program is part of its options."""
+        return {}
 
     def first_request(self, task: str) -> Request | None:
         """Return a request with the task alone: the agent adds an unknown amount of its own prompt."""

@@ -71,7 +71,7 @@ def _pass_job(each: DiscoveryPass, context: DiscoveryContext, budget: BudgetPath
             str(VERSION),
             settings.system,
             settings.task,
-            f"{settings.max_turns} {settings.max_output_tokens}",
+            str(settings.max_output_tokens),
             models.fingerprints[each.model_id],
             scan.engine.version,
             scan.ignore_text,
@@ -83,6 +83,7 @@ def _pass_job(each: DiscoveryPass, context: DiscoveryContext, budget: BudgetPath
         lane=each.model_label,
         title=each.title,
         min_cost=models.models[each.model_id].min_cost(settings.build_request(settings.first_messages())),
+        handler_limits={LoopEnd.MAX_TURNS: settings.max_turns},
     )
 
 
@@ -138,6 +139,8 @@ async def _run_pass(each: DiscoveryPass, context: DiscoveryContext, job: JobCont
         job.end_early(DeadlineExceeded(f"the time limit was reached after {state.turns} turns"))
     elif state.end is LoopEnd.BUDGET_EXCEEDED:
         job.end_early(BudgetExceeded(f"the budget was used up after {state.turns} turns"))
+    elif state.end is LoopEnd.MAX_TURNS:
+        job.limit_reached(LoopEnd.MAX_TURNS)
     rules = registered_rules(tool_context.facts)
     with job.cleanup_scope():
         text = dump_rules(rule.to_rule() for rule in rules)

@@ -20,7 +20,7 @@ from codetaste.orchestration.budget.cost import BudgetLimits, BudgetPath, NamedL
 from codetaste.orchestration.job import Job
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from codetaste.flows.infer.context import InferenceContext
     from codetaste.flows.infer.plan import Step
@@ -67,6 +67,7 @@ def _step_job(step: Step, context: InferenceContext, budget: BudgetPath) -> Job:
     shared = BudgetLimits(usd=agent.budget_usd, working_s=agent.time_limit)
     own_s = trial.track.plan_time_limit if step.kind is StepKind.PLAN else None
     request: Request | None
+    handler_limits: Mapping[str, int] = {}
     if step.kind is StepKind.JUDGE:
         request = opening_request(step, context)
         fingerprint = judge_fingerprint(step, context, request)
@@ -75,6 +76,7 @@ def _step_job(step: Step, context: InferenceContext, budget: BudgetPath) -> Job:
         task = planning_prompt(step, context) if planning else execution_prompt(step, context, None)
         request = context.runner(agent).first_request(task)
         fingerprint = agent_step_fingerprint(step, context, task)
+        handler_limits = context.runner(agent).limits
 
     return Job(
         step.key,
@@ -88,6 +90,7 @@ def _step_job(step: Step, context: InferenceContext, budget: BudgetPath) -> Job:
         title=step.title,
         min_cost=None if request is None else context.models.models[step.model_id].min_cost(request),
         limits=BudgetLimits(working_s=own_s),
+        handler_limits=handler_limits,
     )
 
 

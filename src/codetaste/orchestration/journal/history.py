@@ -63,13 +63,18 @@ class CallRecord:
 
 @dataclass(frozen=True, slots=True)
 class RecordedEnd:
-    """How an attempt at (key, fingerprint) ended; ``limits`` are those of the budget chain at that time."""
+    """How an attempt at (key, fingerprint) ended.
+
+    ``limits`` are those of the budget chain at that time, ``reached`` those of the handler that cut the
+    value.
+    """
 
     status: JobState
     value: Json
     cause: str | None
     error: str
     limits: Json
+    reached: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -207,8 +212,11 @@ class History:
         job.state, job.error = status, line.get("error", "")
         if status in _RECORDED_STATES:
             value, cause = line.get("value"), line.get("cause")
-            job.recorded_ends[fingerprint] = RecordedEnd(status, value, cause, job.error, line.get("limits"))
-        if status is JobState.DONE:
+            reached = {str(name): int(limit) for name, limit in line.get("reached", {}).items()}
+            job.recorded_ends[fingerprint] = RecordedEnd(
+                status, value, cause, job.error, line.get("limits"), reached
+            )
+        if status is JobState.DONE and "reached" not in line:
             job.effects.pop(fingerprint, None)
 
     def _effect(self, line: lines.EffectLine) -> None:

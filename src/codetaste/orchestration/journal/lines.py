@@ -178,7 +178,11 @@ class ResumedLine(_JobLine):
 
 
 class EndedLine(_JobLine):
-    """The job has ended; ``limits`` are those of its budget chain, if one of them ended it."""
+    """The job has ended.
+
+    ``limits`` are those of its budget chain, if one of them ended it; ``reached`` are limits of its handler
+    that cut its value.
+    """
 
     event: Literal["ended"]
     fingerprint: str
@@ -188,6 +192,7 @@ class EndedLine(_JobLine):
     error: NotRequired[str]
     traceback: NotRequired[str]
     limits: NotRequired[list[Any]]
+    reached: NotRequired[dict[str, int]]
 
 
 class EffectLine(_JobLine):

@@ -72,7 +72,7 @@ async def _run(handler: Handler, job: Job, context: JobContext) -> AttemptResult
         return _result_of_error(error)
     early = context.early_end
     if early is None:
-        return AttemptResult(Status.DONE, value)
+        return AttemptResult(Status.DONE, value, limits_reached=frozenset(context.limits_reached))
     return AttemptResult(_status(early), value, early.cause, _one_line(early))
 
 

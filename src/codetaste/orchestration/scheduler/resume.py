@@ -43,7 +43,7 @@ def outcome_digest(outcome: Outcome) -> str:
 def recorded_outcome(entry: ScheduledJob, history: History) -> Outcome | None:
     """Return the outcome that an earlier session recorded for exactly this job, if it is final.
 
-    A job that ended early is final if it has a value and the limit that stopped it has not been raised.
+    A job that a limit ended or cut is final if it has a value and that limit has not been raised.
     """
     job = history.job(entry.job.key)
     ending = job.recorded_ends.get(entry.fingerprint)
@@ -59,7 +59,8 @@ def recorded_outcome(entry: ScheduledJob, history: History) -> Outcome | None:
         entry.budget.snapshot(),
         resumed=True,
     )
-    if not outcome.usable or _raised(outcome.status, ending.limits, entry.budget):
+    cut = any(entry.job.handler_limits.get(name, limit) > limit for name, limit in ending.reached.items())
+    if cut or not outcome.usable or _raised(outcome.status, ending.limits, entry.budget):
         return None
     return outcome
 
@@ -109,6 +110,9 @@ def end_record(entry: ScheduledJob, result: AttemptResult) -> EndedLine:
         line["traceback"] = result.traceback
     if result.status in _LIMIT_COLUMNS:
         line["limits"] = chain_limits_to_json(entry.budget)
+    if result.limits_reached:
+        limits = entry.job.handler_limits
+        line["reached"] = {name: limits[name] for name in sorted(result.limits_reached)}
     return line
 
 

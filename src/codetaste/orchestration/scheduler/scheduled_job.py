@@ -38,7 +38,10 @@ class ScheduledJob:
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """How an attempt ended; the scheduler decides afterwards whether to retry."""
+    """How an attempt ended; the scheduler decides afterwards whether to retry.
+
+    ``limits_reached`` are those of the job's ``handler_limits`` that cut its value.
+    """
 
     status: Status
     value: Json = None
@@ -47,6 +50,7 @@ class AttemptResult:
     traceback: str = ""
     retry_after_s: float | None = None
     final: bool = False
+    limits_reached: frozenset[str] = frozenset()
 
     @classmethod
     def cancelled(cls, error: str) -> Self:
