@@ -9,7 +9,7 @@ import io
 import lzma
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -69,24 +69,26 @@ def zip_archive(*members: bytes) -> bytes:
 
 
 ZEROS = bytes(4 * 1024**2)
-BOMBS = {
-    "zlib twice": zlib.compress(zlib.compress(b"old_call(a) " * 2_000_000)),
-    "bzip2": bz2.compress(b"old_call(a) " * 2_000_000),
-    "xz in base64": base64.b64encode(lzma.compress(b"old_call(a) " * 2_000_000)),
-    "many members": zip_archive(*[ZEROS] * 50),
-    "archives in an archive": zip_archive(*[zip_archive(ZEROS, b"%d" % at) for at in range(50)]),
-    "compressed literals": b"\n".join(
+BOMBS: dict[str, Callable[[], bytes]] = {
+    "zlib twice": lambda: zlib.compress(zlib.compress(b"old_call(a) " * 2_000_000)),
+    "bzip2": lambda: bz2.compress(b"old_call(a) " * 2_000_000),
+    "xz in base64": lambda: base64.b64encode(lzma.compress(b"old_call(a) " * 2_000_000)),
+    "many members": lambda: zip_archive(*[ZEROS] * 50),
+    "archives in an archive": lambda: zip_archive(*[zip_archive(ZEROS, b"%d" % at) for at in range(50)]),
+    "compressed literals": lambda: b"\n".join(
         b"'%s'" % base64.b64encode(zlib.compress(b"%d" % at + ZEROS)) for at in range(50)
     ),
-    "damaged at the end": b"\n".join(
+    "damaged at the end": lambda: b"\n".join(
         b"'%s'" % base64.b64encode(zlib.compress(b"%d" % at + ZEROS)[:-4] + b"abcd") for at in range(50)
     ),
-    "short texts": b" ".join(base64.b64encode(b"short text %7d" % at) for at in range(90_000)),
+    "short texts": lambda: b" ".join(base64.b64encode(b"short text %7d" % at) for at in range(90_000)),
 }
 
 
-@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
-def test_all_that_is_decompressed_counts(monkeypatch: pytest.MonkeyPatch, bomb: bytes) -> None:
+@pytest.mark.parametrize("make_bomb", BOMBS.values(), ids=BOMBS)
+def test_all_that_is_decompressed_counts(
+    monkeypatch: pytest.MonkeyPatch, make_bomb: Callable[[], bytes]
+) -> None:
     """What comes out of the decompressors is counted here, whatever becomes of it."""
     chunks: list[int] = []
     limited = encoded_text._limited
@@ -101,7 +103,7 @@ def test_all_that_is_decompressed_counts(monkeypatch: pytest.MonkeyPatch, bomb: 
 
     monkeypatch.setattr(encoded_text, "_limited", count)
     budget = ByteBudget(LIMIT)
-    found = decoded_texts(bomb, budget)
+    found = decoded_texts(make_bomb(), budget)
     assert budget.exceeded
     assert sum(chunks) <= LIMIT + 50 * 256 * 1024
     assert sum(map(len, found)) <= LIMIT
