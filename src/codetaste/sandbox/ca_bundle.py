@@ -34,7 +34,7 @@ def find_bundle(setting: Literal["auto", False] | Path) -> Path | None:
     """Return the bundle to mount: the named file, for "auto" that of the host if it has one, else None.
 
     Raises:
-        ConfigError: the named file does not exist.
+        ConfigError: the named file does not exist, or has no certificate.
     """
     if setting is False:
         return None
@@ -43,7 +43,16 @@ def find_bundle(setting: Literal["auto", False] | Path) -> Path | None:
         return next((Path(path).resolve() for path in candidates if path and Path(path).is_file()), None)
     path = Path(setting)
     if not path.is_file():
-        raise ConfigError(f"sandbox.ca_bundle: {path} is no file; name a PEM file, or write false for none")
+        raise ConfigError(
+            f"sandbox.ca_bundle: there is no file {path.absolute()}; name a PEM file, or write false for none"
+        )
+    import ssl  # noqa: PLC0415 - slow to import
+
+    try:
+        ssl.create_default_context(cafile=path)
+    except (ssl.SSLError, OSError) as error:
+        reason = "it has no certificate" if isinstance(error, ssl.SSLError) else error.strerror
+        raise ConfigError(f"sandbox.ca_bundle: {path.absolute()} is no PEM file: {reason}") from None
     return path.resolve()
 
 
