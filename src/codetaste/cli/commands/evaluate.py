@@ -14,7 +14,7 @@ from anyio import to_thread
 
 from codetaste.benchmark.layout import AGENT_CONFIG_FILE, GOLDEN, METADATA_FILE, NULL
 from codetaste.cli.arguments import open_scan, read_metadata, resolve_benchmark, resolve_instance
-from codetaste.cli.options import AsJson
+from codetaste.cli.options import AsJson, OptionalPath
 from codetaste.console.command import command
 from codetaste.console.streams import print_result
 from codetaste.errors import ConfigError, PatchTooLarge, RuleError, SourceError
@@ -86,11 +86,11 @@ class _Task:
 async def evaluate(
     *,
     benchmark: str = "quickstart",
-    repos: Path | None = None,
+    repos: OptionalPath = None,
     instance: str,
     patch: str,
-    tests: Path | None = None,
-    out: Path | None = None,
+    tests: OptionalPath = None,
+    out: OptionalPath = None,
     exclusions: Exclusions = Exclusions.PUBLISHED,
     json_: AsJson = False,
 ) -> int:

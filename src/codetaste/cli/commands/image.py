@@ -6,12 +6,11 @@ import json
 import time
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cyclopts import App
 
-from codetaste.cli.options import AsJson, Flag
+from codetaste.cli.options import AsJson, Flag, OptionalPath
 from codetaste.console.command import command
 from codetaste.console.streams import notify, print_result
 from codetaste.errors import ConfigError
@@ -21,6 +20,7 @@ from codetaste.sandbox.docker.lean_image import LEAN_IMAGE, build_lean_image
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from codetaste.sandbox.docker.engine import ContainerEngine
     from codetaste.sandbox.docker.images import Image
@@ -36,11 +36,11 @@ image = App(name="image")
 async def build(
     *,
     lean: Flag = False,
-    dockerfile: Path | None = None,
+    dockerfile: OptionalPath = None,
     name: str = "",
     no_mirrors: Flag = False,
     engine: str = AUTO,
-    socket: Path | None = None,
+    socket: OptionalPath = None,
     json_: AsJson = False,
 ) -> int:
     """Build an image for coding agents: a lean Debian, which needs no image registry, or your own.
@@ -79,7 +79,7 @@ async def build(
 
 @image.command(name="list")
 @command
-async def print_images(*, engine: str = AUTO, socket: Path | None = None, json_: AsJson = False) -> int:
+async def print_images(*, engine: str = AUTO, socket: OptionalPath = None, json_: AsJson = False) -> int:
     """List the images that codetaste built.
 
     Args:
@@ -103,7 +103,7 @@ async def print_images(*, engine: str = AUTO, socket: Path | None = None, json_:
 
 @image.command
 @command
-async def rm(name: str, /, *, engine: str = AUTO, socket: Path | None = None, json_: AsJson = False) -> int:
+async def rm(name: str, /, *, engine: str = AUTO, socket: OptionalPath = None, json_: AsJson = False) -> int:
     """Remove an image that codetaste built.
 
     Args:

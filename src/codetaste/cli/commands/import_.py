@@ -18,7 +18,7 @@ from codetaste.benchmark.instances_csv import is_path_name
 from codetaste.benchmark.layout import AGENT_CONFIG_FILE, EVALUATION_FOLDER, METADATA_FILE, PREDICTION_FILE
 from codetaste.benchmark.release.staging import staging_folder
 from codetaste.cli.arguments import open_scan, read_metadata, resolve_benchmark
-from codetaste.cli.options import AsJson, Flag
+from codetaste.cli.options import AsJson, Flag, OptionalPath
 from codetaste.console.command import command
 from codetaste.console.streams import notify, print_result
 from codetaste.core.files import open_regular_file, storage_error
@@ -66,7 +66,7 @@ async def import_(
     name: str,
     out: Path = Path("runs"),
     benchmark: str = "",
-    repos: Path | None = None,
+    repos: OptionalPath = None,
     score: Flag = False,
     json_: AsJson = False,
 ) -> int:

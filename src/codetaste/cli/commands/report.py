@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from codetaste.benchmark.facts.facts import describe_benchmark
 from codetaste.benchmark.layout import RUN_CONFIG_FILE
 from codetaste.cli.arguments import resolve_benchmark
-from codetaste.cli.options import AsJson
+from codetaste.cli.options import AsJson, OptionalPath
 from codetaste.console.command import command
 from codetaste.console.streams import notify, print_result, result_stream
 from codetaste.core.files import read_regular_file, write_atomically
@@ -49,12 +49,12 @@ _Format = Literal["text", "markdown", "latex", "csv"]
 def report(
     *runs: Path,
     benchmark: str = "",
-    repos: Path | None = None,
+    repos: OptionalPath = None,
     format_: Annotated[_Format, Parameter(name="--format")] = "text",
     table: Annotated[tuple[Literal[TableName, "all"], ...], Parameter(negative=())] = (),
     by: Annotated[tuple[GroupBy, ...], Parameter(negative=())] = (),
     aggregation: Literal["strict", "published", "both"] = "both",
-    out: Path | None = None,
+    out: OptionalPath = None,
     json_: AsJson = False,
 ) -> int:
     """Print or write the tables of runs.

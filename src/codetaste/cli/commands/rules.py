@@ -11,7 +11,7 @@ from cyclopts import App
 
 from codetaste.benchmark.benchmark import open_benchmark
 from codetaste.cli.arguments import open_scan
-from codetaste.cli.options import AsJson, Several
+from codetaste.cli.options import AsJson, OptionalPath, Several
 from codetaste.console.command import command
 from codetaste.console.streams import print_result
 from codetaste.core.text import plural
@@ -28,7 +28,7 @@ rules = App(name="rules")
 @rules.command
 @command
 async def check(
-    *, benchmark: Path, repos: Path | None = None, instance: Several = (), json_: AsJson = False
+    *, benchmark: Path, repos: OptionalPath = None, instance: Several = (), json_: AsJson = False
 ) -> int:
     """Count the matches of every published rule in R and in R∘X*, and list rules whose metadata differ.
 

@@ -11,7 +11,7 @@ from cyclopts import App
 
 from codetaste.agent.tool import load_tools
 from codetaste.cli.arguments import open_scan, resolve_benchmark, resolve_instance
-from codetaste.cli.options import AsJson
+from codetaste.cli.options import AsJson, OptionalPath
 from codetaste.console.command import command
 from codetaste.console.streams import notify, print_result
 from codetaste.core.text import did_you_mean
@@ -71,7 +71,7 @@ async def call(
     instance: str,
     args: str = "{}",
     benchmark: str = "quickstart",
-    repos: Path | None = None,
+    repos: OptionalPath = None,
     direction: Direction = Direction.ADDITIVE,
     json_: AsJson = False,
 ) -> int:

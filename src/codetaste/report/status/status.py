@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,12 +73,16 @@ def find_run(run: Path) -> Path:
     """Return the folder of the run ``run``: the path itself, or ``runs/<run>``.
 
     Raises:
-        ConfigError: the run does not exist.
+        ConfigError: the run does not exist, or its folder may not be read.
     """
     for directory in (run, Path("runs") / run):
-        with suppress(OSError):  # an invalid file name, or a folder without permission
+        try:
             if (directory / JOURNAL_FILE).is_file():
                 return directory
+        except PermissionError:
+            raise ConfigError(f"{printable(str(directory), 200)}: you may not read this folder") from None
+        except (OSError, ValueError):  # an invalid file name
+            continue
     known = sorted(path.parent.name for path in Path("runs").glob(f"*/{JOURNAL_FILE}"))
     shown = printable(str(run), 200)
     raise ConfigError(f"{shown}: no run there (runs here: {', '.join(known) or 'none'})")

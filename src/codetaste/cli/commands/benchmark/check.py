@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.cli.arguments import open_scan, resolve_benchmark
-from codetaste.cli.options import AsJson, Several
+from codetaste.cli.options import AsJson, OptionalPath, Several
 from codetaste.console.command import command
 from codetaste.console.streams import print_result
 from codetaste.core.text import plural
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 async def check(
     *,
     benchmark: str = "quickstart",
-    repos: Path | None = None,
+    repos: OptionalPath = None,
     instance: Several = (),
     json_: AsJson = False,
 ) -> int:

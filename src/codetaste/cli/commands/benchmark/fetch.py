@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from codetaste.benchmark.instances_csv import nearest_names_hint
 from codetaste.benchmark.release.fetch import RELEASES, fetch_benchmark
-from codetaste.cli.options import AsJson, Flag
+from codetaste.cli.options import AsJson, Flag, OptionalPath
 from codetaste.console.command import command
 from codetaste.console.streams import notify, print_result
 from codetaste.core.text import printable
@@ -32,7 +32,7 @@ async def fetch(
     name: str = "codetaste100",
     /,
     *,
-    to: Path | None = None,
+    to: OptionalPath = None,
     from_: Annotated[str, Parameter(name="--from")] = "",
     incomplete: Flag = False,
     json_: AsJson = False,

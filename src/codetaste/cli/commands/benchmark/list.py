@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import fnmatch
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import INSTANCE_METADATA_FILE, Track, environment_folder
 from codetaste.cli.arguments import resolve_benchmark
-from codetaste.cli.options import AsJson, Several
+from codetaste.cli.options import AsJson, OptionalPath, Several
 from codetaste.console.command import command
 from codetaste.console.streams import print_result
 from codetaste.core.text import printable
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 def print_instances(
     *,
     benchmark: str = "quickstart",
-    repos: Path | None = None,
+    repos: OptionalPath = None,
     instance: Several = (),
     language: Several = (),
     category: Several = (),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.facts.facts import describe_benchmark
 from codetaste.benchmark.layout import Track
 from codetaste.cli.arguments import resolve_benchmark, resolve_instance
 from codetaste.cli.commands.benchmark.list import instance_row
-from codetaste.cli.options import AsJson
+from codetaste.cli.options import AsJson, OptionalPath
 from codetaste.console.command import command
 from codetaste.console.streams import print_result
 from codetaste.core.text import printable
@@ -32,7 +31,7 @@ def show(
     /,
     *,
     benchmark: str = "quickstart",
-    repos: Path | None = None,
+    repos: OptionalPath = None,
     json_: AsJson = False,
 ) -> int:
     """Print the details of one instance.
