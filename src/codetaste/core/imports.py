@@ -8,14 +8,14 @@ import sys
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.text import did_you_mean
 from codetaste.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-
-_MAX_BYTES = 16 * 1024**2
+_MAX_SOURCE_BYTES = 16 * 1024**2
 
 
 def load_object(text: str, *, base_dir: Path) -> Any:  # noqa: ANN401 - whatever the path names
@@ -25,21 +25,25 @@ def load_object(text: str, *, base_dir: Path) -> Any:  # noqa: ANN401 - whatever
         ConfigError: the module, file or name does not exist, or importing it failed.
     """
     where, separator, name = text.rpartition(":")
-    if not separator or not where or not name:
+    is_file = where.endswith(".py")
+    if not separator or not name or not (is_file or all(map(str.isidentifier, where.split(".")))):
         raise ConfigError(f"{text!r} is not an import path: write package.module:name or file.py:name")
-    module = _load_file(base_dir / where) if where.endswith(".py") else _load_module(where)
+    module = _load_file(base_dir / where) if is_file else _load_module(where)
     try:
         return getattr(module, name)
     except AttributeError:
-        raise ConfigError(f"{where} has no {name!r}") from None
+        names = [each for each in vars(module) if not each.startswith("_")]
+        raise ConfigError(f"{where} has no {name!r}{did_you_mean(name, names)}") from None
 
 
 def _load_module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"no module named {error.name!r}") from error
     except (Exception, SystemExit) as error:
+        if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
+            raise ConfigError(
+                f"no module named {error.name!r}; a file is written as path/to/file.py:name"
+            ) from error
         raise ConfigError(f"importing {name} failed: {_format_error(error)}") from error
 
 
@@ -47,14 +51,13 @@ def _load_file(path: Path) -> ModuleType:
     """Import a file once, under a name derived from its path, so that its dataclasses and pickles work."""
     try:
         path = path.resolve()
-        found = path.is_file()
-        size = path.stat().st_size if found else 0
+        size = path.stat().st_size if path.is_file() else None
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, or no path at all
         raise ConfigError(f"no file {str(path)!r}: {error}") from None
-    if not found:
+    if size is None:
         raise ConfigError(f"no file {path}")
-    if size > _MAX_BYTES:
-        raise ConfigError(f"{path} has {size:,} bytes; a Python file may have {_MAX_BYTES:,}")
+    if size > _MAX_SOURCE_BYTES:
+        raise ConfigError(f"{path}: larger than {_MAX_SOURCE_BYTES:,} bytes")
     name = f"codetaste_user_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
     if name in sys.modules:
         return sys.modules[name]
