@@ -65,6 +65,43 @@ def test_earlier_name_beside_the_new_one_is_named(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        "run.out",
+        "benchmark.path",
+        "benchmark.repos",
+        "rules.cache",
+        "rules.opengrep",
+        "sandbox.socket",
+        "sandbox.ca_bundle",
+        "models.scripted.cassette",
+    ],
+)
+def test_impossible_path_is_named_with_its_key(key: str, tmp_path: Path) -> None:
+    shown = key.replace("models.scripted", "models[scripted]")
+    not_text = "Input should be a valid string" if key == "benchmark.path" else "must be a path, in quotes"
+    for value, reason in {
+        '"a\\u0000b"': r"no path can have a NUL character (it is 'a\x00b')",
+        '""': "must not be empty (it is '')",
+        "5": not_text,
+        '"~nobody-is-here/x"': "there is no home folder ~nobody-is-here",
+        f'"{"x" * 300}"': "longer than a path can be",
+    }.items():
+        (problem,) = problems(VALID, tmp_path, f"{key}={value}")
+        assert problem.startswith(f"{tmp_path}/config.toml: {shown}: {reason}")
+
+
+def test_types_are_named_as_in_the_file(tmp_path: Path) -> None:
+    for setting, problem in {
+        'benchmark.instances="x"': "benchmark.instances: must be a list (it is 'x')",
+        "models.scripted.options=5": "models[scripted].options: must be a table (it is 5)",
+        "benchmark.instances=[]": "benchmark.instances: the list should have at least 1 item, not 0",
+        'run.budget_usd="1_0"': "run.budget_usd: '1_0' is not an amount of US dollars",
+    }.items():
+        assert problems(VALID, tmp_path, setting) == (f"{tmp_path}/config.toml: {problem}",)
+
+
 def test_too_deeply_nested_setting_is_refused(tmp_path: Path) -> None:
     assert problems(VALID, tmp_path, "run.budget_usd=" + "[" * 100_000)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, field_validator
+from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, field_validator
 
 from codetaste.core.files import read_text_file
 from codetaste.core.text import did_you_mean, format_value, quoted
@@ -13,11 +15,41 @@ from codetaste.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from pydantic import ValidationError
 
 _MAX_TOML_BYTES = 4 * 1024**2
+_MAX_PATH_BYTES, _MAX_NAME_BYTES = 4095, 255
+_MESSAGES = {"tuple_type": "must be a list", "dict_type": "must be a table", "model_type": "must be a table"}
+"""Messages for the types of a config file in place of those of Python."""
+
+
+def check_path(value: Any) -> Any:  # noqa: ANN401 - from a config
+    """Return ``value``, a path in a config; it need not exist. None is no path.
+
+    Raises:
+        ValueError: no file can have this path.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, str | Path):
+        raise ValueError("must be a path, in quotes")  # noqa: TRY004 - pydantic reports a ValueError
+    text = str(value)
+    if not text:
+        raise ValueError("must not be empty")
+    encoded = os.fsencode(text)
+    if len(encoded) > _MAX_PATH_BYTES or max(map(len, encoded.split(b"/"))) > _MAX_NAME_BYTES:
+        raise ValueError(f"longer than a path can be ({len(encoded):,} bytes)")
+    try:
+        Path(text).expanduser()
+    except RuntimeError:
+        raise ValueError(f"there is no home folder {text.split('/', 1)[0]}") from None
+    return value
+
+
+FilePath = Annotated[Path, BeforeValidator(check_path)]
+PathText = Annotated[str, AfterValidator(check_path)]
+"""A path that may also be a name with another meaning."""
 
 
 class Section(BaseModel):
@@ -28,9 +60,8 @@ class Section(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _check_text(cls, value: Any) -> Any:  # noqa: ANN401 - TOML data
-        if any(
-            "\0" in text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)
-        ):
+        texts = value if isinstance(value, list) else [value]
+        if any("\0" in text for text in texts if isinstance(text, str)):
             raise ValueError("it has a NUL character, which no path, address or name can have")
         return value
 
@@ -89,7 +120,8 @@ def validation_messages(
         elif fault["type"] == "missing":
             yield f"{key}: missing"
         else:
-            message = fault["msg"].removeprefix("Value error, ").replace("valid tuple", "valid list")
+            message = _MESSAGES.get(fault["type"], fault["msg"].removeprefix("Value error, "))
+            message = message.replace("Tuple should", "the list should").replace(" after validation", "")
             value = fault["input"]
             shown_value = isinstance(value, dict | list) or format_value(value) in message
             suffix = "" if shown_value else f" (it is {format_value(value)})"

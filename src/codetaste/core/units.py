@@ -67,7 +67,9 @@ def parse_usd(value: Any) -> Decimal:  # noqa: ANN401 - from a config
         ValueError: ``value`` is not an amount of zero or more.
     """
     try:
-        amount = Decimal(-1) if isinstance(value, bool) else Decimal(str(value))
+        # Decimal alone also takes "1_0" and digits of other scripts.
+        plain = not isinstance(value, bool) and re.fullmatch(r"[0-9.]+([eE][+-]?[0-9]{1,3})?", str(value))
+        amount = Decimal(str(value)) if plain else Decimal(-1)
     except InvalidOperation:
         amount = Decimal(-1)
     if not amount.is_finite() or not 0 <= amount <= _MAX_USD or amount != round(amount, _MAX_DECIMALS):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, field_validator, model_validator
 
-from codetaste.core.section import Section, toml_to_json
+from codetaste.core.section import PathText, Section, toml_to_json
 from codetaste.core.units import Seconds, Usd
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class AgentConfig(Section):
 
     id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
     """Its name in the rest of the file, and the name of its output folder."""
-    harness: str = Field(min_length=1)
+    harness: PathText
     """A folder under agents/, the path of a similar folder (relative to the config file), or "codetaste":
     codetaste's own loop, which works with any model."""
     version: str | None = None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
-from codetaste.core.section import Section, toml_to_json
+from codetaste.core.section import FilePath, Section, toml_to_json
 from codetaste.core.units import Seconds, Usd
 from codetaste.llm.price import Price, cache_write_factor, fill_cache_write_price
 from codetaste.llm.wire.protocols import PROTOCOLS, ProtocolName
@@ -98,7 +97,7 @@ class ModelConfig(Section):
     price_as: str | None = Field(default=None, pattern=r"^[a-z0-9_-]+/\S+$")
     """The entry of the price table to use, such as "anthropic/claude-sonnet-4-5", for a gateway, a proxy or a
     custom name that the table cannot know."""
-    cassette: Path | None = None
+    cassette: FilePath | None = None
     """Recorded conversations: a .jsonl file or a folder, relative to the config file."""
     mode: CassetteMode = "replay"
     """How the cassette is used; provider "replay" can only replay."""

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 
 from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.benchmark.layout import GOLDEN, NULL
-from codetaste.core.section import Section, read_toml, validation_messages
+from codetaste.core.section import FilePath, Section, read_toml, validation_messages
 from codetaste.core.text import did_you_mean, quoted
 from codetaste.core.units import Seconds, Usd
 from codetaste.errors import ConfigError
@@ -36,7 +36,7 @@ class RunConfig(Section):
 
     name: str = Field(pattern=NAME_PATTERN)
     """The folder under ``out``."""
-    out: Path = Path("runs")
+    out: FilePath = Path("runs")
     """Folder of all runs, relative to the working directory of the command."""
     budget_usd: Usd | None = None
     """US dollars for all flows, models and agents together."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
-from codetaste.core.section import Section
+from codetaste.core.section import FilePath, Section, check_path
 from codetaste.core.units import Bytes
 
 _LEAST_BYTES = 16 * 1024**2
@@ -18,13 +18,17 @@ MAX_SHELL_MEMORY_BYTES = 4 * 1024**3
 """Memory of one command in the rule agent's shell, at most."""
 
 
+def _check_bundle(value: Any) -> Any:  # noqa: ANN401 - from a config
+    return value if value is False else check_path(value)
+
+
 class SandboxConfig(Section):
     """The rule agent's shell is always local; containers serve coding agents."""
 
     engine: Literal["auto", "docker", "podman", "local", "bubblewrap", "landlock"] = "auto"
     """Coding agents: "auto" takes a container engine that answers and has the image, bubblewrap elsewhere.
     The rule agent's shell: what works on this host, or the named local engine."""
-    socket: Path | None = None
+    socket: FilePath | None = None
     """Socket of the container engine; by default DOCKER_HOST, CONTAINER_HOST and the usual paths."""
     image: str = ""
     """The image of sandboxes whose instance has none; "" is the image of `codetaste image build --lean`."""
@@ -40,7 +44,7 @@ class SandboxConfig(Section):
     """Bytes written in one sandbox."""
     read_only_root: bool = False
     """Only the repository, HOME, /output, /task_description and /tmp can be written to in a container."""
-    ca_bundle: Literal["auto", False] | Path = "auto"
+    ca_bundle: Annotated[Literal["auto", False] | Path, BeforeValidator(_check_bundle)] = "auto"
     """A PEM file of certificate authorities, for containers that reach more than the gateway; "auto" is that
     of the host, false none."""
 

@@ -87,7 +87,7 @@ SINGLE_FAULTS = {
     ),
     "no agents": (
         '[[tracks]]\ntrack = "open"\nmode = "plan"\nagents = []',
-        "tracks[1].agents: Tuple should have at least 1 item",
+        "tracks[1].agents: the list should have at least 1 item",
     ),
     "no duration": (
         '[[tracks]]\ntrack = "open"\nmode = "plan"\nplan_time_limit = "soon"',

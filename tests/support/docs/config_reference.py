@@ -16,7 +16,7 @@ from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from pydantic import AliasChoices, BaseModel
 from pydantic.fields import FieldInfo
@@ -96,7 +96,9 @@ def _type(annotation: Any) -> str:
         if annotation == quantity:
             return name
     origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is dict or model_in(annotation) is annotation:
+    if origin is Annotated:
+        text = _type(arguments[0])
+    elif origin is dict or model_in(annotation) is annotation:
         text = "table"
     elif origin is tuple:
         text = f"list of {_type(arguments[0])}s"
