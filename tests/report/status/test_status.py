@@ -21,7 +21,7 @@ from codetaste.orchestration.wait import Wait, WaitReason
 from codetaste.report.status.job_detail import job_details
 from codetaste.report.status.json import job_details_to_json, status_to_json
 from codetaste.report.status.model import RunStatus
-from codetaste.report.status.status import RunWatcher
+from codetaste.report.status.status import RunWatcher, find_run
 from codetaste.report.status.text import render_job_details, render_status
 from support.orchestration.closure_jobs import closure_job
 
@@ -279,6 +279,15 @@ def test_emptied_journal_of_a_run_with_products_shows_no_costs(tmp_path: Path) -
     (tmp_path / "journal.jsonl").write_text("")
     with pytest.raises(JournalError, match="first line is missing or damaged, but the run has outputs"):
         poll_once(tmp_path)
+
+
+def test_run_folder_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    with pytest.raises(ConfigError, match=rf"^{tmp_path}: you may not read this folder$"):
+        find_run(tmp_path)
 
 
 def test_time_beyond_the_calendar_is_left_out(tmp_path: Path) -> None:
