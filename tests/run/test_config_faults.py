@@ -82,7 +82,7 @@ def test_impossible_path_is_named_with_its_key(key: str, tmp_path: Path) -> None
     shown = key.replace("models.scripted", "models[scripted]")
     not_text = "Input should be a valid string" if key == "benchmark.path" else "must be a path, in quotes"
     for value, reason in {
-        '"a\\u0000b"': r"no path can have a NUL character (it is 'a\x00b')",
+        '"a\\u0000b"': r"it has a NUL character, which no path, address or name can have (it is 'a\x00b')",
         '""': "must not be empty (it is '')",
         "5": not_text,
         '"~nobody-is-here/x"': "there is no home folder ~nobody-is-here",

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import sys
 from hashlib import sha256
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from codetaste.core.text import did_you_mean
+from codetaste.core.files import read_regular_file
+from codetaste.core.text import did_you_mean, printable
 from codetaste.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import ModuleType
 
 _MAX_SOURCE_BYTES = 16 * 1024**2
 
@@ -48,26 +48,26 @@ def _load_module(name: str) -> ModuleType:
 
 
 def _load_file(path: Path) -> ModuleType:
-    """Import a file once, under a name derived from its path, so that its dataclasses and pickles work."""
+    """Import a file once, under a name derived from its path, so that its dataclasses and pickles work.
+
+    Python's own cache of compiled files is not used: it may be anything, such as a named pipe.
+    """
     try:
         path = path.resolve()
-        size = path.stat().st_size if path.is_file() else None
+        name = f"codetaste_user_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
+        if name in sys.modules:
+            return sys.modules[name]
+        source = read_regular_file(path, _MAX_SOURCE_BYTES)
+    except FileNotFoundError:
+        raise ConfigError(f"no file {path}") from None
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, or no path at all
-        raise ConfigError(f"no file {str(path)!r}: {error}") from None
-    if size is None:
-        raise ConfigError(f"no file {path}")
-    if size > _MAX_SOURCE_BYTES:
-        raise ConfigError(f"{path}: larger than {_MAX_SOURCE_BYTES:,} bytes")
-    name = f"codetaste_user_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ConfigError(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{printable(str(path))}: {reason}") from None
+    module = ModuleType(name)
+    module.__file__ = str(path)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        exec(compile(source, path, "exec"), vars(module))  # noqa: S102 - the user's own code
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise ConfigError(f"importing {path} failed: {_format_error(error)}") from error
