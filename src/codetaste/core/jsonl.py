@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
-from codetaste.core.files import lines_of, open_regular_file, storage_error
+from codetaste.core.files import MAX_LINE_BYTES, lines_of, open_regular_file, storage_error
 from codetaste.core.hashing import canonical_json
 from codetaste.errors import JournalError
 
@@ -50,8 +50,8 @@ class JsonlFile:
         for number, line in self._numbered_lines():
             try:
                 take(line)
-            except (LookupError, TypeError, ValueError, AttributeError) as error:
-                problem = f"{self.path}, line {number}: a damaged line ({error}); restore the file"
+            except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+                problem = f"{self.path}, line {number}: a damaged line ({error!r}); restore the file"
                 raise JournalError(problem) from error
 
     def _numbered_lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -71,13 +71,15 @@ class JsonlFile:
 
         Raises:
             StorageFull: no space is left.
-            JournalError: the file cannot be written.
+            JournalError: the file cannot be written, or an entry is longer than any reader takes.
         """
-        lines = "".join(canonical_json(entry) + "\n" for entry in entries).encode()
+        lines = [f"{canonical_json(entry)}\n".encode() for entry in entries]
+        if (longest := max(map(len, lines), default=0)) > MAX_LINE_BYTES:
+            raise JournalError(f"{self.path}: a line of {longest:,} bytes cannot be written")
         # Shielded from cancellation: the outcome for the caller must agree with the file.
         with anyio.CancelScope(shield=True):
             async with self._lock:
-                await anyio.to_thread.run_sync(self._append, lines)
+                await anyio.to_thread.run_sync(self._append, b"".join(lines))
 
     def _append(self, lines: bytes) -> None:
         try:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from codetaste.core.jsonl import JsonlFile
+from codetaste.errors import ConfigError, JournalError
 from codetaste.llm.metering.metered import MeteredModel
 from codetaste.llm.metering.prompt_bound import PromptBound
 from codetaste.llm.price_table import context_window_of, price_mismatch_checker, price_of
@@ -13,6 +15,7 @@ from codetaste.llm.providers.scripted import ScriptedModel, load_script
 from codetaste.llm.ratelimit.registry import LimiterRegistry
 
 if TYPE_CHECKING:
+    from collections.abc import Container
     from pathlib import Path
 
     from codetaste.llm.config import ModelConfig
@@ -28,13 +31,15 @@ def build_model(config: ModelConfig, *, base_dir: Path, record_dir: Path) -> Mod
         record_dir: the folder for the ledger of a scripted or replayed model in this run.
 
     Raises:
-        ConfigError: a script or a cassette does not exist, or a key is not set.
+        ConfigError: a script or a cassette does not exist or cannot be used, or a key is not set.
     """
     if config.cassette is not None:
         inner = None if config.mode == "replay" else _build_live(config, base_dir, record_dir)
         cassette = Cassette.at(base_dir / config.cassette, config.id)
-        if config.mode == "replay":
-            cassette.check_exists()
+        try:
+            cassette.check(recorded=config.mode == "replay")
+        except ConfigError as error:
+            raise ConfigError(f"models[{config.id}].cassette: {error}") from error
         return ReplayModel(
             config.id,
             config.model,
@@ -76,3 +81,25 @@ def build_metered_model(
         price_mismatch=price_mismatch_checker(config),
         bound=PromptBound(config.prompt_overhead_tokens),
     )
+
+
+def check_ledgers(record_dir: Path, calls: Container[str]) -> None:
+    """Check that the journal has every call that the ledgers of a run have; does blocking I/O.
+
+    Args:
+        record_dir: the folder of the ledgers.
+        calls: the names of the calls that the journal has.
+
+    Raises:
+        JournalError: it has lost one, so that what the run has spent is unknown; or a ledger cannot be read.
+    """
+    for path in sorted(record_dir.glob("*.jsonl")):
+
+        def check(line: dict[str, Any], path: Path = path) -> None:
+            if line["call"] not in calls:
+                raise JournalError(
+                    f"{path} has the call {line['call']!r}, which the journal has lost, so what the run has "
+                    "spent is unknown; restore the journal, or start a new run under another name"
+                )
+
+        JsonlFile(path).read_into(check)

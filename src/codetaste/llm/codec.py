@@ -67,6 +67,13 @@ def value_from_json(value: Any) -> Any:  # noqa: ANN401 - JSON data
     return _untag(value["$"], value["v"])
 
 
+def _text(value: Any) -> str:  # noqa: ANN401 - JSON data
+    text = value_from_json(value)
+    if not isinstance(text, str):
+        raise TypeError(f"{type(text).__name__} instead of a text")
+    return text
+
+
 def _untag(kind: str, written: Any) -> Any:  # noqa: ANN401 - JSON data
     match kind:
         case "s":
@@ -123,18 +130,17 @@ def block_from_json(data: Mapping[str, Any]) -> Block:
     """Return the block that ``block_to_json`` wrote.
 
     Raises:
-        KeyError, ValueError: the data is not a block.
+        KeyError, TypeError, ValueError: the data is not a block.
     """
     match data["type"]:
         case "text":
-            return TextBlock(value_from_json(data["text"]))
+            return TextBlock(_text(data["text"]))
         case "call":
-            call_id, name = value_from_json(data["id"]), value_from_json(data["name"])
+            call_id, name = _text(data["id"]), _text(data["name"])
             arguments, fault = value_from_json(data["arguments"]), value_from_json(data.get("fault"))
             return ToolCall(call_id, name, arguments, fault)
         case "result":
-            content = value_from_json(data["content"])
-            return ToolResult(value_from_json(data["call"]), content, is_error=data.get("error", False))
+            return ToolResult(_text(data["call"]), _text(data["content"]), is_error=data.get("error", False))
         case other:
             raise ValueError(f"unknown type of block: {other!r}")
 
@@ -213,6 +219,6 @@ def reply_from_json(data: Mapping[str, Any]) -> Reply:
         message=message_from_json(data["message"]),
         stop=StopReason(data["stop"]),
         usage=usage_from_json(data["usage"]),
-        model=value_from_json(data["model"]),
-        request_id=value_from_json(data["request_id"]),
+        model=_text(data["model"]),
+        request_id=_text(data["request_id"]),
     )

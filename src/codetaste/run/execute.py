@@ -30,6 +30,7 @@ from codetaste.flows.evaluate.context import EvaluationContext, load_references
 from codetaste.flows.evaluate.jobs import evaluation_handlers, evaluation_jobs
 from codetaste.flows.infer.context import InferenceContext
 from codetaste.flows.infer.jobs import inference_handlers, inference_jobs
+from codetaste.llm.build import check_ledgers
 from codetaste.orchestration.budget.cost import BudgetLimits, NamedLimits
 from codetaste.orchestration.limit_changes import watch_changes
 from codetaste.orchestration.session import open_session
@@ -58,6 +59,8 @@ _NO_TEST_RUNS = (
     "results and is unknown where there are none"
 )
 
+MODELS_FOLDER = "models"
+"""The folder of a run with the ledgers of its models."""
 _GRACE_S, _EXTRACTION_GRACE_S = 20.0, 60.0
 """Seconds for clean-up; longer with agents, whose patches are extracted from large repositories then."""
 
@@ -115,7 +118,7 @@ async def _open_run(stack: AsyncExitStack, planned: RunPlan, *, rerun: bool) -> 
         warnings.extend(filter(None, [scan.engine.warning]))
     if plan.passes:
         tools = await open_rule_tools(benchmark, scan, sandbox)
-    models = await stack.enter_async_context(open_models(resolved, out / "models"))
+    models = await stack.enter_async_context(open_models(resolved, out / MODELS_FOLDER))
     if config.discover is not None and plan.passes:
         discovery = DiscoveryContext(out, config.discover, models, resolved.tools, tools)
     section = config.evaluate or EvaluateConfig()
@@ -124,6 +127,7 @@ async def _open_run(stack: AsyncExitStack, planned: RunPlan, *, rerun: bool) -> 
     for line in (*warnings, format_worst_case(planned.dry_run)):
         notify(line)
     session = await _open_session(stack, planned, models.models, rerun=rerun)
+    await to_thread.run_sync(check_ledgers, out / MODELS_FOLDER, session.history.calls)
     # Files of an earlier process in the run's folder are removed now that the session has locked it.
     agent_configs: dict[str, Mapping[str, Any]] = {}
     if plan.steps:

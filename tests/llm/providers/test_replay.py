@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from codetaste.core import files
 from codetaste.errors import CassetteMiss, ConfigError, JournalError
 from codetaste.llm.build import build_model
 from codetaste.llm.config import ModelConfig
@@ -229,6 +230,44 @@ async def test_incomplete_last_line_is_skipped(tmp_path: Path) -> None:
     later = replay_model(tmp_path, CountingModel(), "record-missing", "second")
     assert (await run_conversation(later, 3))[:2] == recorded[:2]
     assert len(await run_conversation(replay_model(tmp_path, run="third"), 3)) == 3
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"part":[],"body":1}', "unhashable"),
+        ('{"key":"k","nth":0,"parts":[1],"reply":{}}', "'message'"),
+        ('{"key":"k","nth":0,"parts":[],"reply":null}', "TypeError"),
+        ("x" * 200_000, "100,000"),
+    ],
+)
+async def test_damaged_cassette_or_ledger_is_named_with_its_line_and_costs_nothing(
+    line: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 100_000)
+    await run_conversation(replay_model(tmp_path, CountingModel(), "record"), 1)
+    tape = tmp_path / "tape.jsonl"
+    whole = tape.read_text()
+    tape.write_text(f"{whole}{line}\n")
+    message = rf"tape\.jsonl.* line {whole.count(chr(10)) + 1}.*{reason}"
+    with pytest.raises(CassetteMiss, match=message) as raised:
+        await run_conversation(replay_model(tmp_path), 1)
+    assert raised.value.unbilled
+    config = ModelConfig(id="m", provider="replay", model="x", cassette=tape)
+    with pytest.raises(ConfigError, match=rf"^models\[m\]\.cassette: .*{message}"):
+        build_model(config, base_dir=tmp_path, record_dir=tmp_path)
+    tape.write_text(whole)
+    (tmp_path / "run" / "served.jsonl").write_text('{"call":"c","key":"k","nth":"0"}\n')
+    with pytest.raises(CassetteMiss, match=r"served\.jsonl, line 1: a damaged line"):
+        await run_conversation(replay_model(tmp_path), 1)
+
+
+def test_cassette_without_reply_is_refused_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "tape.jsonl").write_text("not a recording\n")
+    config = ModelConfig(id="m", provider="replay", model="x", cassette=tmp_path / "tape.jsonl")
+    with pytest.raises(ConfigError, match=r"^models\[m\]\.cassette: .*holds no recorded reply"):
+        build_model(config, base_dir=tmp_path, record_dir=tmp_path)
 
 
 @pytest.mark.anyio

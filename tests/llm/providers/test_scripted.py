@@ -9,8 +9,15 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from codetaste.errors import ConfigError, ModelError, ModelRefused, ModelUnavailable, RateLimited
-from codetaste.llm.build import build_model
+from codetaste.errors import (
+    ConfigError,
+    JournalError,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    RateLimited,
+)
+from codetaste.llm.build import build_model, check_ledgers
 from codetaste.llm.config import ModelConfig
 from codetaste.llm.messages import Message, Reply, Request, StopReason, TextBlock, ToolCall, Usage
 from codetaste.llm.price import Price
@@ -38,6 +45,25 @@ CALL = ToolCall("c1", "look", {"at": "é"})
 async def later(_: Request) -> str:
     await anyio.lowlevel.checkpoint()
     return "later"
+
+
+@pytest.mark.anyio
+async def test_ledger_with_a_call_that_the_journal_lost_is_refused(tmp_path: Path) -> None:
+    await scripted(tmp_path, lambda _: "hi").complete(request_of("x"), call="1")
+    check_ledgers(tmp_path / "record", {"1", "2"})
+    check_ledgers(tmp_path / "missing", ())
+    with pytest.raises(JournalError, match=r"m\.jsonl has the call '1', which the journal has lost, so what"):
+        check_ledgers(tmp_path / "record", {"2"})
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("damaged", ['{"call":[]}', '{"call":"1"}', '{"call":"1","reply":{"message":[]}}'])
+async def test_damaged_line_of_a_ledger_is_named(damaged: str, tmp_path: Path) -> None:
+    await scripted(tmp_path, lambda _: "hi").complete(request_of("x"), call="0")
+    with (tmp_path / "record" / "m.jsonl").open("a") as ledger:
+        ledger.write(f"{damaged}\n")
+    with pytest.raises(JournalError, match=r"m\.jsonl, line 2: a damaged line .*; restore the file$"):
+        await scripted(tmp_path, lambda _: "hi").lookup("1")
 
 
 @pytest.mark.anyio

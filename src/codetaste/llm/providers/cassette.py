@@ -82,20 +82,30 @@ class Cassette:
         """Return the cassette at ``path``: a ``.jsonl`` file, or a folder with one file per model."""
         return cls(path if path.suffix == ".jsonl" else path / f"{model_id}.jsonl")
 
-    def check_exists(self) -> None:
-        """Check that the file exists.
+    def check(self, *, recorded: bool) -> None:
+        """Check that the file can be used; does blocking I/O.
+
+        Args:
+            recorded: whether it must exist and have a recorded reply.
 
         Raises:
-            ConfigError: it does not exist.
+            ConfigError: it cannot be used.
         """
-        if not self.path.is_file():
+        if recorded and not self.path.is_file():
             raise ConfigError(f'no cassette {self.path}; record one first with mode = "record"')
+        try:
+            self._load()
+        except JournalError as error:
+            raise ConfigError(str(error)) from error
+        self._loaded = True
+        if recorded and not self._replies:
+            raise ConfigError(f'{self.path} holds no recorded reply; record one first with mode = "record"')
 
     async def load(self) -> None:
         """Read the file, once.
 
         Raises:
-            JournalError: it cannot be read.
+            JournalError: it cannot be read, or a line is damaged.
         """
         async with self._lock:
             if not self._loaded:
@@ -109,23 +119,15 @@ class Cassette:
         if "body" in line and "part" in line:
             self._bodies[line["part"]] = line["body"]
         elif {"key", "nth", "parts", "reply"} <= line.keys():
-            self._parts[line["key"]] = tuple((name, part) for name, part in line["parts"])
+            reply_from_json(line["reply"])
+            self._parts[line["key"]] = tuple((str(name), str(part)) for name, part in line["parts"])
             # If a request was recorded twice, the later recording counts.
             self._replies[line["key"], line["nth"]] = line["reply"]
 
     def reply(self, key: str, nth: int) -> Reply | None:
-        """Return the reply to the ``nth`` request (from 0) with this ``key``, None if it is not recorded.
-
-        Raises:
-            JournalError: the recorded reply cannot be read.
-        """
+        """Return the reply to the ``nth`` request (from 0) with this ``key``, None if it is not recorded."""
         written = self._replies.get((key, nth))
-        if written is None:
-            return None
-        try:
-            return reply_from_json(written)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise JournalError(f"{self.path}: a recorded reply cannot be read: {error!r}") from error
+        return None if written is None else reply_from_json(written)
 
     def count(self, key: str) -> int:
         """Return how many replies are recorded for a request."""

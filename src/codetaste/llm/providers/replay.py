@@ -17,7 +17,7 @@ import anyio
 import anyio.to_thread
 
 from codetaste.core.jsonl import JsonlFile
-from codetaste.errors import CassetteMiss
+from codetaste.errors import CassetteMiss, JournalError
 from codetaste.llm.providers.cassette import RequestKey
 
 if TYPE_CHECKING:
@@ -67,11 +67,15 @@ class ReplayModel:
         """Answer from the cassette, or call the model and record its reply, depending on the mode.
 
         Raises:
-            CassetteMiss: this request was not recorded; with the difference from the most similar one.
+            CassetteMiss: this request was not recorded; with the difference from the most similar one. Or the
+                cassette or the ledger cannot be read.
             ModelError: raised by the recorded model.
-            JournalError: the cassette or the ledger cannot be read or written.
+            JournalError: the cassette or the ledger cannot be written.
         """
-        await self._load()
+        try:
+            await self._load()
+        except JournalError as error:  # nothing was sent
+            raise CassetteMiss(f"model {self.id}: {error}") from error
         if call in self._answered:
             key, nth = self._answered[call]
             known = self._cassette.reply(key, nth)

@@ -21,7 +21,7 @@ import anyio.to_thread
 from codetaste.core.hashing import canonical_json
 from codetaste.core.imports import load_object
 from codetaste.core.jsonl import JsonlFile
-from codetaste.errors import CodetasteError, ConfigError, JournalError, ModelRefused
+from codetaste.errors import CodetasteError, ConfigError, ModelRefused
 from codetaste.llm.codec import (
     message_to_json,
     reply_from_json,
@@ -194,14 +194,14 @@ class ScriptedModel:
         return tuple(blocks)
 
     def _find(self, call: str) -> Reply | None:
-        for line in self._ledger.read():
-            if line.get("call") == call:
-                try:
-                    return reply_from_json(line["reply"])
-                except (LookupError, TypeError, ValueError, AttributeError) as error:
-                    problem = f"{self._ledger.path}: the reply to {call} cannot be read: {error}"
-                    raise JournalError(problem) from error
-        return None
+        found: list[Reply] = []
+
+        def compare(line: dict[str, Any]) -> None:
+            if line.get("call") == call and not found:
+                found.append(reply_from_json(line["reply"]))
+
+        self._ledger.read_into(compare)
+        return found[0] if found else None
 
 
 def _take_call(billed: set[str], line: dict[str, Any]) -> None:
