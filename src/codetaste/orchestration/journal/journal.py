@@ -285,7 +285,8 @@ def replay_line(path: Path, line: dict[str, Any], replay: Callable[[dict[str, An
     try:
         replay(line)
     except JournalError as error:
-        raise JournalError(f"{path}: {error}; repair or remove that line") from error
+        # It contradicts earlier lines: one of these may be lost, and a removal would hide what it cost.
+        raise JournalError(f"{path}: {error}; {_RESTORE}") from error
 
 
 def check_new(path: Path, end: int, torn: int = 0) -> None:
