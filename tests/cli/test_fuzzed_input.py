@@ -16,23 +16,67 @@ from support.flows.tiny_benchmark import MODELS, PRICE, Bench, make_workspace
 FUZZER = Path(__file__).parents[1] / "support" / "cli" / "fuzz.py"
 
 
-def fuzz(folder: Path, *, processes: int, inputs: int) -> None:
-    """Give ``inputs`` mutated files to commands, in ``processes`` workers, each with its own seeds."""
+TOOL = '''
+from codetaste.agent.tool import tool
+
+
+@tool
+async def count(text: str) -> str:
+    """Count characters.
+
+    Args:
+        text: What to count.
+    """
+    return str(len(text))
+'''
+
+
+def interrupt(run: Path) -> None:
+    """Make a finished run what it was in the middle of its work, as after a kill."""
+    journal = run / "journal.jsonl"
+    lines = journal.read_text().splitlines(keepends=True)
+    whole = [json.loads(line) for line in lines]
+    calls = [at for at, line in enumerate(whole) if line["event"] == "settled"]
+    end = calls[len(calls) // 2]
+    journal.write_text("".join(lines[:end]))
+    journalled = {line.get("call") for line in whole[:end]}
+    for ledger in (run / "models").glob("*.jsonl"):
+        entries = ledger.read_text().splitlines(keepends=True)
+        ledger.write_text("".join(each for each in entries if json.loads(each)["call"] in journalled))
+
+
+def fuzz(folder: Path, *, processes: int, inputs: int, suffixes: tuple[str, ...] = ()) -> None:
+    """Give ``inputs`` mutated files to commands, in ``processes`` workers, each with its own seeds.
+
+    They are those of a benchmark, of a finished run, and of an interrupted one that replays a cassette.
+    """
     bench = Bench(folder)
     row = bench.add()
     (bench.root / "assets/default.semgrepignore").write_text("docs/\n*.md\n!README.md\n")
     cache = folder.parent / "cache"
-    folder.joinpath("models.py").write_bytes(MODELS.read_bytes())
-    table = f'provider = "scripted"\nmodel = "models.py:quick"\nprice = {PRICE}\n'
-    recorded = f'{table}cassette = "recorded.jsonl"\nmode = "record-missing"\n'
-    workspace = make_workspace(folder, bench, cache, {"m": recorded}, more="[evaluate]\n")
+    folder.mkdir(exist_ok=True)
+    shutil.copy(MODELS, folder / "play.py")
+    (folder / "tools.py").write_text(TOOL)
+    tools = [f"codetaste.agent.rule_tools:{name}" for name in ("bash_explore", "register", "finish")]
+    discover = f"budget_usd = 1.0\ntools = {json.dumps([*tools, 'tools.py:count'])}"
+    model = f'provider = "scripted"\nmodel = "play.py:quick"\nprice = {PRICE}\n'
+    recording = {"c": f'{model}cassette = "tape.jsonl"\nmode = "record"\n'}
+    replay = make_workspace(folder, bench, cache, recording, discover=discover)
+    replay.config.write_text(replay.config.read_text().replace('name = "r"', 'name = "p"'))
+    recorded = replay.run()
+    assert recorded.code == 0, recorded.err
+    replayed = replay.config.read_text().replace('"record"', '"replay"')
+    (folder / "replay.toml").write_text(replayed)
+    interrupt(folder / "runs/p")
+    models = {"m": model}
+    workspace = make_workspace(folder, bench, cache, models, discover=discover, more="[evaluate]\n")
     done = workspace.run()
     assert done.code == 0, done.err
-    add_unfinished_run(folder)
     rules = bench.root / "assets/rules" / row.path
     rules.mkdir(parents=True)
     for path in (folder / "runs/r/discover").rglob("rules_*.yml"):
         shutil.copy(path, rules)
+    shutil.rmtree(folder / "__pycache__", ignore_errors=True)
     each = inputs // processes
     workers = []
     for number in range(processes):
@@ -40,7 +84,7 @@ def fuzz(folder: Path, *, processes: int, inputs: int) -> None:
         shutil.copytree(folder, own)
         for config in own.glob("*.toml"):
             config.write_text(config.read_text().replace(str(folder), str(own)))
-        command = [sys.executable, str(FUZZER), str(own), str(number * each), str(each)]
+        command = [sys.executable, str(FUZZER), str(own), str(number * each), str(each), *suffixes]
         env = {**os.environ, "XDG_CACHE_HOME": str(cache)}
         workers.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env))
     for worker in workers:
@@ -50,19 +94,14 @@ def fuzz(folder: Path, *, processes: int, inputs: int) -> None:
         assert report["faults"] == []
 
 
-def add_unfinished_run(folder: Path) -> None:
-    """Copy the run and its config as "u", without the second half of the journal."""
-    config = (folder / "config.toml").read_text()
-    folder.joinpath("unfinished.toml").write_text(config.replace('name = "r"', 'name = "u"'))
-    shutil.copytree(folder / "runs/r", folder / "runs/u")
-    journal = folder / "runs/u/journal.jsonl"
-    lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(b"".join(lines[: len(lines) // 2]))
-
-
 @pytest.mark.heavy
 def test_two_hundred_mutated_inputs_do_no_harm(tmp_path: Path) -> None:
     fuzz(tmp_path / "made", processes=2, inputs=200)
+
+
+@pytest.mark.heavy
+def test_forty_mutated_programs_and_records_do_no_harm(tmp_path: Path) -> None:
+    fuzz(tmp_path / "made", processes=2, inputs=40, suffixes=(".py", ".jsonl"))
 
 
 @pytest.mark.slow

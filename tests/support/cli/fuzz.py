@@ -1,8 +1,8 @@
-"""Give mutated input files to every command: python fuzz.py FOLDER SEED COUNT prints one JSON line.
+"""Give mutated input files to every command: python fuzz.py FOLDER SEED COUNT [SUFFIX …] prints a JSON line.
 
-``FOLDER`` is a working directory with a config, its run, and ``bench/``, the benchmark. Each input is one
-file of it, mutated by a generator with its own seed. A forked process runs the command, with limits of time
-and memory.
+``FOLDER`` is a working directory with configs, their runs, and ``bench/``, the benchmark. Each input is one
+file of it, with one of the suffixes if there are some, mutated by a generator with its own seed. A forked
+process runs the command, with limits of time and memory.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -28,9 +29,13 @@ READING = (
     ("run", "config.toml", "--dry-run"),
     ("status", "r"),
     ("status", "r", "--json"),
+    ("status", "p"),
+    ("status", "p", "--all", "--job", "*"),
+    ("limit", "p", "--budget-usd", "3"),
+    ("settle", "p"),
+    ("report", "runs/p"),
+    ("run", "replay.toml", "--dry-run"),
     ("limit", "r"),
-    ("status", "u"),
-    ("limit", "u"),
     ("settle", "r"),
     ("report", "runs/r"),
     ("report", "runs/r", "--json"),
@@ -40,15 +45,19 @@ READING = (
     ("agents", "list"),
 )
 """Commands that start no program and change no file but those of an import."""
+RESUMING = (("run", "config.toml"), ("run", "replay.toml"))
+"""Commands that resume a run: one that has finished, one that was interrupted. They use what Python files,
+cassettes and ledgers have."""
 SCANNING = (
-    ("run", "config.toml"),
-    ("run", "unfinished.toml"),
+    *RESUMING,
     ("evaluate", "--benchmark", "bench", "--repos", "clones", "--instance", "*", "--patch", PATCH),
     ("rules", "check", "--benchmark", "bench", "--repos", "clones"),
 )
-"""Commands that start git and the rule engine; ``run`` resumes a finished and an unfinished run."""
+"""Commands that start git and the rule engine."""
 SCANNING_SHARE = 0.05
 """They take seconds."""
+RESUMING_SHARE = 0.5
+"""The share of resumed runs among the commands for files that others do not read."""
 _MODULES = (
     "codetaste.run.execute",
     "codetaste.run.__main__",
@@ -106,11 +115,7 @@ def mutate(rng: random.Random, content: bytes) -> bytes:
             return text if kind == 0 else b"".join([*lines[:at], text, b"\n", *lines[at + 1 :]])
     if kind <= 4 and lines:
         at = rng.randrange(len(lines))
-        other = rng.randrange(len(lines))
-        swapped = [*lines]
-        swapped[at], swapped[other] = lines[other], lines[at]
-        rest = [*lines[:at], *lines[at + 1 :]]
-        return b"".join(rng.choice((rest, [*lines, lines[at]], lines[:at], swapped)))
+        return b"".join(rng.choice(([*lines[:at], *lines[at + 1 :]], [*lines, lines[at]], lines[:at])))
     at = rng.randrange(len(content) + 1)
     if kind == 5:
         return content[:at]
@@ -119,6 +124,41 @@ def mutate(rng: random.Random, content: bytes) -> bytes:
         return rng.choice((content[:at] + deep + content[at:], deep))
     word = rng.choice((*_WORDS, bytes([rng.randrange(256)])))
     return content[:at] + word + content[at + rng.choice((0, 1, len(word))) :]
+
+
+def mutate_records(rng: random.Random, content: bytes) -> bytes:
+    """Return JSON lines with one edit that leaves every line valid: lines moved or lost, or other values."""
+    lines = content.splitlines(keepends=True)
+    if len(lines) < 2:
+        return content
+    first, second = sorted(rng.sample(range(len(lines)), 2))
+    match rng.randrange(6):
+        case 0:
+            return b"".join([*lines[:first], *lines[second:]])
+        case 1:
+            return b"".join([*lines[: second + 1], *lines[first:]])
+        case 2:
+            lines[first], lines[second] = lines[second], lines[first]
+        case 3:  # all lines of one kind
+            kind = _kind(lines[first])
+            lines = [line for line in lines if _kind(line) != kind]
+        case 4:
+            numbers = list(re.finditer(rb"(?<=[:,\[\"])\d+(\.\d+)?(?=[,\"\]}])", lines[first]))
+            if numbers:
+                found = rng.choice(numbers)
+                number = rng.choice((b"0", b"1", b"7", b"0.000001", b"12345678", b"999999999999"))
+                lines[first] = lines[first][: found.start()] + number + lines[first][found.end() :]
+        case _:  # a value of another line of its kind
+            alike = [line for line in lines if _kind(line) == _kind(lines[first])]
+            one, other = json.loads(lines[first]), json.loads(rng.choice(alike))
+            key = rng.choice(sorted(one))
+            lines[first] = json.dumps({**one, key: other.get(key)}, separators=(",", ":")).encode() + b"\n"
+    return b"".join(lines)
+
+
+def _kind(line: bytes) -> object:
+    data = json.loads(line)
+    return data.get("event", sorted(data))
 
 
 def _mutate_json(rng: random.Random, data: object) -> object:
@@ -136,6 +176,9 @@ def _mutate_json(rng: random.Random, data: object) -> object:
 def replace(rng: random.Random, path: Path, content: bytes) -> str:
     """Mutate the file; return how, for the report."""
     if rng.random() > 0.06:
+        if path.suffix == ".jsonl" and rng.random() < 0.6:
+            path.write_bytes(mutate_records(rng, content))
+            return "records"
         path.write_bytes(mutate(rng, content))
         return "content"
     path.unlink()
@@ -166,7 +209,7 @@ def run(args: tuple[str, ...], log: Path) -> tuple[int, float, int]:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(out, 1)
             os.dup2(out, 2)
-            if args in READING:  # the rule engine reserves more addresses than it uses
+            if args not in SCANNING:  # the rule engine reserves more addresses than it uses
                 resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
             signal.alarm(MAX_S)
             sys.argv = ["codetaste", *args]
@@ -186,7 +229,7 @@ def run(args: tuple[str, ...], log: Path) -> tuple[int, float, int]:
 
 def contents(folder: Path) -> dict[Path, bytes]:
     """Return what every regular file holds that is an input or the work of a finished run."""
-    skipped = {"cache", "imported", ".lock", "logs", "log", "hooks", "objects"}
+    skipped = {"cache", "imported", ".lock", "logs", "log", "hooks", "objects", "__pycache__"}
     return {
         path: path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -200,7 +243,11 @@ def is_lost(path: Path, was: bytes, *, resumed: bool) -> bool:
         return True
     if not resumed:
         return path.name != "lock" and path.stat().st_size != len(was)  # it has the number of the process
-    return path.name in {"journal.jsonl", "m.ledger.jsonl"} and not path.read_bytes().startswith(was)
+    return (
+        path.suffix == ".jsonl"
+        and path.parent.name in {"r", "p", "models"}
+        and not path.read_bytes().startswith(was)
+    )
 
 
 def restore(folder: Path, before: dict[Path, bytes]) -> None:
@@ -217,12 +264,21 @@ def restore(folder: Path, before: dict[Path, bytes]) -> None:
     shutil.rmtree(folder / "runs" / "imported", ignore_errors=True)
 
 
-def main_loop(folder: Path, seed: int, count: int) -> None:
+def choose_command(rng: random.Random, path: Path) -> tuple[str, ...]:
+    """Return a command that may read ``path``."""
+    if path.suffix in {".py", ".jsonl"} and rng.random() < RESUMING_SHARE:
+        return rng.choice(RESUMING)
+    return rng.choice(SCANNING if rng.random() < SCANNING_SHARE else READING)
+
+
+def main_loop(folder: Path, seed: int, count: int, suffixes: frozenset[str]) -> None:
     """Fuzz ``count`` inputs; print the faults as one JSON line."""
     os.chdir(folder)
     before = contents(folder)
     kinds: dict[tuple[str, ...], list[Path]] = {}
     for path in before:
+        if suffixes and (path.suffix not in suffixes or "clones" in path.parts):
+            continue
         kinds.setdefault(
             (path.parent.name if path.suffix == "" else "", path.suffix, path.name[:8]), []
         ).append(path)
@@ -232,7 +288,7 @@ def main_loop(folder: Path, seed: int, count: int) -> None:
     for number in range(seed, seed + count):
         rng = random.Random(number)
         path = rng.choice(kinds[rng.choice(sorted(kinds))])
-        args = rng.choice(SCANNING if rng.random() < SCANNING_SHARE else READING)
+        args = choose_command(rng, path)
         how = replace(rng, path, before[path])
         code, seconds, size = run(args, log)
         slowest, largest = max(slowest, seconds), max(largest, size)
@@ -259,6 +315,7 @@ def main_loop(folder: Path, seed: int, count: int) -> None:
 
 
 if __name__ == "__main__":
+    sys.dont_write_bytecode = True  # a file mutated within a second would be taken from there
     for name in _MODULES:
         import_module(name)
-    main_loop(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main_loop(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), frozenset(sys.argv[4:]))
