@@ -267,8 +267,6 @@ def test_damaged_journal_is_one_error_with_the_line(tmp_path: Path) -> None:
     for bad in ({"event": "started"}, {"event": "settled", "call": "x"}, {"event": "wait_ended", "key": "a"}):
         cure = "(repair or remove it|restore the journal, or .*)"
         with pytest.raises(JournalError, match=rf"journal\.jsonl[:,] .*; {cure}$"):
-            JournalError, match=r"journal\.jsonl[:,] .*; (repair or remove it|restore the journal, or .*)$"
-        ):
             poll_once(write(tmp_path, [SESSION, bad]))
 
 
