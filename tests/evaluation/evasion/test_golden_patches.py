@@ -31,15 +31,9 @@ def test_golden_patch_is_scored_as_published_and_shows_no_evasion(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    where = (
-        "--benchmark",
-        published_data,
-        "--repos",
-        clones,
-        "--instance",
-        f"{instance.partition('/')[0]}__*",
-    )
-    out = codetaste(capsys, "evaluate", *where, "--patch", "golden", "--out", tmp_path, "--json")
+    benchmark = ("--benchmark", published_data, "--repos", clones)
+    which = ("--instance", f"{instance.replace('/', '__')}-*", "--patch", "golden")
+    out = codetaste(capsys, "evaluate", *benchmark, *which, "--out", tmp_path, "--json")
     scores: dict[str, Any] = json.loads(out)
     with (published_data / "golden_reference.csv").open() as file:
         (published,) = (row for row in csv.DictReader(file) if row["instance"].startswith(f"{instance}/"))
