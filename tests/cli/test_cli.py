@@ -55,7 +55,7 @@ def test_help_names_optional_arguments_and_shows_no_empty_default(
         (["rnu", "config.toml"], 'Did you mean "run"'),
         (["run"], "CONFIG"),
         (["run", "nofile.toml"], "nofile.toml: no such file"),
-        (["report", "x", "--out", ""], "Invalid value for --out: it must not be empty"),
+        (["report", "x", "--out", ""], "Invalid value for --out: must not be empty"),
         (["run", "c.toml", "--dryrun"], "Did you mean --dry-run"),
         (["run", "c.toml", "--set"], "--set"),
         (["run", "c.toml", "more.toml"], "more.toml"),

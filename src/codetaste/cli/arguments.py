@@ -12,6 +12,7 @@ from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.console.streams import notify
 from codetaste.core.files import read_regular_file
 from codetaste.core.paths import cache_dir
+from codetaste.core.section import check_path
 from codetaste.errors import ConfigError
 from codetaste.rules.config import RulesConfig
 from codetaste.run.resolve import find_benchmark
@@ -34,6 +35,10 @@ def resolve_benchmark(name: str, repos: Path | None) -> Benchmark:
     """
     if repos is not None and not repos.is_dir():
         raise ConfigError(f"--repos: {repos} is not a folder")
+    try:
+        check_path(name)
+    except ValueError as error:
+        raise ConfigError(f"--benchmark: {error}") from None
     return find_benchmark(BenchmarkConfig(path=name, repos=repos), Path())
 
 

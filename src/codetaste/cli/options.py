@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from codetaste.core.section import check_path
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -18,9 +20,7 @@ AsJson = Annotated[bool, Parameter(name="--json", negative=())]
 
 def _path(_type: object, tokens: Sequence[Token]) -> Path:
     """Return the path on the command line: the empty one would be the working directory."""
-    if not tokens[0].value:
-        raise ValueError("it must not be empty")
-    return Path(tokens[0].value)
+    return Path(check_path(tokens[0].value))
 
 
 OptionalPath = Annotated[Path | None, Parameter(converter=_path)]

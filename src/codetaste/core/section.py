@@ -37,6 +37,8 @@ def check_path(value: Any) -> Any:  # noqa: ANN401 - from a config
     text = str(value)
     if not text:
         raise ValueError("must not be empty")
+    if "\0" in text:
+        raise ValueError("no path can have a NUL character")
     encoded = os.fsencode(text)
     if len(encoded) > _MAX_PATH_BYTES or max(map(len, encoded.split(b"/"))) > _MAX_NAME_BYTES:
         raise ValueError(f"longer than a path can be ({len(encoded):,} bytes)")
