@@ -43,7 +43,10 @@ ENCODED = {
     "UTF-32": TEXT.decode().encode("utf-32"),
     "UTF-7": b"# coding: utf-7\n" + b"".join(b"+" + _utf_7(char) + b"-" for char in TEXT),
     "gzip": gzip.compress(TEXT, mtime=0),
+    "gzip after an empty member": gzip.compress(b"", mtime=0) * 3 + gzip.compress(TEXT, mtime=0),
     "bzip2": bz2.compress(TEXT),
+    "bzip2 after an empty stream": bz2.compress(b"") + bz2.compress(TEXT),
+    "xz after an empty stream": lzma.compress(b"") + lzma.compress(TEXT),
     "xz in base64 in base64": base64.b64encode(base64.b64encode(lzma.compress(TEXT))),
 }
 
@@ -107,6 +110,12 @@ def test_all_that_is_decompressed_counts(
     assert budget.exceeded
     assert sum(chunks) <= LIMIT + 50 * 256 * 1024
     assert sum(map(len, found)) <= LIMIT
+
+
+def test_text_after_too_many_streams_counts_as_unread() -> None:
+    budget = ByteBudget(LIMIT)
+    assert decoded_texts(gzip.compress(b"", mtime=0) * 400_000 + gzip.compress(TEXT, mtime=0), budget) == []
+    assert budget.exceeded
 
 
 def test_start_of_a_bomb_is_read() -> None:

@@ -39,6 +39,12 @@ def test_chain_that_nothing_else_names_is_unused(tmp_path: Path) -> None:
     assert unused_files(tmp_path, {"app/old.py": "import m\n"}, links) == links.keys()
 
 
+@pytest.mark.parametrize(("user", "unused"), [("README.md", {"new.py"}), ("Makefile", set())])
+def test_prose_uses_no_file(tmp_path: Path, user: str, unused: set[str]) -> None:
+    changes: Files = {"new.py": "def f(): ...\n", user: "See: new.py\n"}
+    assert unused_files(tmp_path, {"a.py": "import os\n"}, changes) == unused
+
+
 def test_each_file_of_the_tree_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: Counter[Path] = Counter()
 

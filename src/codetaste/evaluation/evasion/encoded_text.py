@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _MAX_DEPTH = 4
-_MAX_MEMBERS = 10_000
+_MAX_MEMBERS, _MAX_STREAMS = 10_000, 100
 _CHUNK_BYTES = 256 * 1024
 _TEXT_COST = 100
 """Bytes that are charged for each decoded text besides its own: a short one takes time, too."""
@@ -159,11 +159,11 @@ def _decompressed(content: bytes, budget: ByteBudget) -> Iterator[bytes]:
     if magic[0] == b"PK\x03\x04":
         yield from _members(content, budget)
     elif magic[0] == b"BZh":
-        yield _limited(_stream_chunks(bz2.BZ2Decompressor(), content), budget)
+        yield _limited(_stream_chunks(bz2.BZ2Decompressor, content, budget), budget)
     elif magic[0] == b"\xfd7zXZ":
-        yield _limited(_stream_chunks(lzma.LZMADecompressor(), content), budget)
+        yield _limited(_stream_chunks(lzma.LZMADecompressor, content, budget), budget)
     else:
-        yield _limited(_zlib_chunks(content), budget)
+        yield _limited(_zlib_chunks(content, budget), budget)
 
 
 def _members(content: bytes, budget: ByteBudget) -> Iterator[bytes]:
@@ -175,17 +175,30 @@ def _members(content: bytes, budget: ByteBudget) -> Iterator[bytes]:
         budget.exceeded |= len(members) > _MAX_MEMBERS
 
 
-def _stream_chunks(stream: bz2.BZ2Decompressor | lzma.LZMADecompressor, content: bytes) -> Iterator[bytes]:
-    yield stream.decompress(content, _CHUNK_BYTES)
-    while not stream.eof and not stream.needs_input:
-        yield stream.decompress(b"", _CHUNK_BYTES)
-
-
-def _zlib_chunks(content: bytes) -> Iterator[bytes]:
-    stream = zlib.decompressobj(zlib.MAX_WBITS | 32)
-    while content and not stream.eof:
+def _stream_chunks(
+    new_stream: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor], content: bytes, budget: ByteBudget
+) -> Iterator[bytes]:
+    for _ in range(_MAX_STREAMS):
+        stream = new_stream()
         yield stream.decompress(content, _CHUNK_BYTES)
-        content = stream.unconsumed_tail
+        while not stream.eof and not stream.needs_input:
+            yield stream.decompress(b"", _CHUNK_BYTES)
+        content = stream.unused_data if stream.eof else b""
+        if not _MAGIC.match(content):
+            return
+    budget.exceeded = True
+
+
+def _zlib_chunks(content: bytes, budget: ByteBudget) -> Iterator[bytes]:
+    for _ in range(_MAX_STREAMS):
+        stream = zlib.decompressobj(zlib.MAX_WBITS | 32)
+        while content and not stream.eof:
+            yield stream.decompress(content, _CHUNK_BYTES)
+            content = stream.unconsumed_tail
+        content = stream.unused_data
+        if not _MAGIC.match(content):
+            return
+    budget.exceeded = True
 
 
 def _limited(chunks: Iterator[bytes], budget: ByteBudget) -> bytes:

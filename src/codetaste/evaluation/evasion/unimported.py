@@ -34,6 +34,7 @@ _FAMILIES = (
 )
 _DECLARED = frozenset({"go"}) | JVM
 _CONFIGS = frozenset({"json", "toml", "yaml", "yml", "cfg", "ini", "xml", "html", "gradle", "mod"})
+_PROSE = frozenset({"md", "markdown", "rst", "adoc"})
 _DECLARATION = re.compile(
     rb"^(?:func|type|var|const|(?:(?:public|final|abstract|sealed|data)[ \t]+)*+"
     rb"(?:class|interface|enum|record|object|fun))"
@@ -90,8 +91,9 @@ class ImportSearch:
         return path not in self._tree.deleted and bool(_family(path) or suffix_of(path) in _CONFIGS)
 
     def _can_name(self, user: str, path: str) -> bool:
-        """Whether a name of ``path`` in ``user`` means ``path``: in any file that the patch wrote."""
-        return user in self._tree.changed or suffix_of(user) in _family(path) | _CONFIGS
+        """Whether a name of ``path`` in ``user`` means ``path``: in all but prose that the patch wrote."""
+        suffix = suffix_of(user)
+        return suffix in _family(path) | _CONFIGS or (user in self._tree.changed and suffix not in _PROSE)
 
     def _code(self, path: str) -> bytes:
         """Return a file; one that the patch wrote without its comments."""

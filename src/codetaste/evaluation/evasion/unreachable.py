@@ -20,8 +20,11 @@ _NEVER = re.compile(
     rb"|\s*(?:\(\s*)?%b\s*(?:&&|and\b)(?!.*(?:\|\||\bor\b|\?))(?=.*[:{)]$))"
     % (_FALSE, _GOES_ON, _FALSE, _FALSE)
 )
-_LITERAL_CONDITION = re.compile(rb"(?:\}\s*)?(?:(?:else\s+)?if|elif)\s*(?:\(\s*\)\s*(?:\{|:|$)|:$)")
-"""A literal alone, of which spaces are left; one that is not empty makes no sense there."""
+_LITERAL_CONDITION = re.compile(
+    rb"(?:\}\s*)?(?:(?:else\s+)?if|elif)\s*(?:\(\s*\)\s*(?:\{|:|$)|:$)"
+    rb"|(?:if|elif|while)\s*(?:\[\s*\]|\{\s*\}|\(\s*\))\s*:$"
+)
+"""A literal alone, of which spaces are left (one that is not empty makes no sense there), or an empty one."""
 _COMPARISON = re.compile(
     rb"(?:\}\s*)?(?:(?:else\s+)?if|elif|while)\s*(?:\(\s*)?([0-9]+)\s*===?\s*([0-9]+)\s*(?:\)\s*)?(?:[{:]|$)"
 )
