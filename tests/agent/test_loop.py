@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import anyio.lowlevel
 import pytest
 
+from codetaste.agent import loop
 from codetaste.agent.facts import Facts
 from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
 from codetaste.agent.tool import ToolAnswer, tool
@@ -20,6 +24,7 @@ from codetaste.llm.price import Price
 from codetaste.llm.providers.scripted import ScriptedModel, ScriptedReply
 from codetaste.llm.ratelimit.limiter import RateLimiter
 from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.orchestration.events import Event, Note, ToolRaised
 from codetaste.orchestration.job import JobContext, Outcome
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
@@ -93,7 +98,17 @@ async def contained(context: Context) -> str:
 
 
 MENDED: list[bool] = []
-TOOLS = (note, contained, fail, refuse, spend, talk, finish)
+
+
+@tool
+async def block(context: Context) -> str:
+    """Let no other task run for a while."""
+    await anyio.lowlevel.checkpoint()
+    time.sleep(0.2)  # noqa: ASYNC251
+    return "done"
+
+
+TOOLS = (note, contained, fail, refuse, spend, talk, finish, block)
 
 
 @dataclass
@@ -103,6 +118,7 @@ class LoopRun:
     context: Context
     outcome: Outcome
     requests: int
+    events: list[Event]
 
     @property
     def results(self) -> list[ToolResult]:
@@ -147,9 +163,10 @@ async def run_script(folder: Path, script: ModelScript, *, usd: str | None = "5"
         return str(await run_loop(loop_settings, model, context, job, state))
 
     limits = BudgetLimits(usd=None if usd is None else Decimal(usd))
-    async with open_session(folder / "run", limits, retries={}) as session:
+    events: list[Event] = []
+    async with open_session(folder / "run", limits, retries={}, observers=[events.append]) as session:
         outcomes = await session.run([closure_job(session, "talk", run, session.budget.child("flow"), "f")])
-    return LoopRun(state.end, state, context, outcomes["talk"], requests)
+    return LoopRun(state.end, state, context, outcomes["talk"], requests, events)
 
 
 def then_finish(*first: Any) -> ModelScript:
@@ -219,6 +236,22 @@ async def test_tool_that_raises_returns_error_and_rolls_back_facts(
     assert run.results[0].is_error
     assert run.context.facts.of_kind("noted") == ["after"]
     assert run.state.mistakes == 0  # the call was valid
+
+
+async def test_fault_of_a_tool_leaves_its_traceback(tmp_path: Path) -> None:
+    run = await run_script(tmp_path, then_finish([call("refuse"), call("fail")]))
+    (raised,) = (event for event in run.events if isinstance(event, ToolRaised))
+    assert (raised.key, raised.tool, raised.name) == ("talk", "fail", "turn-1/tool-2")
+    assert 'raise ValueError("it broke' in raised.traceback
+    assert f'File "{__file__}"' in raised.traceback
+
+
+async def test_tool_that_blocks_all_jobs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "_MAX_STEP_S", 0.1)
+    run = await run_script(tmp_path, then_finish(call("block")))
+    notes = [event.text for event in run.events if isinstance(event, Note)]
+    assert [text for text in notes if re.match(r"block blocked all jobs for 0\.[2-9] s", text)]
+    assert run.user_texts[0] == "done"
 
 
 async def test_long_tool_result_is_truncated(tmp_path: Path) -> None:

@@ -131,6 +131,42 @@ def test_invalid_tool_function_is_refused_at_decoration() -> None:
             tool(function)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("signature", "arguments", "problem"),
+    [
+        ("path: str", "", "its first parameter must be the agent's context, not 'path: str'"),
+        ("path", "", "its first parameter must be the agent's context, not 'path'"),
+        ("", "", "its first parameter must be the agent's context"),
+        ("context, _hidden: int", "", "rename parameter '_hidden'"),
+        ("context, model_dump: int", "", "rename parameter 'model_dump'"),
+        (
+            "context, path: str",
+            "paht: What.",
+            "'Args:' has 'paht', which is no parameter .did you mean 'path'",
+        ),
+        ("context, path: str", " ", "its docstring cannot be read"),
+    ],
+)
+def test_wrong_parameters_are_refused_by_name(
+    signature: str, arguments: str, problem: str, tmp_path: Path
+) -> None:
+    documented = f"\n\n    Args:\n        {arguments}\n    " if arguments else ""
+    (tmp_path / "mine.py").write_text(
+        f"from codetaste.agent.tool import tool\n@tool\nasync def wrong({signature}) -> str:\n"
+        f'    """Do.{documented}"""\n'
+    )
+    with pytest.raises(ConfigError, match=rf"tool wrong: {problem}"):
+        load_tools(["mine.py:wrong"], base_dir=tmp_path)
+
+
+@pytest.mark.parametrize("first", ["context", "_ctx", "_", "c: 'RuleContext'", "anything: object"])
+def test_first_parameter_is_the_context_by_name_or_annotation(first: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        f"from codetaste.agent.tool import tool\n@tool\nasync def right({first}) -> str:\n    'Do.'\n"
+    )
+    assert load_tools(["mine.py:right"], base_dir=tmp_path)
+
+
 def test_tool_is_loaded_from_file(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "from codetaste.agent.tool import tool\n"

@@ -13,6 +13,7 @@ by rule (``agent/shorten.py``) before the next request; what is left out is an e
 from __future__ import annotations
 
 import time
+import traceback
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,9 +21,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from codetaste.agent.replay import INFRASTRUCTURE_ERRORS, replay_tool_call
 from codetaste.agent.shorten import ContextWindow, Edits, plan_edits
 from codetaste.agent.tool import BadArguments, truncate
+from codetaste.core.concurrency import StepTimer
 from codetaste.errors import BudgetExceeded, ConversationTooLong, ToolError
 from codetaste.llm.messages import Message, Request, StopReason, TextBlock, ToolResult
-from codetaste.orchestration.events import ToolCalled
+from codetaste.orchestration.events import ToolCalled, ToolRaised
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import JobContext
 
 
+_MAX_STEP_S = 1.0
+"""A tool that lets no other job run for longer is named."""
 CUT_OFF_MESSAGE = "Your reply was cut off at its limit of {limit} tokens."
 
 
@@ -282,8 +286,9 @@ async def _run_tool(
     async def run() -> dict[str, Any]:
         content, is_error, mistake, finish = "", False, False, False
         began_s = time.monotonic()
+        timer = StepTimer(tool.call(context, call.arguments))
         try:
-            answer = await tool.call(context, call.arguments)
+            answer = await timer
             content, finish = answer.text, answer.finish
         except BadArguments as error:
             content, is_error, mistake = str(error), True, True
@@ -293,7 +298,14 @@ async def _run_tool(
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a failing tool must not end the run
             content, is_error = f"{call.name} failed: {type(error).__name__}: {error}", True
+            trace = "".join(traceback.format_exception(error))
+            job.publish(ToolRaised(job.key, call.name, name, trace))
             job.note(content)
+        if timer.longest_s > _MAX_STEP_S:
+            job.note(
+                f"{call.name} blocked all jobs for {timer.longest_s:.1f} s: await what takes time, "
+                "or run it in a thread"
+            )
         job.publish(ToolCalled(job.key, call.name, name, time.monotonic() - began_s, is_error))
         if is_error:
             context.facts.drop_pending()

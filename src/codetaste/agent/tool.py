@@ -18,16 +18,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints, overload
 
-from pydantic import ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from codetaste.core.imports import load_object
+from codetaste.core.text import did_you_mean
 from codetaste.errors import ConfigError, ToolError
 from codetaste.llm.messages import ToolSpec
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
-
-    from pydantic import BaseModel
 
 OUTPUT_LIMIT = 24_000
 """Default limit of one answer, characters; longer answers are truncated for the model."""
@@ -152,12 +151,15 @@ def truncate(text: str, limit: int) -> str:
 def _make(
     function: Callable[..., Awaitable[str | ToolAnswer]], output_limit: int, *, replay_on_resume: bool
 ) -> Tool:
-    from docstring_parser import DocstringStyle, parse  # noqa: PLC0415 - heavy
+    from docstring_parser import DocstringStyle, ParseError, parse  # noqa: PLC0415 - heavy
 
     name = getattr(function, "__name__", "")
     if not inspect.iscoroutinefunction(function):
         raise TypeError(f"tool {name}: write it as 'async def'")
-    docstring = parse(inspect.getdoc(function) or "", style=DocstringStyle.GOOGLE)
+    try:
+        docstring = parse(inspect.getdoc(function) or "", style=DocstringStyle.GOOGLE)
+    except ParseError as error:
+        raise TypeError(f"tool {name}: its docstring cannot be read: {error}") from None
     if not docstring.short_description:
         raise TypeError(f"tool {name}: its docstring must tell the model what it does")
     described = {parameter.arg_name: parameter.description or "" for parameter in docstring.params}
@@ -175,10 +177,21 @@ def _make(
 def _arguments_model(function: Callable[..., Any], described: Mapping[str, str]) -> type[BaseModel]:
     """Return a pydantic model of all parameters except the first, the agent's context."""
     parameters = list(inspect.signature(function).parameters.values())
-    if not parameters:
-        raise TypeError(f"tool {function.__name__}: its first parameter is the agent's context")
+    if not parameters or not _is_context(parameters[0]):
+        found = f", not {str(parameters[0])!r}" if parameters else ""
+        raise TypeError(f"tool {function.__name__}: its first parameter must be the agent's context{found}")
     shown = parameters[1:]
+    names = [parameter.name for parameter in parameters]
+    for name in described:
+        if name not in names:
+            hint = did_you_mean(name, names)
+            raise TypeError(f"tool {function.__name__}: 'Args:' has {name!r}, which is no parameter{hint}")
     for parameter in shown:
+        if parameter.name.startswith("_") or hasattr(BaseModel, parameter.name):
+            raise TypeError(
+                f"tool {function.__name__}: rename parameter {parameter.name!r}: names that begin with '_' "
+                "or that pydantic's models have cannot be those of arguments"
+            )
         if parameter.annotation is inspect.Parameter.empty:
             raise TypeError(f"tool {function.__name__}: parameter {parameter.name!r} needs a type annotation")
         if parameter.kind in {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
@@ -197,6 +210,15 @@ def _arguments_model(function: Callable[..., Any], described: Mapping[str, str])
         for each in shown
     }
     return create_model(function.__name__, __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _is_context(parameter: inspect.Parameter) -> bool:
+    """Whether a first parameter is the agent's context, by its annotation or, without one, by its name."""
+    annotation = parameter.annotation
+    if annotation is inspect.Parameter.empty:
+        return parameter.name.strip("_") in {"context", "ctx", ""}
+    name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+    return name.strip("'\"").endswith(("Context", "Any", "object"))
 
 
 def _without_titles(node: Any) -> Any:  # noqa: ANN401 - JSON data

@@ -1,17 +1,18 @@
-"""Concurrent tasks: background tasks of a block, and ``gather``."""
+"""Concurrent tasks: background tasks, ``gather``, and how long a coroutine blocks the event loop."""
 
 from __future__ import annotations
 
+import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, cast
 
 import anyio
 
 from codetaste.errors import CodetasteError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 
     from anyio.abc import TaskGroup
 
@@ -66,6 +67,33 @@ async def background_tasks() -> AsyncIterator[BackgroundTasks]:
 
 
 _Result = TypeVar("_Result")
+
+
+@dataclass(slots=True)
+class StepTimer(Generic[_Result]):
+    """Awaits ``awaitable`` and measures its steps: what runs between two awaits blocks the event loop."""
+
+    awaitable: Awaitable[_Result]
+    longest_s: float = 0.0
+    """The longest step so far, in seconds."""
+
+    def __await__(self) -> Generator[Any, Any, _Result]:
+        steps = self.awaitable.__await__()
+        answer: Any = None
+        fault: BaseException | None = None
+        while True:
+            began_s = time.monotonic()
+            try:
+                wanted = steps.send(answer) if fault is None else steps.throw(fault)
+            except StopIteration as end:
+                return cast("_Result", end.value)
+            finally:
+                self.longest_s = max(self.longest_s, time.monotonic() - began_s)
+            answer = fault = None
+            try:
+                answer = yield wanted
+            except BaseException as raised:  # noqa: BLE001 - it belongs to the awaitable
+                fault = raised
 
 
 async def gather(calls: Sequence[Callable[[], Awaitable[_Result]]]) -> list[_Result]:

@@ -159,6 +159,16 @@ class ToolCalled(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ToolRaised(Event):
+    """A tool raised an exception that is a fault of the tool, not of the model."""
+
+    key: str
+    tool: str
+    name: str
+    traceback: str
+
+
+@dataclass(frozen=True, slots=True)
 class Note(Event):
     """A line of text for humans; ``key`` is empty when it concerns the whole run."""
 

@@ -81,7 +81,7 @@ def resolve_config(config: Config, base_dir: Path) -> ResolvedConfig:
         problems.extend(error.problems)
     if config.discover is not None:
         try:
-            tools = load_tools(config.discover.tools, base_dir=base_dir)
+            tools = load_tools(config.discover.tool_paths, base_dir=base_dir)
         except ConfigError as error:
             problems.extend(f"discover.tools: {problem}" for problem in error.problems)
         if config.run.budget_usd is not None or config.discover.budget_usd is not None:

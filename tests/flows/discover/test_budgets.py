@@ -201,6 +201,7 @@ def test_changed_maximum_of_turns_repeats_no_pass_that_it_did_not_end(
     assert len(finished_run.ledger("m")) == 12
 
 
+@pytest.mark.heavy
 def test_pass_ended_by_maximum_of_turns_continues_with_more(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "quick"})
     only = ("--json", "--only", "*/reductive", "--set")

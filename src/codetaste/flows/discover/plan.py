@@ -26,8 +26,8 @@ class DiscoverConfig(Section):
 
     models: tuple[str, ...] = Field(min_length=1)
     """Ids of ``[[models]]``; each model discovers its own set of rules."""
-    tools: tuple[str, ...] = Field(default=DEFAULT_TOOLS, min_length=1)
-    """Import paths of tools, or ``file.py:name`` beside the config file."""
+    tools: tuple[str, ...] = Field(default=("default",), min_length=1)
+    """Import paths of tools, or ``file.py:name`` beside the config file; "default" names our own three."""
     budget_usd: Usd | None = None
     """US dollars for one instance and model, both passes together."""
     time_limit: Seconds | None = 45 * 60.0
@@ -37,6 +37,13 @@ class DiscoverConfig(Section):
     """Model calls of one pass."""
     max_output_tokens: int = Field(default=8192, ge=1024)
     """The cap of one reply."""
+
+    @property
+    def tool_paths(self) -> tuple[str, ...]:
+        """The tools, with those that "default" stands for."""
+        return tuple(
+            path for each in self.tools for path in (DEFAULT_TOOLS if each == "default" else (each,))
+        )
 
 
 @dataclass(frozen=True, slots=True)

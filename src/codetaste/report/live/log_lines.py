@@ -17,6 +17,7 @@ from codetaste.orchestration.events import (
     JobStarted,
     Note,
     ToolCalled,
+    ToolRaised,
     WaitEnded,
     WaitStarted,
 )
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.events import Event
 
 _MAX_TEXT = 1000
+_MAX_TRACEBACK = 20_000
 
 
 class LogLine(NamedTuple):
@@ -42,6 +44,10 @@ def log_line(event: Event) -> LogLine | None:
     match event:
         case JobFinished():
             return None if event.resumed else _finished(event)  # it is in the log of the earlier session
+        case ToolRaised():
+            trace = event.traceback[-_MAX_TRACEBACK:]
+            raised = {"tool": event.tool, "name": event.name, "traceback": trace}
+            return LogLine("error", event.key, "tool_raised", raised)
         case WaitStarted() | WaitEnded():
             wait = {"reason": event.wait.reason.value, "detail": event.wait.detail or None}
             if isinstance(event, WaitStarted):
