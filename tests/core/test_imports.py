@@ -41,3 +41,9 @@ def test_wrong_import_path_is_explained(path: str, problem: str, tmp_path: Path)
         load_object(path, base_dir=tmp_path)
     assert problem in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_file_is_compiled_as_if_python_had_imported_it(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("def reply(text: 1 + 1): ...\nplace = __file__\n")
+    assert load_object("own.py:reply", base_dir=tmp_path).__annotations__ == {"text": 2}
+    assert load_object("own.py:place", base_dir=tmp_path) == str(tmp_path / "own.py")

@@ -67,7 +67,7 @@ def _load_file(path: Path) -> ModuleType:
     module.__file__ = str(path)
     sys.modules[name] = module
     try:
-        exec(compile(source, path, "exec"), vars(module))  # noqa: S102 - the user's own code
+        exec(compile(source, path, "exec", dont_inherit=True), vars(module))  # noqa: S102 - the user's own code
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise ConfigError(f"importing {path} failed: {_format_error(error)}") from error
