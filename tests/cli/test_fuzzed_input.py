@@ -21,7 +21,7 @@ from codetaste.agent.tool import tool
 
 
 @tool
-async def count(text: str) -> str:
+async def count(context, text: str) -> str:
     """Count characters.
 
     Args:
