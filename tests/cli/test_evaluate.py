@@ -271,6 +271,15 @@ def test_check_lists_every_reason_against_an_instance(scenario: Scenario, capsys
     )
 
 
+def test_check_reports_a_crash_as_published(scenario: Scenario, capsys: Capture) -> None:
+    crash = {"passed": 0, "failed": -1, "skipped": 0, "total": 0, "error": "no summary line"}
+    metadata = {"golden_metrics": crash, "base_metrics": {"passed": "12", "failed": "1", "total": "13"}}
+    scenario.write_file(f"instance_images/{scenario.row.path}/instance_metadata.json", json.dumps(metadata))
+    assert scenario.check(json_=True) == 1
+    [reason] = json.loads(capsys.readouterr().out)["instances"][0]["reasons"]
+    assert reason.startswith("the tests on R∘X* are not valid: 0 of 0 passed (no summary line)")
+
+
 def test_instance_without_valid_rules_is_not_sound(scenario: Scenario, capsys: Capture) -> None:
     scenario.write_rules("positive", "rules: []")
     scenario.write_rules("negative", "rules: []")

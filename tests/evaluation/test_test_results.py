@@ -95,7 +95,39 @@ def test_output_without_result_is_a_crash(tmp_path: Path, output: str) -> None:
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text() | st.integers(), st.lists))
 def test_parse_test_counts_any_json_is_counts_or_none(value: object) -> None:
     parsed = parse_test_counts({"passed": value, "failed": 0, "total": 1})
-    assert parsed is None or parsed.passed == value
+    assert parsed is None or parsed.passed == (int(value) if isinstance(value, str) else value)
+
+
+def test_counts_written_as_strings_are_read() -> None:
+    counts = {"passed": "7", "failed": "0", "skipped": "1", "total": "8"}
+    assert parse_test_counts(counts) == TestCounts(7, 0, 1, 8)
+    for wrong in ("", "7.5", "-7", "seven", "7" * 400, " 7"):
+        assert parse_test_counts(counts | {"passed": wrong}) is None
+
+
+CRASH = {"passed": 0, "failed": -1, "skipped": 0, "total": 0, "error": "no summary line"}
+
+
+@pytest.mark.parametrize("failed", [-1, "-1"])
+def test_crash_as_published_counts_as_no_passed_and_no_failed_tests(failed: object) -> None:
+    parsed = parse_test_counts(CRASH | {"failed": failed})
+    assert parsed == TestCounts(0, 0, error="no summary line")
+    assert (parsed.is_crash, parsed.is_valid) == (True, False)
+    assert parse_test_counts(CRASH | {"error": None}) is None, "without an error -1 is no number of tests"
+
+
+def test_crash_as_published_is_no_baseline(benchmark: Benchmark) -> None:
+    good = {"passed": 12, "failed": 1, "total": 13}
+    write_metadata(benchmark, golden_metrics=good, base_metrics=CRASH)
+    parsed = read_baseline(benchmark, INSTANCE)
+    assert (parsed.thresholds, parsed.runs) == (PassThresholds(12, 1), 1)
+    assert parsed.notes == ("the base run of the baseline crashed and does not count",)
+    write_metadata(benchmark, golden_metrics=CRASH, base_metrics=CRASH)
+    assert read_baseline(benchmark, INSTANCE).thresholds is None
+    write_baseline(benchmark, GOLDEN, json.dumps(CRASH), result_line(15))
+    parsed = read_baseline(benchmark, INSTANCE)
+    assert (parsed.thresholds, parsed.faults) == (PassThresholds(15, 0), ())
+    assert "1 of 2 runs in golden_agent.jsonl crashed and do not count" in parsed.notes
 
 
 def test_missing_test_output_is_bad_input(tmp_path: Path) -> None:

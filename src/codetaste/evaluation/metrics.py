@@ -72,6 +72,11 @@ class TestCounts:
         return self.passed / self.total if self.total > 0 else 0.0
 
     @property
+    def is_crash(self) -> bool:
+        """Whether the run gave no counts, only an error."""
+        return self.error is not None and self.total == self.passed == self.failed == 0
+
+    @property
     def is_valid(self) -> bool:
         """Whether the suite is valid: |T| ≥ 10 and P/|T| ≥ 3/10 (CodeTaste §3.3), and no error."""
         return self.error is None and self.total >= MIN_TESTS and self.pass_rate >= MIN_PASS_RATE

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import BASELINES_FOLDER, GOLDEN, INSTANCE_METADATA_FILE, NULL
@@ -28,6 +29,9 @@ _RESULT_LINES = 10
 """How many of the last lines of a test output are searched for a result."""
 _MAX_OUTPUT_BYTES = 16 * 1024**2
 _MAX_TESTS = 10**9
+_DIGITS = re.compile(r"-?[0-9]{1,12}")
+_CRASH = -1
+"""What the published harness records as failed tests of a run that crashed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +63,8 @@ class PassResult:
         """Remarks on PASS for the reader; empty if PASS is unknown."""
         if self.passed is None:
             return ()
-        crashed = (
-            [f"{CRASHED_RUN.error}: it counts as 0 passed, 0 failed"] if self.tests == CRASHED_RUN else []
-        )
+        crash = self.tests is not None and self.tests.is_crash
+        crashed = [f"{CRASHED_RUN.error}: it counts as 0 passed, 0 failed"] if crash else []
         return (*crashed, *self.baseline.notes)
 
 
@@ -103,13 +106,19 @@ def parse_test_counts(data: object) -> TestCounts | None:
     """Return parsed JSON ``data`` as the results of a test run; None if it is not a valid result.
 
     ``passed``, ``failed`` and ``total`` are required; NaN, infinities, fractions and negative numbers are
-    invalid. Other keys are ignored.
+    invalid. A count may be written as a string, as the published harness reads it. ``failed`` -1 with an
+    ``error`` is how it records a crash: (0, 0). Other keys are ignored.
     """
     if not isinstance(data, dict):
         return None
     counts: list[Any] = [data.get("passed"), data.get("failed"), data.get("skipped", 0), data.get("total")]
     error = data.get("error")
-    if not all(map(_is_count, counts)) or not (error is None or isinstance(error, str)):
+    if not (error is None or isinstance(error, str)):
+        return None
+    counts = [int(each) if isinstance(each, str) and _DIGITS.fullmatch(each) else each for each in counts]
+    if error and type(counts[1]) is int and counts[1] == _CRASH:
+        return replace(CRASHED_RUN, error=error)
+    if not all(map(_is_count, counts)):
         return None
     passed, failed, skipped, total = map(int, counts)
     return TestCounts(passed, failed, skipped, total, error)
@@ -130,10 +139,12 @@ def read_baseline(benchmark: Benchmark, instance: Instance) -> RecordedBaseline:
         return recorded
     metadata = benchmark.metadata(instance) or {}
     sides = {name: parse_test_counts(metadata.get(f"{name}_metrics")) for name in ("golden", "base")}
-    found = [counts for counts in sides.values() if counts is not None]
+    found = [counts for counts in sides.values() if counts is not None and not counts.is_crash]
+    crashed = [name for name, counts in sides.items() if counts is not None and counts.is_crash]
+    notes = [f"the {name} run of the baseline crashed and does not count" for name in crashed]
     if not found:
-        return recorded
-    notes = ["the baseline is one run each of R and R∘X*, not several"] if len(found) == len(sides) else []
+        return replace(recorded, notes=(*recorded.notes, *notes))
+    notes += ["the baseline is one run each of R and R∘X*, not several"] if len(found) == len(sides) else []
     notes += [f"the baseline has no run of {side}" for side, counts in sides.items() if counts is None]
     all_notes = (*recorded.notes, *notes)
     return RecordedBaseline(
@@ -168,9 +179,10 @@ def _from_runs(folder: Path) -> RecordedBaseline:
                 notes.append(f"the baseline has no {path.name}")
             continue
         read = [(line, _counts_in(line)) for line in lines]
-        runs += [counts for _, counts in read if counts is not None]
-        crashed = sum(1 for line, _ in read if line == "null")
-        damaged = sum(1 for line, counts in read if counts is None) - crashed
+        runs += [counts for _, counts in read if counts is not None and not counts.is_crash]
+        nulls = sum(1 for line, _ in read if line == "null")
+        damaged = sum(1 for _, counts in read if counts is None) - nulls
+        crashed = nulls + sum(1 for _, counts in read if counts is not None and counts.is_crash)
         notes += [f"{crashed} of {len(read)} runs in {path.name} crashed and do not count"] if crashed else []
         if damaged:
             faults.append(f"{damaged} of {len(read)} lines in {path.name} are damaged")

@@ -94,7 +94,7 @@ def test_clones_provide_licences_and_golden_patch_sizes(tmp_path: Path, require:
 def test_folder_facts_include_descriptions_rules_tests_and_golden(tmp_path: Path) -> None:
     one = INSTANCES[0].path
     rule = "rules:\n- {id: r, message: m, severity: INFO, languages: [go], pattern: x}\n"
-    metadata = b'{"base_metrics": {"passed": 7, "total": 9}, "golden_metrics": {"passed": 8, "total": 8}}'
+    metadata = b'{"base_metrics": {"passed": 7, "total": 9}, "golden_metrics": {"passed": 8, "total": "8"}}'
     golden = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1,2 @@\n-1\n+2\n+3\n"
     files = release_files() | {
         f"assets/rules/{one}/rules_positive.yml": rule.encode(),
@@ -106,9 +106,9 @@ def test_folder_facts_include_descriptions_rules_tests_and_golden(tmp_path: Path
     }
     root = write_files(files, tmp_path)
     facts, other = describe_benchmark(open_benchmark(root)).instances
-    assert (facts.instructed_chars, facts.open_chars) == (3, 4)
+    assert (facts.instructed_bytes, facts.open_bytes) == (3, 4)
     assert (facts.additive_rules, facts.reductive_rules, facts.rules) == (1, None, None)
-    assert (facts.tests, facts.golden) == (9, PatchCounts(1, 2, 1))
+    assert (facts.tests, facts.golden) == (8, PatchCounts(1, 2, 1))
     assert len(facts.problems) == 1
     assert "rules_negative.yml" in facts.problems[0]
     assert (other.tests, other.golden) == (None, None)
@@ -118,7 +118,7 @@ def test_folder_facts_include_descriptions_rules_tests_and_golden(tmp_path: Path
 def test_provided_counts_replace_missing_folder_data(tmp_path: Path) -> None:
     (tmp_path / "instances.csv").write_text(format_table(INSTANCES))
     (tmp_path / "golden_reference.csv").write_text(
-        "instance,files,naive_added,naive_removed,n_pos,n_neg,base_passed,base_failed\n"
+        "instance,files,naive_added,naive_removed,n_pos,n_neg,golden_passed,golden_failed\n"
         f"{INSTANCES[0].path},3,20,10,4,5,100,2\n{INSTANCES[1].path},,x,1,,5,,\n"
     )
     one, two = describe_benchmark(open_benchmark(tmp_path)).instances

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 REFERENCE_FILE = "golden_reference.csv"
 """Optional file with counts of golden patches, rules and tests; used where the folder lacks the data."""
 _MAX_REFERENCE_BYTES = 16 * 1024**2
+_MAX_DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,11 @@ class InstanceFacts:
 
     Attributes:
         instance: its row in the table.
-        instructed_chars: characters of its description, without surrounding white space.
-        open_chars: the same for its open description.
+        instructed_bytes: bytes of its description in UTF-8, without surrounding white space.
+        open_bytes: the same for its open description.
         additive_rules: number of additive rules.
         reductive_rules: number of reductive rules.
-        tests: number of tests in the larger recorded test run of R and R∘X*.
+        tests: number of tests in the recorded test run of R∘X*, skipped ones included where recorded.
         golden: size of its golden patch.
         base_tests: the recorded test run of R, as in the published metadata.
         golden_tests: the same for R∘X*.
@@ -51,8 +52,8 @@ class InstanceFacts:
     """
 
     instance: Instance
-    instructed_chars: int | None = None
-    open_chars: int | None = None
+    instructed_bytes: int | None = None
+    open_bytes: int | None = None
     additive_rules: int | None = None
     reductive_rules: int | None = None
     tests: int | None = None
@@ -123,17 +124,16 @@ def _facts(benchmark: Benchmark, instance: Instance, reference: Mapping[str, str
     except ConfigError as error:
         problems.extend(error.problems)
     base, golden = metadata.get("base_metrics"), metadata.get("golden_metrics")
-    totals = [each.get("total") for each in (base, golden) if isinstance(each, dict)]
-    known = [total for total in totals if type(total) is int and total >= 0]
+    total = _count(golden.get("total")) if isinstance(golden, dict) else None
     clone = find_clone(benchmark, instance)
     additive, reductive = (_rules(benchmark, instance, direction, problems) for direction in Direction)
     return InstanceFacts(
         instance,
-        _chars(benchmark, instance, Track.INSTRUCTED),
-        _chars(benchmark, instance, Track.OPEN),
+        _description_bytes(benchmark, instance, Track.INSTRUCTED),
+        _description_bytes(benchmark, instance, Track.OPEN),
         _number(reference, "n_pos") if additive is None else additive,
         _number(reference, "n_neg") if reductive is None else reductive,
-        max(known) if known else _tests(reference),
+        _tests(reference) if total is None else total,
         _golden(benchmark, instance, clone, problems) or _patch_counts(reference),
         base if isinstance(base, dict) else None,
         golden if isinstance(golden, dict) else None,
@@ -143,9 +143,9 @@ def _facts(benchmark: Benchmark, instance: Instance, reference: Mapping[str, str
     )
 
 
-def _chars(benchmark: Benchmark, instance: Instance, track: Track) -> int | None:
+def _description_bytes(benchmark: Benchmark, instance: Instance, track: Track) -> int | None:
     try:
-        return len(benchmark.description(instance, track).strip())
+        return len(benchmark.description(instance, track).strip().encode())
     except ConfigError:
         return None
 
@@ -189,8 +189,14 @@ def _reference(root: Path) -> dict[str, dict[str, str]]:
 
 
 def _number(reference: Mapping[str, str], name: str) -> int | None:
-    text = reference.get(name) or ""
-    return int(text) if text.isdecimal() else None
+    return _count(reference.get(name))
+
+
+def _count(value: object) -> int | None:
+    """Return a number of zero or more, also one written as a string; None for anything else."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS:
+        return int(value)
+    return value if type(value) is int and value >= 0 else None
 
 
 def _patch_counts(reference: Mapping[str, str]) -> PatchCounts | None:
@@ -200,9 +206,6 @@ def _patch_counts(reference: Mapping[str, str]) -> PatchCounts | None:
 
 
 def _tests(reference: Mapping[str, str]) -> int | None:
-    """Return the size of the larger test run, without skipped tests, which the file does not have."""
-    found = [
-        (_number(reference, f"{which}_passed"), _number(reference, f"{which}_failed"))
-        for which in ("base", "golden")
-    ]
-    return max((p + f for p, f in found if p is not None and f is not None), default=None)
+    """Return the size of the test run of R∘X*, without skipped tests, which the file does not have."""
+    passed, failed = _number(reference, "golden_passed"), _number(reference, "golden_failed")
+    return None if passed is None or failed is None else passed + failed

@@ -92,7 +92,7 @@ def scores_of_evaluation(trial: TrialFolder, result: PublishedResult, context: R
 def _thresholds_in(metadata: Mapping[str, Any]) -> PassThresholds | None:
     """Return the thresholds from an instance's metadata: one run each of R∘X* and R."""
     runs = [parse_test_counts(metadata.get(f"{side}_metrics")) for side in ("golden", "base")]
-    return pass_thresholds(run for run in runs if run is not None)
+    return pass_thresholds(run for run in runs if run is not None and not run.is_crash)
 
 
 def _partial(trial: TrialFolder, result: PublishedResult, context: ReadContext) -> str:

@@ -21,6 +21,7 @@ MAX_JSON_BYTES = 16 * 1024**2
 _MAX_TEXT_CHARS = 120
 _TAIL_BYTES = 256
 _MAX_NUMBER = 1e15
+_MAX_DIGITS = 15
 """No valid count, cost or duration is larger."""
 
 
@@ -160,11 +161,13 @@ def parse_number(value: object, name: str) -> float | None:
 
 
 def parse_count(value: object, name: str) -> int | None:
-    """Return a whole number from JSON; None for null.
+    """Return a whole number from JSON, which may be written as a string of digits; None for null.
 
     Raises:
         FileProblem: it is not a whole number of zero or more.
     """
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS:
+        value = int(value)
     found = parse_number(value, name)
     if found is not None and found != int(found):
         raise FileProblem(ProblemKind.NUMBER, f"{name} is {_describe_value(value)}, not a whole number")
