@@ -35,10 +35,10 @@ class AgentConfig(Section):
     model: str
     """The id of one of [[models]]."""
     budget_usd: Usd = PAPER_BUDGET_USD
-    """US dollars for one trial: plan, judge and execution together."""
+    """US dollars for one trial: plan, judge and execution together, unless [[tracks]] budgets is "step"."""
     time_limit: Seconds = PUBLISHED_TIME_LIMIT_S
-    """Working time of one trial, all its steps together; waiting for a permit, a rate limit or money does not
-    count."""
+    """Working time of one trial, all its steps together unless [[tracks]] budgets is "step"; waiting for a
+    permit, a rate limit or money does not count."""
     max_turns: int | None = Field(default=None, ge=1)
     """Maximum model calls of one step; only for codetaste's own loop, 200 by default."""
     max_output_tokens: int | None = Field(default=None, ge=1024)

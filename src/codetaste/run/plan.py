@@ -55,7 +55,7 @@ class FlowPlan:
     def worst_case_usd(self, discover: DiscoverConfig | None) -> Decimal | None:
         """Return the sum of the flows' budgets in US dollars; None where a flow has no budget."""
         passes_usd = worst_case_usd(discover, self.passes) if discover is not None else Decimal(0)
-        trials_usd = sum(trial.agent.budget_usd for trial in self.trials)
+        trials_usd = sum(trial.worst_case[0] for trial in self.trials)
         return None if passes_usd is None else passes_usd + trials_usd
 
     def check_descriptions(self, benchmark: Benchmark) -> None:
@@ -171,7 +171,5 @@ def _make_dry_run(config: Config, flows: FlowPlan, prices: Mapping[str, PriceEnt
         flows.worst_case_usd(config.discover),
         config.run.budget_usd,
         prices,
-        tuple(
-            PlannedTrial(trial.key, trial.agent.budget_usd, trial.agent.time_limit) for trial in flows.trials
-        ),
+        tuple(PlannedTrial(trial.key, *trial.worst_case) for trial in flows.trials),
     )

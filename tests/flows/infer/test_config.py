@@ -57,9 +57,9 @@ def test_config_faults_are_all_reported_one_line_each(tmp_path: Path, alpha: Tin
 
 
 SINGLE_FAULTS = {
-    "instructed has one mode": (
-        '[[tracks]]\ntrack = "instructed"\nmode = "plan"',
-        'tracks[1]: the track "instructed" has the mode "direct" only',
+    "budgets are of a trial or of a step": (
+        '[[tracks]]\ntrack = "open"\nmode = "plan"\nbudgets = "steps"',
+        "tracks[1].budgets: Input should be 'trial' or 'step'",
     ),
     "multiplan needs a judge": (
         '[[tracks]]\ntrack = "open"\nmode = "multiplan"',
@@ -225,6 +225,26 @@ def test_default_budget_and_time_limit_match_the_papers(tmp_path: Path, alpha: T
     workspace = make_trial_workspace(tmp_path, alpha, ALL[:2], agent="")
     [one, _] = workspace.run("--dry-run", "--json").json["trials"]
     assert (Decimal(one["budget_usd"]), one["time_limit_s"]) == (Decimal(11), 5400.0)
+
+
+@pytest.mark.parametrize("budgets", ["trial", "step"])
+def test_limits_are_of_the_trial_or_of_each_step(tmp_path: Path, alpha: TinyBenchmark, budgets: str) -> None:
+    tracks = ("instructed/direct", "instructed/plan", "open/multiplan")
+    agent, track = "budget_usd = 2.0\ntime_limit = '20m'", f'budgets = "{budgets}"\nplan_time_limit = "5m"\n'
+    config = read_config(make_trial_workspace(tmp_path, alpha, tracks, agent=agent, track=track).config)
+    plan = plan_flows(config, open_benchmark(alpha.bench.root).select())
+    trial_limits = [(trial.limits.usd, trial.limits.working_s) for trial in plan.trials]
+    step_limits = {(step.kind, step.limits.usd, step.limits.working_s) for step in plan.steps}
+    worst = [trial.worst_case for trial in plan.trials]
+    if budgets == "trial":
+        assert trial_limits == [(2, 1200)] * 3
+        assert step_limits == {("plan", None, 300), ("judge", None, None), ("execute", None, None)}
+        assert worst == [(2, 1200)] * 3
+    else:
+        assert trial_limits == [(None, None)] * 3
+        assert step_limits == {("plan", 2, 300), ("judge", 2, 1200), ("execute", 2, 1200)}
+        assert worst == [(2, 1200), (4, 2400), (6, 3600)]
+    assert plan.worst_case_usd(None) == sum(usd for usd, _ in worst)
 
 
 def test_only_selects_trial_steps_and_their_needs(tmp_path: Path, alpha: TinyBenchmark) -> None:

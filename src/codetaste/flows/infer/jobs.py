@@ -1,8 +1,8 @@
 """Inference jobs: each trial consists of steps, and each step is a job (CodeTaste §3.5).
 
-A trial's budget and time limit hold for all its steps together: the steps' budgets are children of the
-trial's. A step that has a result is never run again, so a kill between two steps does not pay for a plan
-twice.
+The steps' budgets are children of the trial's. Its limits hold for all its steps together, or each step has
+limits of its own (``[[tracks]] budgets``). A step that has a result is never run again, so a kill between two
+steps does not pay for a plan twice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from codetaste.flows.infer.fingerprint import agent_step_fingerprint, judge_fing
 from codetaste.flows.infer.judge import judge, opening_request
 from codetaste.flows.infer.plan_step import plan, planning_prompt
 from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
-from codetaste.orchestration.budget.cost import BudgetLimits, BudgetPath, NamedLimits
+from codetaste.orchestration.budget.cost import BudgetPath, NamedLimits
 from codetaste.orchestration.job import Job
 
 if TYPE_CHECKING:
@@ -64,8 +64,6 @@ def inference_handlers(context: InferenceContext) -> dict[str, Handler]:
 
 def _step_job(step: Step, context: InferenceContext, budget: BudgetPath) -> Job:
     trial, agent = step.trial, step.trial.agent
-    shared = BudgetLimits(usd=agent.budget_usd, working_s=agent.time_limit)
-    own_s = trial.track.plan_time_limit if step.kind is StepKind.PLAN else None
     request: Request | None
     handler_limits: Mapping[str, int] = {}
     if step.kind is StepKind.JUDGE:
@@ -81,7 +79,7 @@ def _step_job(step: Step, context: InferenceContext, budget: BudgetPath) -> Job:
     return Job(
         step.key,
         f"infer.{step.kind}",
-        (*budget, NamedLimits(trial.budget_name, shared)),
+        (*budget, NamedLimits(trial.budget_name, trial.limits)),
         fingerprint=fingerprint,
         parameters=step,
         needs=step.needs,
@@ -89,7 +87,7 @@ def _step_job(step: Step, context: InferenceContext, budget: BudgetPath) -> Job:
         lane=step.lane,
         title=step.title,
         min_cost=None if request is None else context.models.models[step.model_id].min_cost(request),
-        limits=BudgetLimits(working_s=own_s),
+        limits=step.limits,
         handler_limits=handler_limits,
     )
 

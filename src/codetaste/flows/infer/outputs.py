@@ -88,6 +88,7 @@ def inference_metadata(
             "settled_usd": format_exact_usd(money.settled.usd),
             "unknown_usd": format_exact_usd(money.unknown.usd),
             "attempt": trial.attempt,
+            "budgets": trial.track.budgets,
             "harness": trial.agent.harness,
             "harness_version": context.runner(trial.agent).version,
             "codetaste_version": __version__,

@@ -1,15 +1,15 @@
 """The section ``[[tracks]]``, the trials that it selects, and their steps.
 
 A trial is one attempt of one agent at one instance (CodeTaste §3.5). On the instructed track the agent gets
-the whole description, on the open track only the area to improve. The open track has three modes: *direct*;
-*plan*, where a fresh agent carries out the plan of the first one; *multiplan*, where a judge who gets the
-whole description picks one of five plans.
+the whole description, on the open track only the area to improve. There are three modes: *direct*; *plan*,
+where a fresh agent carries out the plan of the first one; *multiplan*, where a judge who gets the whole
+description picks one of five plans. The paper has the two with plans on the open track only.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
 
@@ -18,9 +18,11 @@ from codetaste.benchmark.trial_identity import StepKind, TrialIdentity
 from codetaste.core.section import Section
 from codetaste.core.units import Seconds
 from codetaste.flows.job_keys import sources_key
+from codetaste.orchestration.budget.cost import BudgetLimits
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
+    from decimal import Decimal
     from typing import Self
 
     from codetaste.benchmark.instance import Instance
@@ -36,13 +38,17 @@ class TrackConfig(Section):
     track: Track
     """"instructed" or "open"."""
     mode: Mode = Mode.DIRECT
-    """The instructed track supports only "direct"."""
+    """"direct", "plan" or "multiplan"; the paper has the two with plans on the open track only."""
     judge: str | None = None
     """The id of the model that picks one of the five plans of "multiplan"."""
+    budgets: Literal["trial", "step"] = "trial"
+    """Whether an agent's budget_usd and time_limit are for a whole trial, or for each of its steps as in the
+    published harness."""
     attempts: int = Field(default=1, ge=1, le=1000)
     """Trials of each agent at each instance."""
     plan_time_limit: Seconds = 30 * 60.0
-    """Working time of all attempts of the plan step together; it also counts towards the trial's limit."""
+    """Working time of all attempts of the plan step together; with budgets = "trial" it also counts towards
+    the trial's limit."""
     plan_attempts: int = Field(default=3, ge=1, le=3)
     """Maximum number of attempts at a usable plan."""
     agents: tuple[str, ...] | None = Field(default=None, min_length=1)
@@ -50,13 +56,16 @@ class TrackConfig(Section):
 
     @model_validator(mode="after")
     def _check_mode(self) -> Self:
-        if self.track is Track.INSTRUCTED and self.mode is not Mode.DIRECT:
-            raise ValueError('the track "instructed" has the mode "direct" only: its description is the plan')
         if self.mode is Mode.MULTIPLAN and self.judge is None:
             raise ValueError('the mode "multiplan" needs a judge: the id of one of [[models]]')
         if self.mode is not Mode.MULTIPLAN and self.judge is not None:
             raise ValueError('only the mode "multiplan" has a judge')
         return self
+
+    @property
+    def by_step(self) -> bool:
+        """Whether each step of a trial has a budget of its own."""
+        return self.budgets == "step"
 
     @property
     def name(self) -> str:
@@ -115,6 +124,20 @@ class Trial:
         return f"{self.instance.id} {what} by {self.agent.id}{hint}{again}"
 
     @property
+    def limits(self) -> BudgetLimits:
+        """The limits of all its steps together; none if each step has its own."""
+        agent = self.agent
+        if self.track.by_step:
+            return BudgetLimits()
+        return BudgetLimits(usd=agent.budget_usd, working_s=agent.time_limit)
+
+    @property
+    def worst_case(self) -> tuple[Decimal, float]:
+        """US dollars and working seconds that its steps may use together."""
+        budgets = len(self.steps) if self.track.by_step else 1
+        return self.agent.budget_usd * budgets, self.agent.time_limit * budgets
+
+    @property
     def steps(self) -> tuple[Step, ...]:
         """The steps in their order."""
         return tuple(Step(self, kind) for kind in _STEPS[self.track.mode])
@@ -143,6 +166,16 @@ class Step:
         """The id of the model that it calls."""
         judge = self.trial.track.judge
         return judge if self.kind is StepKind.JUDGE and judge is not None else self.trial.agent.model
+
+    @property
+    def limits(self) -> BudgetLimits:
+        """The limits of this step alone."""
+        trial = self.trial
+        plan_s = trial.track.plan_time_limit if self.kind is StepKind.PLAN else None
+        if not trial.track.by_step:
+            return BudgetLimits(working_s=plan_s)
+        limit_s = trial.agent.time_limit if plan_s is None else min(plan_s, trial.agent.time_limit)
+        return BudgetLimits(usd=trial.agent.budget_usd, working_s=limit_s)
 
     @property
     def lane(self) -> str:

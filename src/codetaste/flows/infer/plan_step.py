@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from codetaste.benchmark.layout import FinishReason, Mode, Track
+from codetaste.benchmark.layout import FinishReason, Mode
 from codetaste.core.units import format_exact_usd
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
 from codetaste.flows.agents.run import AgentRun, AgentRunSpec
@@ -30,11 +30,11 @@ PLAN_ERRORS = {Mode.PLAN: FinishReason.ERROR_PLANMODE, Mode.MULTIPLAN: FinishRea
 
 
 def planning_prompt(step: Step, context: InferenceContext) -> str:
-    """Return the planning agent's prompt, which has only the open-track description of the task."""
-    area = context.benchmark.description(step.trial.instance, Track.OPEN)
+    """Return the planning agent's prompt, which has only its track's description of the task."""
+    task = context.benchmark.description(step.trial.instance, step.trial.track.track)
     if step.trial.track.mode is Mode.PLAN:
-        return load_prompt("plan").render(task=area)
-    return load_prompt("multiplan").render(task=area, plans=PLAN_COUNT)
+        return load_prompt("plan").render(task=task)
+    return load_prompt("multiplan").render(task=task, plans=PLAN_COUNT)
 
 
 @dataclass(slots=True)
@@ -89,8 +89,7 @@ async def plan(step: Step, context: InferenceContext, job: JobContext) -> Json:
 def _early_end(result: AgentRunResult, mode: Mode, job: JobContext) -> FinishReason | None:
     """Return the finish reason of a trial that ended early by its budget or a time limit; None if none did.
 
-    The step's own time limit counts as a failure of planning; the time limit of the trial or run is a
-    timeout.
+    The step's own limit of time counts as a failure of planning; that of the trial or run is a timeout.
     """
     if result.finish_reason == FinishReason.BUDGET_EXCEEDED:
         job.end_early(BudgetExceeded(f"the budget was used up by planning after {result.turns} turns"))
