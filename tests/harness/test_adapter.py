@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from codetaste.benchmark.layout import FinishReason
 from codetaste.core.paths import resource_dir
 from codetaste.errors import ConfigError
 from codetaste.harness.adapter import adapter_names, load_adapter, read_adapter
+from codetaste.harness.output import OutputParser
+from codetaste.harness.result import result_of_exit
+from codetaste.sandbox.base import CommandResult
 from support.harness.adapters import PLAIN_MANIFEST, make_adapter, make_published_adapter
 
 
@@ -155,6 +161,24 @@ def test_published_agent_folder_is_read_as_adapter(tmp_path: Path) -> None:
         "v1.0",
         True,
     )
+
+
+@pytest.mark.parametrize(
+    ("reported", "expected"),
+    [
+        *((reason, reason) for reason in FinishReason),
+        ("error_max_budget_usd", "budget_exceeded"),
+        ("something else", "error"),
+    ],
+)
+def test_published_finish_reasons_are_all_read(tmp_path: Path, reported: str, expected: str) -> None:
+    manifest = make_published_adapter(tmp_path / "theirs", "true").manifest
+    parser = OutputParser(manifest)
+    line = {"codetaste": "metadata", "finish_reason": reported, "cost_usd": 0.25}
+    parser.feed(json.dumps(line).encode() + b"\n")
+    ended = CommandResult(0, b"", b"", truncated=False, timed_out=False, wall_s=1.0)
+    reason, _ = result_of_exit(ended, parser.result(), manifest)
+    assert (reason, parser.result().cost_usd) == (expected, Decimal("0.25"))
 
 
 @pytest.mark.parametrize(

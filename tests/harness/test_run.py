@@ -297,6 +297,17 @@ async def test_agent_of_published_harness_runs_and_reports(
     assert "working in /testbed with http://127.0.0.1:8787" in (tmp_path / "events").read_text()
 
 
+async def test_published_agent_gets_the_published_variables(
+    tmp_path: Path, provider: SandboxProvider
+) -> None:
+    adapter = make_published_adapter(
+        tmp_path / "theirs", 'echo "$TIMEOUT,$MODE,$DESCRIPTION_TYPE,$EXTRA"; command -v python3'
+    )
+    facts = {"CODETASTE_TRACK": "open", "CODETASTE_MODE": "plan", "CODETASTE_TIMEOUT_S": "90"}
+    await install_and_run(tmp_path, provider, adapter, task=AgentTask("x", env={**facts, "EXTRA": "e"}))
+    assert (tmp_path / "events").read_text().splitlines()[0] == "90,plan,open,e"
+
+
 async def test_published_agent_without_metadata_has_unknown_result(
     tmp_path: Path, provider: SandboxProvider
 ) -> None:

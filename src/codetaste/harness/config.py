@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from codetaste.core.section import PathText, Section, toml_to_json
 from codetaste.core.units import Seconds, Usd
+from codetaste.harness.manifest import check_env
 
 if TYPE_CHECKING:
     from typing import Self
@@ -46,6 +47,14 @@ class AgentConfig(Section):
     options: dict[str, Any] = Field(default_factory=dict)
     """Options of the harness, declared by its adapter. For codetaste's own loop, options of the provider."""
 
+    env: dict[str, str] = Field(default_factory=dict)
+    """Environment variables of its program in the sandbox. No secrets: an agent can read and print them."""
+
+    @field_validator("env")
+    @classmethod
+    def _env_can_be_set(cls, env: dict[str, str]) -> dict[str, str]:
+        return check_env(env)
+
     @field_validator("options")
     @classmethod
     def _plain_options(cls, options: dict[str, Any]) -> dict[str, Any]:
@@ -59,6 +68,8 @@ class AgentConfig(Section):
         for name in () if self.uses_own_loop else ("max_turns", "max_output_tokens"):
             if getattr(self, name) is not None:
                 raise ValueError(f'{name} is for harness "codetaste"; other programs take options')
+        if self.uses_own_loop and self.env:
+            raise ValueError('env is not for harness "codetaste", which has no program in the sandbox')
         return self
 
     @property

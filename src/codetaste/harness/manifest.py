@@ -19,7 +19,17 @@ if TYPE_CHECKING:
     from typing import Self
 
 AgentProtocol = Literal[ProtocolName, "none"]
-ReportedOutcome = Literal["success", "budget", "error"]
+ReportedOutcome = Literal[
+    "success",
+    "budget",
+    "error",
+    "timeout",
+    "execution_error",
+    "unknown",
+    "error_planmode",
+    "error_multiplan",
+    "error_judge",
+]
 Scalar = bool | int | str
 ExpectedValue = Scalar | tuple[Scalar, ...]
 """The value required at a path: this one, or one of these."""
@@ -33,6 +43,18 @@ def _check_path(text: str) -> str:
     if not re.fullmatch(r"[^.\s]+(\.[^.\s]+)*", text):
         raise ValueError("expected keys separated by dots, such as message.usage.input_tokens")
     return text
+
+
+def check_env(env: dict[str, str]) -> dict[str, str]:
+    """Return ``env`` if an agent's program may have these environment variables.
+
+    Raises:
+        ValueError: one of them is not a variable, or reserved.
+    """
+    for name in env:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or name.startswith(_RESERVED_PREFIXES):
+            raise ValueError(f"{name!r} is not a variable that can be set here")
+    return env
 
 
 EventPath = Annotated[str, AfterValidator(_check_path)]
@@ -163,10 +185,7 @@ class AgentManifest(Section):
     @field_validator("env")
     @classmethod
     def _env_is_its_own(cls, env: dict[str, str]) -> dict[str, str]:
-        for name in env:
-            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or name.startswith(_RESERVED_PREFIXES):
-                raise ValueError(f"{name!r} is not a variable that can be set here")
-        return env
+        return check_env(env)
 
     @field_validator("options")
     @classmethod

@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codetaste.benchmark.layout import AGENT_CONFIG_FILE
+from codetaste.benchmark.layout import AGENT_CONFIG_FILE, FinishReason
 from codetaste.core.files import read_text_file
 from codetaste.errors import ConfigError
 from codetaste.harness.manifest import VERSION_PATTERN, AgentManifest
@@ -27,6 +27,12 @@ RUN_AGENT, SETUP_SCRIPT = "run_agent", "setup_system.sh"
 AGENT_MOUNT = "/agent"
 """The path at which such an agent expects its folder."""
 _PROTOCOLS: dict[str, AgentProtocol] = {"anthropic": "anthropic", "openai": "openai", "local": "none"}
+_OUTCOMES = {
+    **{reason.value: reason.value for reason in FinishReason},
+    FinishReason.BUDGET_EXCEEDED.value: "budget",
+    "error_max_budget_usd": "budget",
+}
+"""What each finish reason of ``inference_metadata.json`` means; any other is an error."""
 _METADATA_EVENT = {"codetaste": "metadata"}
 """How run.sh marks the line with the agent's ``inference_metadata.json``."""
 
@@ -59,8 +65,14 @@ def published_manifest(folder: Path) -> AgentManifest:
             "about": f"{config['id']}, an agent of the published harness",
             "install": "install.sh" if (folder / SETUP_SCRIPT).is_file() else "",
             "end_events": (
-                {"when": _METADATA_EVENT | {"finish_reason": "success"}, "outcome": "success"},
-                {"when": _METADATA_EVENT | {"finish_reason": "error_max_budget_usd"}, "outcome": "budget"},
+                *(
+                    {
+                        "when": _METADATA_EVENT | {"finish_reason": reason},
+                        "outcome": outcome,
+                        **({} if outcome == "success" else {"message": "finish_reason"}),
+                    }
+                    for reason, outcome in _OUTCOMES.items()
+                ),
                 {"when": _METADATA_EVENT, "outcome": "error", "message": "finish_reason"},
             ),
             "numbers": {"cost_usd": "cost_usd"},

@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Usage
     from codetaste.sandbox.base import CommandResult
 
+_REPORTED_ENDS = {
+    **{
+        reason.value: (reason, f"it reported {reason.replace('_', ' ')}")
+        for reason in FinishReason
+        if reason not in {FinishReason.SUCCESS, FinishReason.ERROR}
+    },
+    "budget": (FinishReason.BUDGET_EXCEEDED, "it reached its own cost limit"),
+}
+"""Finish reasons that count whatever the exit code is, by reported outcome."""
 _STDERR_CHARS = 4000
 _SIGNALLED = 128
 
@@ -62,8 +71,8 @@ def result_of_exit(
     code = completed.exit_code
     message = one_line(reported.message or stderr_tail(completed))
     meaning = manifest.exit_codes.get(str(code), "")
-    if reported.outcome == "budget":
-        return FinishReason.BUDGET_EXCEEDED, "it reached its own cost limit"
+    if reported.outcome in _REPORTED_ENDS:
+        return _REPORTED_ENDS[reported.outcome]
     if reported.outcome == "error" or reported.problem:
         failure = message or meaning or "it reported a failure"
         return FinishReason.ERROR, failure if reported.outcome == "error" else one_line(reported.problem)

@@ -53,6 +53,7 @@ class AgentTask:
         base_url: the gateway's URL in the sandbox, without the protocol's path; "" for protocol "none".
         token: the session's token at the gateway.
         options: settings that differ from its adapter's defaults.
+        env: further environment variables.
     """
 
     prompt: str
@@ -60,6 +61,7 @@ class AgentTask:
     base_url: str = ""
     token: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 class HeadTailFile:
@@ -212,6 +214,7 @@ def run_environment(agent: InstalledAgent, task: AgentTask) -> dict[str, str]:
     options = agent.adapter.resolve_options(task.options)
     return {
         **agent.adapter.manifest.env,
+        **task.env,
         "CODETASTE_AGENT": agent.mount_path,
         "CODETASTE_VERSION": agent.version,
         "CODETASTE_PROTOCOL": agent.adapter.protocol,

@@ -57,6 +57,10 @@ def test_config_faults_are_all_reported_one_line_each(tmp_path: Path, alpha: Tin
 
 
 SINGLE_FAULTS = {
+    "no variables for the own loop": (
+        '[[agents]]\nid = "b"\nharness = "codetaste"\nmodel = "m"\nenv = { A = "b" }',
+        'agents[b]: env is not for harness "codetaste"',
+    ),
     "budgets are of a trial or of a step": (
         '[[tracks]]\ntrack = "open"\nmode = "plan"\nbudgets = "steps"',
         "tracks[1].budgets: Input should be 'trial' or 'step'",

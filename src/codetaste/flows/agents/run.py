@@ -126,7 +126,7 @@ class AgentRunSpec:
     """What is run: an agent, the code that it gets, and its whole prompt.
 
     ``model_label`` is the display name of its model. ``name`` distinguishes several runs of one job; "" where
-    there is one.
+    there is one. ``track`` and ``mode`` are those of its trial.
     """
 
     agent: AgentConfig
@@ -134,6 +134,8 @@ class AgentRunSpec:
     task: str
     model_label: str
     name: str = ""
+    track: str = ""
+    mode: str = ""
 
 
 @dataclass(slots=True)

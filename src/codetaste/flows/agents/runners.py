@@ -153,7 +153,8 @@ class CliAgentRunner:
     def fingerprint(self, task: str) -> tuple[str, ...]:  # noqa: ARG002 - the task is no part of it
         """The files of the adapter, the release and the options."""
         options = canonical_json(self.adapter.resolve_options(self.agent.options))
-        return self.adapter.digest, self.version, options
+        env = (canonical_json(dict(self.agent.env)),) if self.agent.env else ()
+        return (self.adapter.digest, self.version, options, *env)
 
     @property
     def limits(self) -> dict[str, int]:
@@ -180,7 +181,7 @@ class CliAgentRunner:
         """Run the agent; the trial's clocks limit it, and they stop while it waits for its model."""
         run.job.note(f"{self.adapter.name} {self.version} starts")
         if self.gateway is None or self.adapter.protocol == "none":
-            await self._run(run, AgentTask(run.spec.task, options=self.agent.options))
+            await self._run(run, AgentTask(run.spec.task, options=self.agent.options, env=self._env(run)))
             return
         tally: SessionUsage | None = None
         try:
@@ -191,7 +192,8 @@ class CliAgentRunner:
                 transcript=run.services.out / TRANSCRIPTS_FOLDER / self._log_name(run),
             ) as access:
                 tally, url = access.usage, f"http://127.0.0.1:{GATEWAY_PORT}"
-                task = AgentTask(run.spec.task, self.model_name, url, access.token, self.agent.options)
+                options, env = self.agent.options, self._env(run)
+                task = AgentTask(run.spec.task, self.model_name, url, access.token, options, env)
                 await self._run(run, task, tally)
         finally:
             # Only now is the end of all requests known, those in flight at the end included.
@@ -204,6 +206,13 @@ class CliAgentRunner:
         stopped = (tally.stopped,) if tally is not None else ()
         end = await run_agent(await self.install(), run.sandbox, task, limits, events, *stopped)
         _apply_reported(run.result, end)
+
+    def _env(self, run: AgentRun) -> dict[str, str]:
+        """Return the variables of the config, and those that say what is run and how long it may take."""
+        left_s = run.job.budget.clock.time_left_s()
+        facts = {"CODETASTE_TRACK": run.spec.track, "CODETASTE_MODE": run.spec.mode}
+        time = {"CODETASTE_TIMEOUT_S": str(int(left_s))} if left_s < _NO_LIMIT_S else {}
+        return {**self.agent.env, **facts, **time}
 
     def _log_name(self, run: AgentRun) -> str:
         return f"{run.file_key}.attempt-{run.job.attempt}.jsonl"

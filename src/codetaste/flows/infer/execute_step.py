@@ -123,7 +123,8 @@ async def execute(step: Step, context: InferenceContext, job: JobContext) -> Jso
     if prior.reason is not None:
         return await execution.finish(AgentRunResult(finish_reason=prior.reason, message=prior.message), None)
     task = execution_prompt(step, context, prior.plan)
-    spec = AgentRunSpec(trial.agent, context.benchmark.origin(trial.instance), task, step.lane)
+    origin, track = context.benchmark.origin(trial.instance), trial.track
+    spec = AgentRunSpec(trial.agent, origin, task, step.lane, track=track.track, mode=track.mode)
     run = PatchRun(spec, context.agents, job)
     try:
         async with run:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
@@ -68,14 +69,18 @@ def inference_metadata(
     """Return ``inference_metadata.json`` of a trial; ``steps`` has the results of its finished steps by name.
 
     ``cost_usd`` is the measured cost of the calls of all steps together; a call of unknown cost counts with
-    the amount that was reserved for it.
+    the amount that was reserved for it. A run whose calls codetaste does not serve counts with the cost that
+    the agent reports; ``unmetered_usd`` is the sum of these.
     """
     patch = end.patch or ExtractedPatch(b"", 0, "")
     runs = [run for step in steps.values() for run in step.runs]
     usage = sum((usage_from_json(run["tokens"]) or Usage() for run in runs), Usage())
+    unmetered = sum(
+        (Decimal(run.get("reported_cost_usd", 0)) for run in runs if "cost_usd" not in run), Decimal()
+    )
     judged = steps.get(StepKind.JUDGE)
     return {
-        "cost_usd": float(money.settled.usd + money.unknown.usd),
+        "cost_usd": float(money.settled.usd + money.unknown.usd + unmetered),
         "finish_reason": end.finish_reason,
         "start_time": (str(runs[0]["start_time"]) if runs else "") or end.finished_at,
         "finish_time": end.finished_at,
@@ -87,6 +92,7 @@ def inference_metadata(
             "tokens": usage_to_json(usage),
             "settled_usd": format_exact_usd(money.settled.usd),
             "unknown_usd": format_exact_usd(money.unknown.usd),
+            **({"unmetered_usd": format_exact_usd(unmetered)} if unmetered else {}),
             "attempt": trial.attempt,
             "budgets": trial.track.budgets,
             "harness": trial.agent.harness,

@@ -65,7 +65,7 @@ async def plan(step: Step, context: InferenceContext, job: JobContext) -> Json:
         if job.is_recorded(name):
             attempt = PlanAttempt.from_json(job.recorded(name))
         else:
-            spec = AgentRunSpec(trial.agent, origin, task, step.lane, name)
+            spec = AgentRunSpec(trial.agent, origin, task, step.lane, name, track.track, track.mode)
             run = PlanRun(spec, context.agents, job, mode=track.mode)
             async with run:
                 await run.run_agent()

@@ -12,7 +12,8 @@ openai | openai-chat)
 	export OPENAI_MODEL="$CODETASTE_MODEL" OPENROUTER_API_KEY="$CODETASTE_TOKEN"
 	;;
 esac
-export DESCRIPTION_TYPE=standard PYTHONIOENCODING=utf-8 LC_ALL=C.UTF-8
+[ -z "$CODETASTE_TIMEOUT_S" ] || export TIMEOUT="$CODETASTE_TIMEOUT_S"
+export DESCRIPTION_TYPE="$CODETASTE_TRACK" MODE="$CODETASTE_MODE" PYTHONIOENCODING=utf-8 LC_ALL=C.UTF-8
 cd /testbed
 bash /agent/run_agent </dev/null
 code=$?
