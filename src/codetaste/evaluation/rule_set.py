@@ -5,7 +5,7 @@ Ids are unique only within one file, so scans of both files together use numbere
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -28,12 +28,14 @@ _MAX_FILE_BYTES = 64 * 1024**2
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """Γ⁺ and Γ⁻ with the sha256 (hex) of each file's bytes, "" for a missing file."""
+    """Γ⁺ and Γ⁻ with each file's bytes and their sha256 (hex); b"" and "" for a missing file."""
 
     positive: tuple[Rule, ...] = ()
     negative: tuple[Rule, ...] = ()
     positive_sha256: str = ""
     negative_sha256: str = ""
+    positive_file: bytes = field(default=b"", repr=False)
+    negative_file: bytes = field(default=b"", repr=False)
 
     def numbered_rules(self) -> list[Rule]:
         """Return all rules with ids that are unique across both files, Γ⁺ first."""
@@ -67,8 +69,14 @@ def parse_rule_set(
     Raises:
         RuleError: a file is malformed; one line per fault.
     """
-    digests = [sha256(content).hexdigest() if content else "" for content in (positive, negative)]
-    return RuleSet(read_rules(positive, source=sources[0]), read_rules(negative, source=sources[1]), *digests)
+    return RuleSet(
+        read_rules(positive, source=sources[0]),
+        read_rules(negative, source=sources[1]),
+        _digest(positive),
+        _digest(negative),
+        positive,
+        negative,
+    )
 
 
 def read_rule_set(benchmark: Benchmark, instance: Instance) -> RuleSet:
@@ -80,6 +88,10 @@ def read_rule_set(benchmark: Benchmark, instance: Instance) -> RuleSet:
     """
     positive, negative = (benchmark.rules_path(instance, each) for each in Direction)
     return parse_rule_set(_content(positive), _content(negative), (str(positive), str(negative)))
+
+
+def _digest(content: bytes) -> str:
+    return sha256(content).hexdigest() if content else ""
 
 
 def _content(path: Path) -> bytes:

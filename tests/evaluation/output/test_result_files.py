@@ -61,8 +61,13 @@ def test_write_scored_patch_has_published_and_own_files(tmp_path: Path, evaluati
     folder = tmp_path / "evaluation"
     written = write(folder, evaluation)
     names = {"evaluation_result.json", "rules_positive.sarif", "rules_negative.sarif", "rule_output.txt"}
+    names |= {"rules_positive.yml", "rules_negative.yml", "instance_metadata.json"}
     assert written.keys() == {path.name for path in folder.iterdir()} == {*names, "scores.json"}
+    rules = evaluation.rules
+    assert (folder / "rules_positive.yml").read_bytes() == rules.positive_file
+    assert written["rules_negative.yml"] == rules.negative_sha256
     result = read(folder, "evaluation_result.json")
+    assert read(folder, "instance_metadata.json") == result["instance_metadata"]
     assert list(result) == [
         "instance_metadata",
         "agent_config",

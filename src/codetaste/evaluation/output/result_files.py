@@ -1,7 +1,8 @@
 """Write the files of an evaluation in the published layout, and read recorded test results and scores back.
 
-``evaluation_result.json`` and the SARIF files exist only if the patch is scored, because readers of the
-published layout take an existing file for a score. Our own ``scores.json`` always exists and is written last.
+``evaluation_result.json``, the SARIF files, the rules and the instance's metadata exist only if the patch is
+scored, because readers of the published layout take an existing file for a score. Our own ``scores.json``
+always exists and is written last.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import (
+    INSTANCE_METADATA_FILE,
     NEGATIVE_SARIF_FILE,
     POSITIVE_SARIF_FILE,
     RESULT_FILE,
     RULE_OUTPUT_FILE,
+    RULES_FILES,
     SCORES_FILE,
     TEST_OUTPUT_FILE,
 )
@@ -34,6 +37,10 @@ if TYPE_CHECKING:
     from codetaste.evaluation.evaluate import Evaluation
     from codetaste.evaluation.metrics import RuleCounts, TestCounts
 
+_OF_A_SCORE = frozenset({
+    *(RESULT_FILE, POSITIVE_SARIF_FILE, NEGATIVE_SARIF_FILE, INSTANCE_METADATA_FILE, *RULES_FILES.values()),
+})  # fmt: skip
+"""Files that only a scored patch has."""
 _MAX_RESULT_BYTES = 64 * 1024**2
 _MAX_LISTED_PROBLEMS = 200
 
@@ -79,9 +86,12 @@ def write_evaluation(
         ):
             if rules:
                 files[name] = render_sarif(rules, matches, evaluation.problems, evaluation.engine)
+        of_instance = dict(instance_metadata or _metadata_of(instance))
+        files |= {name: content for name, content in _rule_files(evaluation).items() if content}
+        files[INSTANCE_METADATA_FILE] = _json(of_instance)
         files[RESULT_FILE] = _json(
             {
-                "instance_metadata": dict(instance_metadata or _metadata_of(instance)),
+                "instance_metadata": of_instance,
                 "agent_config": dict(agent_config),
                 "agent_test_metrics": tests
                 and {**asdict(tests), "pass_rate": tests.pass_rate, "is_valid": tests.is_valid},
@@ -91,7 +101,7 @@ def write_evaluation(
             }
         )
     files[SCORES_FILE] = _json({"instance": instance.id, **scores_to_json(evaluation)})
-    for name in (SCORES_FILE, *({RESULT_FILE, POSITIVE_SARIF_FILE, NEGATIVE_SARIF_FILE} - files.keys())):
+    for name in (SCORES_FILE, *(_OF_A_SCORE - files.keys())):
         path = folder / name
         try:
             path.unlink(missing_ok=True)
@@ -142,6 +152,12 @@ def _read_object(path: Path) -> dict[str, Any] | None:
     if not isinstance(result, dict):
         raise ConfigError(f"{path}: expected a JSON object")
     return result
+
+
+def _rule_files(evaluation: Evaluation) -> dict[str, bytes]:
+    """Return the files of rules that the patch was scored with, b"" for a missing one."""
+    rules = evaluation.rules
+    return dict(zip(RULES_FILES.values(), (rules.positive_file, rules.negative_file), strict=True))
 
 
 def _rules(counts: RuleCounts) -> dict[str, Any]:
