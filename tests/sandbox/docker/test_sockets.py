@@ -32,7 +32,7 @@ def test_docker_socket_permission_error_names_group(tmp_path: Path, require: Cal
 
 
 @pytest.mark.parametrize(
-    "image", ["", "codetaste/lean:bookworm-1", "registry.test:5000/a/b@sha256:" + "0" * 64]
+    "image", ["", "codetaste/lean:bookworm-2", "registry.test:5000/a/b@sha256:" + "0" * 64]
 )
 def test_valid_image_name_is_accepted(image: str) -> None:
     assert SandboxConfig(image=image).image == image

@@ -25,16 +25,18 @@ if TYPE_CHECKING:
 
     from codetaste.sandbox.docker.engine import ContainerEngine
 
-LEAN_IMAGE = "codetaste/lean:bookworm-1"
+LEAN_IMAGE = "codetaste/lean:bookworm-2"
 """The default image of sandboxes. The number goes up when its contents change."""
 _SUITE = "bookworm"
 _PACKAGES = (
     "ca-certificates",
     "curl",
     "git",
+    "jq",
     "less",
     "patch",
     "procps",
+    "python-is-python3",
     "python3",
     "ripgrep",
     "unzip",
