@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sysconfig
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -29,10 +26,12 @@ from codetaste.rules.engine.install import find_rule_engine
 from codetaste.rules.engine.opengrep import OpenGrep, RuleEngineLimits
 from codetaste.rules.scan.full import FullScanner
 from codetaste.sandbox.containment.engine import choose_engine
+from codetaste.sandbox.containment.host_view import find_ripgrep
 from codetaste.sandbox.local.shell import read_only_shell
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
 
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.llm.config import ModelConfig
@@ -94,13 +93,6 @@ async def open_scan_context(benchmark: Benchmark, rules: RulesConfig, cache: Pat
     ignore = benchmark.ignore_text()
     scanner, engine = await open_scanner(rules, ignore, notify, cache=cache)
     return ScanContext(cache, scanner, engine, ignore)
-
-
-def find_ripgrep() -> Path | None:
-    """Return the path of the ripgrep installed with codetaste, or of the system's."""
-    packaged = Path(sysconfig.get_path("scripts")) / "rg"
-    path = str(packaged) if packaged.is_file() else shutil.which("rg")
-    return Path(path) if path else None
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ with its environment.
 from __future__ import annotations
 
 import os
+import shutil
 import site
 import sys
 import sysconfig
@@ -80,6 +81,13 @@ def command_environment() -> dict[str, str]:
         "GIT_CONFIG_VALUE_0": "*",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
+
+
+def find_ripgrep() -> Path | None:
+    """Return the path of the ripgrep installed with codetaste, or of the system's."""
+    packaged = Path(sysconfig.get_path("scripts")) / "rg"
+    path = str(packaged) if packaged.is_file() else shutil.which("rg")
+    return Path(path) if path else None
 
 
 def _package_folders(top: str) -> list[str]:

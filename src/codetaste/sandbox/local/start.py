@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.sandbox.base import GID, HOME, UID
 from codetaste.sandbox.containment.bubblewrap import host_view_options, plan_bubblewrap
-from codetaste.sandbox.containment.host_view import SYSTEM_PATH, host_view
+from codetaste.sandbox.containment.host_view import SYSTEM_PATH, find_ripgrep, host_view
 from codetaste.sandbox.local.folders import TMP
 from codetaste.sandbox.seccomp.sandbox_filter import assemble_sandbox_filter
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 OWN_PROCESSES = 16
 """Processes and threads of bubblewrap, the guard, and the supervisor."""
+_TOOLS = "/opt/codetaste/bin"
+"""What container images have and hosts may lack: the last folder of PATH."""
 _SHARED_MEMORY_BYTES = 256 * 1024**2
 _BLOCK = 512
 _SETTINGS = (
@@ -56,7 +58,7 @@ def is_privileged() -> bool:
 def base_environment(spec: SandboxSpec) -> dict[str, str]:
     """Return the variables of every command in the sandbox."""
     own = {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/bash", "TMPDIR": TMP}
-    return {"PATH": SYSTEM_PATH, "LANG": "C.UTF-8", **own, **spec.egress.env, **spec.env}
+    return {"PATH": f"{SYSTEM_PATH}:{_TOOLS}", "LANG": "C.UTF-8", **own, **spec.egress.env, **spec.env}
 
 
 def plan_sandbox_launch(
@@ -71,10 +73,12 @@ def plan_sandbox_launch(
     files = _FILES if network else {**_FILES, "/etc/hosts": _HOSTS}
     settings = (*_SETTINGS, "/etc/hosts", "/etc/resolv.conf") if network else _SETTINGS
     mounts = {mount.target: mount.source for mount in (*supervisor.mounts, *spec.mounts)}
+    if rg := find_ripgrep():
+        mounts[f"{_TOOLS}/rg"] = rg.resolve()
     options = (
         *_namespaces(network=network),
         *("--seccomp", assemble_sandbox_filter()),
-        *_folders((*mounts, *folders, *_SETTINGS, "/run/x")),
+        *_folders((*mounts, *folders, *_SETTINGS, "/run/x", f"{_TOOLS}/python")),
         *host_view_options(host_view()),
         *(
             part
@@ -87,6 +91,7 @@ def plan_sandbox_launch(
         *("--remount-ro", "/dev", "--proc", "/proc"),
         *(part for target, source in mounts.items() for part in ("--ro-bind", str(source), target)),
         *(part for path, folder in folders.items() for part in ("--bind", str(folder), path)),
+        *("--symlink", "/usr/bin/python3", f"{_TOOLS}/python"),
         *("--symlink", TMP, "/var/tmp", "--symlink", "/run", "/var/run"),  # noqa: S108 (inside)
         *("--remount-ro", "/", "--chdir", "/", "--clearenv"),
         *(part for pair in base_environment(spec).items() for part in ("--setenv", *pair)),
