@@ -69,7 +69,12 @@ app.command(
     Problems in single folders are listed and counted; everything else is imported.
     """,
 )
-app.command("codetaste.cli.commands.benchmark:benchmark", help="Download, list and check a benchmark.")
+app.command("codetaste.cli.commands.benchmark:benchmark", help="Download, make, list and check a benchmark.")
+app.command(
+    "codetaste.cli.commands.config.init:init",
+    help="Write a commented config to start from, or copy an example.",
+)
+app.command("codetaste.cli.commands.config:config", help="Check config files; print their JSON schema.")
 app.command("codetaste.cli.commands.agents:agents", help="List and install command-line coding agents.")
 app.command("codetaste.cli.commands.rules:rules", help="Work with OpenGrep rules.")
 app.command(

@@ -7,7 +7,7 @@ from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from codetaste.core.text import format_value
 
@@ -107,6 +107,16 @@ def format_size(size: int) -> str:
     return f"{amount:.1f} GiB"
 
 
-Seconds = Annotated[float, BeforeValidator(parse_duration)]
-Bytes = Annotated[int, BeforeValidator(parse_size)]
-Usd = Annotated[Decimal, BeforeValidator(parse_usd), PlainSerializer(str, when_used="json")]
+def _number_or_text(number: str) -> WithJsonSchema:
+    """Return the JSON schema of a quantity in a config: a number, or text with a unit."""
+    return WithJsonSchema({"anyOf": [{"type": number, "minimum": 0}, {"type": "string"}]}, mode="validation")
+
+
+Seconds = Annotated[float, BeforeValidator(parse_duration), _number_or_text("number")]
+Bytes = Annotated[int, BeforeValidator(parse_size), _number_or_text("integer")]
+Usd = Annotated[
+    Decimal,
+    BeforeValidator(parse_usd),
+    PlainSerializer(str, when_used="json"),
+    _number_or_text("number"),
+]

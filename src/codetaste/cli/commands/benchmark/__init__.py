@@ -15,6 +15,10 @@ benchmark.command(
     """,
 )
 benchmark.command(
+    "codetaste.cli.commands.benchmark.new:new",
+    help="Make an instance of a benchmark from two commits of a local repository.",
+)
+benchmark.command(
     "codetaste.cli.commands.benchmark.list:print_instances", name="list", help="List a benchmark's instances."
 )
 benchmark.command(

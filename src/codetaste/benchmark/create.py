@@ -1,0 +1,139 @@
+"""Make an instance of a benchmark from two commits of a local repository."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from codetaste.benchmark.benchmark import open_benchmark
+from codetaste.benchmark.instance import Instance
+from codetaste.benchmark.instances_csv import format_table, read_table
+from codetaste.benchmark.layout import INSTANCES_FILE, Track, description_path
+from codetaste.core.files import write_atomically
+from codetaste.errors import ConfigError
+from codetaste.source.git import run_git
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_SUFFIXES = {
+    "c": ".c .h",
+    "cpp": ".cc .cpp .hpp",
+    "csharp": ".cs",
+    "go": ".go",
+    "java": ".java",
+    "javascript": ".js .jsx .mjs",
+    "kotlin": ".kt",
+    "php": ".php",
+    "python": ".py",
+    "ruby": ".rb",
+    "rust": ".rs",
+    "scala": ".scala",
+    "swift": ".swift",
+    "typescript": ".ts .tsx",
+}
+_LANGUAGES = {suffix: name for name, suffixes in _SUFFIXES.items() for suffix in suffixes.split()}
+"""Languages by the suffix of their files, where ``--language`` names none."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewInstance:
+    """What an instance is made of: a clone, two of its revisions, and texts.
+
+    Attributes:
+        repo: the clone, bare or not.
+        base: revision of R.
+        golden: revision of R∘X*.
+        name: ``OWNER/REPO`` in the benchmark; "" for ``local/`` and the name of the folder.
+        language: "" for the language of most changed files.
+        category: any text.
+        descriptions: text of the task by track; without an instructed one, the golden commit's message.
+    """
+
+    repo: Path
+    base: str
+    golden: str
+    name: str = ""
+    language: str = ""
+    category: str = ""
+    descriptions: Mapping[Track, str] | None = None
+
+
+async def create_instance(root: Path, new: NewInstance) -> Instance:
+    """Add an instance to the benchmark in the folder ``root``, which is created as needed.
+
+    Raises:
+        ConfigError: the repository, a revision, a name or the language is unusable, or the instance is there.
+        SourceError: git does not end.
+        StorageFull: no space left.
+        ToolMissing: git is not installed.
+    """
+    repo = await to_thread.run_sync(new.repo.expanduser().absolute)
+    base, golden = await _commit(repo, new.base, "--base"), await _commit(repo, new.golden, "--golden")
+    changed = (await _git(repo, "diff-tree", "-r", "-z", "--name-only", base, golden)).split("\0")[:-1]
+    if not changed:
+        raise ConfigError(f"--base and --golden: both commits of {repo} have the same files")
+    owner, _, name = (new.name or f"local/{_folder_name(repo)}").partition("/")
+    language = new.language or _guess_language(changed)
+    extra = {"origin": str(repo)}
+    instance = Instance(owner, name, base, golden, None, new.category, language, extra)
+    texts = {**(new.descriptions or {})}
+    if Track.INSTRUCTED not in texts:
+        texts[Track.INSTRUCTED] = await _git(repo, "log", "-1", "--format=%B", golden)
+    for track, text in texts.items():
+        if not text.strip():
+            raise ConfigError(f"the {track} description is empty")
+    await to_thread.run_sync(_write, root, instance, texts)
+    return instance
+
+
+def _write(root: Path, instance: Instance, texts: Mapping[Track, str]) -> None:
+    table = root / INSTANCES_FILE
+    earlier = open_benchmark(root).instances if table.exists() else ()
+    content = format_table([*earlier, instance])
+    read_table(
+        content.encode(), str(table)
+    )  # refuses names, languages, and an instance that is there already
+    for track, text in texts.items():
+        write_atomically(description_path(root, instance, track), f"{text.strip()}\n")
+    write_atomically(table, content)
+
+
+async def _commit(repo: Path, revision: str, option: str) -> str:
+    """Return the full hash of ``revision``."""
+    if not await to_thread.run_sync(repo.is_dir):
+        raise ConfigError(f"--repo: {repo} is not a folder")
+    arguments = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    try:
+        return (await _git(repo, *arguments)).strip()
+    except ConfigError as error:
+        if "not a git repository" in str(error):
+            raise ConfigError(f"--repo: {repo} is not a git repository") from None
+        raise ConfigError(f"{option}: {repo} has no commit {revision!r}") from None
+
+
+async def _git(repo: Path, *arguments: str) -> str:
+    """Return the output of git in ``repo``; a repository further up is not used."""
+    env = {"GIT_CEILING_DIRECTORIES": str(repo.parent)}
+    done = await run_git("-C", str(repo), *arguments, env=env)
+    if not done.ok:
+        raise ConfigError(f"git {arguments[0]} in {repo}: {done.stderr.strip() or done.exit_code}")
+    return done.output.decode("utf-8", "replace")
+
+
+def _folder_name(repo: Path) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", repo.name.removesuffix(".git")).strip("-.") or "repository"
+
+
+def _guess_language(changed: list[str]) -> str:
+    suffixes = (PurePosixPath(path).suffix.lower() for path in changed)
+    known = Counter(_LANGUAGES[suffix] for suffix in suffixes if suffix in _LANGUAGES)
+    if not known:
+        raise ConfigError("no changed file is in a language that is known by its suffix: name it, --language")
+    return known.most_common(1)[0][0]

@@ -1,0 +1,54 @@
+"""``codetaste config check``: check a config file and what it names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codetaste.cli.options import AsJson, Several
+from codetaste.console.command import command
+from codetaste.console.streams import print_result
+from codetaste.core.text import plural
+from codetaste.run.config import read_config
+from codetaste.run.resolve import resolve_config
+
+if TYPE_CHECKING:
+    from codetaste.run.resolve import ResolvedConfig
+
+
+@command
+def check(
+    config: Path,
+    /,
+    *,
+    set_: Several = (),
+    json_: AsJson = False,
+) -> int:
+    """Check the config, and print what it selects.
+
+    Args:
+        config: The TOML file.
+        set_: Override a value: section.key=value.
+        json_: Print the result as JSON.
+
+    Raises:
+        ConfigError: one line for each mistake, with file and key.
+    """
+    resolved = resolve_config(read_config(config, set_), config.absolute().parent)
+    found = _selected_to_json(resolved)
+    print_result(json.dumps(found, indent=2) if json_ else f"{config}: no mistakes; {_describe(found)}")
+    return 0
+
+
+def _selected_to_json(resolved: ResolvedConfig) -> dict[str, list[str]]:
+    return {
+        "instances": [instance.id for instance in resolved.instances],
+        "models": [model.id for model in resolved.used_models()],
+        "agents": [agent.id for agent in resolved.config.used_agents()],
+        "tools": [tool.spec.name for tool in resolved.tools],
+    }
+
+
+def _describe(found: dict[str, list[str]]) -> str:
+    return ", ".join(plural(len(names), what.removesuffix("s")) for what, names in found.items() if names)

@@ -1,0 +1,51 @@
+"""``codetaste init``: write a config to start from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from codetaste.cli.options import AsJson
+from codetaste.console.command import command
+from codetaste.console.streams import print_result
+from codetaste.core.files import write_atomically
+from codetaste.core.paths import resource_dir
+from codetaste.core.text import did_you_mean
+from codetaste.errors import ConfigError
+
+_TEMPLATE = "template.toml"
+_CONFIG = "codetaste.toml"
+
+
+@command
+def init(folder: Path = Path(), /, *, example: str = "", json_: AsJson = False) -> int:
+    """Write the files, and print their paths. Existing files are never replaced.
+
+    Args:
+        folder: Where to; it is created. Default the working directory.
+        example: Copy this example and the files that it needs, instead of the commented config.
+        json_: Print the result as JSON.
+
+    Raises:
+        ConfigError: there is no such example, or one of the files exists already.
+        StorageFull: no space left.
+    """
+    source = resource_dir("examples")
+    if example:
+        names = [each.stem for each in sorted(source.glob("*.toml")) if each.name != _TEMPLATE]
+        if example not in names:
+            raise ConfigError(f"--example: no example {example!r}{did_you_mean(example, names)}")
+        found = [source / f"{example}.toml", *sorted(source.glob(f"{example}_*.py"))]
+        files = {folder / each.name: each for each in found}
+    else:
+        files = {folder / _CONFIG: source / _TEMPLATE}
+    existing = [
+        f"{path}: exists already; remove it, or name another folder" for path in files if path.exists()
+    ]
+    if existing:
+        raise ConfigError(*existing)
+    for path, each in files.items():
+        write_atomically(path, each.read_bytes())
+    written = [str(path) for path in files]
+    print_result(json.dumps({"written": written}, indent=2) if json_ else "\n".join(written))
+    return 0

@@ -1,0 +1,79 @@
+"""``codetaste init`` and ``codetaste config``: configs written, checked, and described by a schema."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import tomli
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+
+
+def codetaste(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "codetaste", *args]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def validator(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    done = codetaste("config", "schema", cwd=tmp_path_factory.mktemp("schema"))
+    schema = json.loads(done.stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.name)
+def test_schema_accepts_every_example(path: Path, validator: Any) -> None:
+    assert [error.message for error in validator.iter_errors(tomli.loads(path.read_text("utf-8")))] == []
+
+
+def test_schema_refuses_unknown_keys_and_describes_the_known_ones(validator: Any) -> None:
+    config = {"run": {"name": "x", "budget": 1}, "benchmark": {"path": "quickstart"}}
+    [error] = validator.iter_errors(config)
+    assert "'budget' was unexpected" in error.message
+    run = validator.schema["$defs"]["RunConfig"]["properties"]
+    assert run["time_limit"]["description"] == "Wall time of the whole run."
+
+
+def test_written_config_is_valid_and_is_not_replaced(tmp_path: Path) -> None:
+    assert codetaste("init", cwd=tmp_path).stdout == "codetaste.toml\n"
+    done = codetaste("config", "check", "codetaste.toml", "--set", "benchmark.path=quickstart", cwd=tmp_path)
+    assert done.stdout == "codetaste.toml: no mistakes; 1 instance, 1 model, 3 tools\n", done.stderr
+    again = codetaste("init", cwd=tmp_path)
+    assert again.returncode == 2
+    assert again.stderr == "codetaste: codetaste.toml: exists already; remove it, or name another folder\n"
+
+
+def test_commented_lines_of_the_config_are_valid_too(tmp_path: Path) -> None:
+    text = (EXAMPLES / "template.toml").read_text("utf-8")
+    lines = text.splitlines()
+    body = lines[lines.index("[run]") :]
+    uncommented = [line.removeprefix("# ") for line in body]
+    tools = [line for line in uncommented if not line.startswith(("tools", "instances"))]
+    (tmp_path / "all.toml").write_text("\n".join(tools), "utf-8")
+    done = codetaste("config", "check", "all.toml", "--set", "benchmark.path=quickstart", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "1 agent" in done.stdout
+
+
+def test_example_is_copied_with_the_files_that_it_names(tmp_path: Path) -> None:
+    done = codetaste("init", "mine", "--example", "compare", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout) == {"written": ["mine/compare.toml", "mine/compare_models.py"]}
+    assert codetaste("run", "mine/compare.toml", "--dry-run", cwd=tmp_path).returncode == 0
+    unknown = codetaste("init", "--example", "compar", cwd=tmp_path)
+    assert unknown.returncode == 2
+    assert "no example 'compar' (did you mean 'compare'?)" in unknown.stderr
+
+
+def test_check_lists_every_mistake(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text('[run]\nnam = "x"\n[benchmark]\npath = "quickstart"\n', "utf-8")
+    done = codetaste("config", "check", "bad.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "run.nam" in done.stderr
+    assert "run.name: missing" in done.stderr
