@@ -57,7 +57,7 @@ PathText = Annotated[str, AfterValidator(check_path)]
 class Section(BaseModel):
     """A table of the config. The string under each field is its documentation."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     @field_validator("*", mode="before")
     @classmethod
