@@ -20,6 +20,7 @@ from codetaste.llm.wire.common.allow_list import (
 )
 
 _CACHE = {"cache_control": Fields({"type": OneOf("ephemeral")})}
+_RESULT_PICTURE = "messages[].content[]<tool_result>.content[]<image>.source<base64>.media_type"
 _SOURCE = Kinds({"base64": Fields({"media_type": OneOf(*PICTURE_TYPES), "data": SCALAR})})
 
 _TEXT = {"text": SCALAR}
@@ -125,6 +126,10 @@ ALLOWED = AllowList(
         "messages[].content[]<tool_use>.caller": _REPLIED,
         "messages[].content[]<text>.citations": f"{_REPLIED}: null",
         "messages[].content[]<image>": "a picture in a prompt of Claude Code",
+        **dict.fromkeys(
+            (f"{_RESULT_PICTURE}={kind}" for kind in PICTURE_TYPES if kind != "image/png"),
+            "as a PNG is sent, which the recorded sessions have",
+        ),
         "thinking.type=disabled": "the gateway sends it when the cap is too low for thinking",
         "output_config.format": _SAMPLED,
         "temperature": _SAMPLED,
