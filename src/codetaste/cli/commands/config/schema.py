@@ -9,6 +9,7 @@ from itertools import pairwise
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
+from codetaste.cli.options import AsJson
 from codetaste.console.command import command
 from codetaste.console.streams import print_result
 from codetaste.core.section import Section
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
 
 
 @command
-def schema() -> int:
-    """Print the JSON schema of the models that read a config; earlier names of keys are not in it."""
+def schema(*, json_: AsJson = False) -> int:  # noqa: ARG001 - ``command`` reads it
+    """Print the JSON schema of the models that read a config; earlier names of keys are not in it.
+
+    Args:
+        json_: Print errors as JSON, too; the schema is JSON in any case.
+    """
     found = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema()}
     tables: dict[str, Any] = {**found["$defs"], Config.__name__: found}
     for model in _sections(Section):
