@@ -36,7 +36,10 @@ RATES = {"input": Decimal(3), "output": Decimal(15)}
 
 
 async def provider() -> None:
-    """Stream replies of ``EVENTS`` pieces with random usages, and print the bill at the end."""
+    """Stream replies of ``EVENTS`` pieces with random usages, and print the bill at the end.
+
+    A prompt has as many tokens each time it is sent.
+    """
     rng, bill = random.Random(1), Decimal(0)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -48,8 +51,10 @@ async def provider() -> None:
                 request = json.loads(await reader.readexactly(length))
             except (asyncio.IncompleteReadError, ConnectionError, ValueError):
                 break
-            pause_s = float(request["messages"][0]["content"].split(maxsplit=2)[1])
-            read, written = rng.randrange(1, 20_000), rng.randrange(1, min(1000, request["max_tokens"]))
+            prompt = request["messages"][0]["content"]
+            pause_s = float(prompt.split(maxsplit=2)[1])
+            read = random.Random(prompt).randrange(1, 20_000)
+            written = rng.randrange(1, min(1000, request["max_tokens"]))
             bill += (read * RATES["input"] + written * RATES["output"]) / 1_000_000
             writer.write(
                 b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"

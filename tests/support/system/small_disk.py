@@ -30,6 +30,10 @@ class SmallEngine:
         filler_size = shutil.disk_usage(self.disk).free - spare
         subprocess.run(["fallocate", "-l", str(filler_size), str(self.disk / "ballast")], check=True)
 
+    def free_disk(self) -> None:
+        """Remove what ``fill_disk`` wrote."""
+        (self.disk / "ballast").unlink()
+
 
 @contextlib.contextmanager
 def small_engine(driver: str, size: int, *commands: Sequence[str]) -> Iterator[SmallEngine]:
