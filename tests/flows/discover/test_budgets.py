@@ -23,12 +23,13 @@ from support.flows.tiny_benchmark import (
     make_workspace,
 )
 
+pytestmark = pytest.mark.heavy
+
 
 def billed_usd(workspace: Workspace, model: str = "m") -> Fraction:
     return sum((Fraction(line["cost_usd"]) for line in workspace.ledger(model)), Fraction(0))
 
 
-@pytest.mark.heavy
 def test_pass_ended_by_budget_writes_rules_and_resumes_with_more(
     tmp_path: Path, alpha: TinyBenchmark, uninterrupted_run: tuple[Workspace, CommandResult]
 ) -> None:
@@ -84,7 +85,6 @@ def test_run_budget_limits_sections_with_larger_budgets(tmp_path: Path, alpha: T
 TURNS = 250
 
 
-@pytest.mark.heavy
 def test_pass_ended_by_time_limit_keeps_rules_and_resumes(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(
         tmp_path, {"m": "endless"}, discover='time_limit = "5s"\nbudget_usd = 500.0', run="budget_usd = 900.0"
@@ -165,7 +165,6 @@ def test_missing_rule_file_is_rewritten_without_new_calls(finished_run: Workspac
     assert finished_run.ledger("m") == before
 
 
-@pytest.mark.heavy
 def test_rerun_adds_new_calls_to_earlier_cost(finished_run: Workspace) -> None:
     before = billed_usd(finished_run)
     result = finished_run.run("--json", "--rerun", "--only", "*/additive")
@@ -201,7 +200,6 @@ def test_changed_maximum_of_turns_repeats_no_pass_that_it_did_not_end(
     assert len(finished_run.ledger("m")) == 12
 
 
-@pytest.mark.heavy
 def test_pass_ended_by_maximum_of_turns_continues_with_more(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "quick"})
     only = ("--json", "--only", "*/reductive", "--set")
@@ -232,7 +230,6 @@ async def look(context) -> str:
 '''
 
 
-@pytest.mark.heavy
 def test_changed_tool_runs_jobs_again(finished_run: Workspace) -> None:
     tool = finished_run.folder / "mine.py"
     tool.write_text(TOOL)
@@ -247,7 +244,6 @@ def test_changed_tool_runs_jobs_again(finished_run: Workspace) -> None:
     assert resumed_flags(finished_run.run(*command)) == {False}
 
 
-@pytest.mark.heavy
 def test_changed_prompt_runs_jobs_again(finished_run: Workspace) -> None:
     """The command finds an edited copy of prompts/ instead of the original."""
     from codetaste.core.paths import resource_dir

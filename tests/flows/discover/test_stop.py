@@ -15,6 +15,8 @@ import pytest
 from support.flows import discovery_models, tiny_benchmark
 from support.flows.tiny_benchmark import Bench, CommandResult, TinyBenchmark, Workspace, make_workspace
 
+pytestmark = pytest.mark.heavy
+
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], timeout_s: float = 200) -> None:
     deadline = time.monotonic() + timeout_s
@@ -66,7 +68,6 @@ def test_signal_in_shell_command_exits_130_without_processes(
     assert "run the same command again to continue" in result.err
 
 
-@pytest.mark.heavy
 def test_signal_during_scan_leaves_no_rule_engine(tmp_path: Path, tools: None) -> None:
     bench = Bench(tmp_path)
     bench.add(base={**tiny_benchmark.BASE, "slow.py": discovery_models.SLOW_FILE})
@@ -81,7 +82,6 @@ def test_signal_during_scan_leaves_no_rule_engine(tmp_path: Path, tools: None) -
     assert running_processes(descendants) == set()
 
 
-@pytest.mark.heavy
 def test_stopped_run_resumes_without_buying_twice(
     tmp_path: Path, alpha: TinyBenchmark, uninterrupted_run: tuple[Workspace, CommandResult]
 ) -> None:
@@ -150,7 +150,6 @@ def test_stopped_run_leaves_no_temporary_files(tmp_path: Path, alpha: TinyBenchm
     assert list(temporary.iterdir()) == []
 
 
-@pytest.mark.heavy
 def test_killed_run_leaves_no_rule_engine(tmp_path: Path, tools: None) -> None:
     bench = Bench(tmp_path)
     bench.add(base={**tiny_benchmark.BASE, "slow.py": discovery_models.SLOW_FILE})

@@ -14,6 +14,8 @@ from codetaste.run.plan import plan_flows
 from support.flows.tiny_benchmark import CommandResult, TinyBenchmark, Workspace
 from support.flows.trial_runs import ALL, agent_table, make_trial_workspace, model_table, track_table
 
+pytestmark = pytest.mark.heavy
+
 
 def config_faults(result: CommandResult) -> list[str]:
     assert result.code == 2, result.out + result.err

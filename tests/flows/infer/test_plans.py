@@ -11,6 +11,8 @@ import pytest
 from support.flows.tiny_benchmark import TinyBenchmark
 from support.flows.trial_runs import make_trial_workspace, output_folder, read_metadata
 
+pytestmark = pytest.mark.heavy
+
 
 @pytest.fixture(autouse=True)
 def sandboxes(bubblewrap: Path, tools: None) -> None:
@@ -84,7 +86,6 @@ def test_filled_output_folder_gives_no_plan_and_bounded_memory(tmp_path: Path, a
     assert "within the first 67,108,864 bytes of /output" in metadata["additional"]["message"]
 
 
-@pytest.mark.heavy
 def test_plan_step_over_time_limit_is_failed_plan(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_trial_workspace(
         tmp_path, alpha, ("open/plan",), coder="sleepy_planner", track="plan_time_limit = '2s'"
@@ -105,7 +106,6 @@ def test_trial_over_time_limit_in_planning_is_timeout(tmp_path: Path, alpha: Tin
     assert [job["status"] for job in result.json["jobs"]] == ["timeout"]
 
 
-@pytest.mark.heavy
 def test_trial_out_of_budget_in_planning_resumes_with_more(tmp_path: Path, alpha: TinyBenchmark) -> None:
     agent = "budget_usd = 0.05\nmax_turns = 60\nmax_output_tokens = 1024"
     workspace = make_trial_workspace(

@@ -17,6 +17,8 @@ from codetaste.harness.patch.extract import ExtractedPatch, ExtractionLimits, ex
 from support.harness.folder_sandbox import folder_sandbox, make_testbed
 from support.harness.testbed_tree import WorkTree, apply_patch, remove_path, unpack_testbed
 
+pytestmark = pytest.mark.heavy
+
 Edit = tuple[str, bytes, bytes]
 """The action, its file, and its argument."""
 
