@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SIDES = Path(__file__).with_name("gateway_sides.py")
 STREAMS, PAUSE_S = 200, 0.005
-MAX_ADDED_MS, PLAIN_ADDED_MS = 5.0, 2.2
+MAX_ADDED_MS, PLAIN_ADDED_MS = 7.0, 2.2
 """The most that the gateway adds where the plain proxy adds ``PLAIN_ADDED_MS``; more where that adds more."""
 _PROMPT_BYTES = 80_000
 
