@@ -121,6 +121,7 @@ async def test_fork_bomb_is_ended(provider: SandboxProvider) -> None:
             result = await sandbox.run(bomb, limits=CommandLimits(wall_s=1.0))
         except SandboxError:
             # Without a cgroup the processes are counted now and then: a bomb that is faster ends the sandbox.
+            assert sandbox.kind == "bubblewrap"
             assert sandbox.end
             assert sandbox.end.reason is EndReason.TOO_MANY_PROCESSES
             return
