@@ -18,7 +18,6 @@ import anyio.to_thread
 
 from codetaste.core.files import MAX_LINE_BYTES, lines_of, open_regular_file, storage_error, sync_directory
 from codetaste.errors import JournalError
-from codetaste.orchestration.journal.lines import line_problem
 from codetaste.orchestration.journal.run_lock import lock_directory
 
 if TYPE_CHECKING:
@@ -230,12 +229,19 @@ def read_lines(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]
                     continue
                 if number == 1 and not start:
                     _check_format(path, line)
-                if problem := line_problem(line):
+                elif problem := _line_problem(line):
                     raise JournalError(f"{path}, line {number}{since}: {problem}; repair or remove it")
                 end += len(raw)
                 yield end, line
     except OSError as error:
         raise storage_error(error, path, JournalError) from error
+
+
+def _line_problem(line: dict[str, Any]) -> str:
+    # imported here because a new run has no lines to check, and pydantic is a third of what a start takes
+    from codetaste.orchestration.journal.lines import line_problem  # noqa: PLC0415
+
+    return line_problem(line)
 
 
 def check_format(path: Path) -> None:
