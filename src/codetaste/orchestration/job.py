@@ -49,7 +49,8 @@ class Job:
     raised; then the job continues. ``lane`` is the fairness group (a model's id). A job with
     ``costs_nothing`` runs even when the budget is used up. ``min_cost`` is the least that the job needs to be
     useful: its first call, at its cheapest. A ``prerequisite_only`` job is useful only to the jobs that need
-    it, and is skipped when none of them can run.
+    it, and is skipped when none of them can run. What the job leaves of its own ``limits`` when it ends goes
+    to those of the job ``leaves_to``, if that is a job of the session.
     """
 
     key: str
@@ -66,6 +67,7 @@ class Job:
     prerequisite_only: bool = False
     limits: BudgetLimits = field(default_factory=BudgetLimits)
     handler_limits: Mapping[str, int] = field(default_factory=dict)
+    leaves_to: str = ""
 
 
 class Status(StrEnum):

@@ -16,6 +16,7 @@ class WaitReason(StrEnum):
     RETRY = "retry"
     BUDGET = "budget"
     REPLAY = "replay"
+    LEFTOVER = "leftover"
     PERMIT = "permit"
     RATE_LIMIT = "rate_limit"
     OVERLOADED = "overloaded"
@@ -35,6 +36,7 @@ _TEXTS = {
     WaitReason.RETRY: "its next attempt",
     WaitReason.BUDGET: "budget",
     WaitReason.REPLAY: "the replay in a new sandbox",
+    WaitReason.LEFTOVER: "what {} leaves",
     WaitReason.PERMIT: "a permit of {}",
     WaitReason.RATE_LIMIT: "{}: rate limit (429)",
     WaitReason.OVERLOADED: "{}: overloaded",

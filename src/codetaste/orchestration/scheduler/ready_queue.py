@@ -103,15 +103,23 @@ class ReadyQueue:
         """End unaffordable dependents of a ``prerequisite_only`` job; return its result if none is left."""
         if not entry.job.prerequisite_only or not entry.dependents:
             return None
-        for dependent in entry.dependents:
-            untouched = dependent.outcome is None and not self._record.history.job(dependent.job.key).attempts
-            if untouched and (result := exhausted_by(dependent)) is not None:
-                self._end_job(dependent, result)
+        self._end_unaffordable(entry.dependents)
         if any(dependent.outcome is None for dependent in entry.dependents):
             return None
         return AttemptResult(
             Status.SKIPPED, cause=Cause.NEED, error="not started: no job that needs it can run"
         )
+
+    def _end_unaffordable(self, entries: list[ScheduledJob]) -> None:
+        """End those of ``entries`` that cannot pay for a first attempt, also with what the others leave."""
+        untouched = [each for each in entries if not self._record.history.job(each.job.key).attempts]
+        ended = True
+        while ended:
+            waiting = [each for each in untouched if each.outcome is None]
+            for each in waiting:
+                if each.outcome is None and (result := exhausted_by(each)) is not None:
+                    self._end_job(each, result)
+            ended = any(each.outcome is not None for each in waiting)
 
     def _requeue(self, entries: list[ScheduledJob]) -> None:
         """Put jobs that have waited for money at the head of their lanes: they had their turn already."""

@@ -40,7 +40,8 @@ class ScheduledJob:
 class AttemptResult:
     """How an attempt ended; the scheduler decides afterwards whether to retry.
 
-    ``limits_reached`` are those of the job's ``handler_limits`` that cut its value.
+    ``limits_reached`` are those of the job's ``handler_limits`` that cut its value. ``resumed`` marks the end
+    that an earlier session recorded.
     """
 
     status: Status
@@ -51,8 +52,14 @@ class AttemptResult:
     retry_after_s: float | None = None
     final: bool = False
     limits_reached: frozenset[str] = frozenset()
+    resumed: bool = False
 
     @classmethod
     def cancelled(cls, error: str) -> Self:
         """Return the end of an attempt that was cancelled."""
         return cls(Status.CANCELLED, cause=Cause.CANCELLED, error=error)
+
+    @classmethod
+    def of_outcome(cls, outcome: Outcome) -> Self:
+        """Return the end that an earlier session recorded as ``outcome``."""
+        return cls(outcome.status, outcome.value, outcome.cause, outcome.error, resumed=True)

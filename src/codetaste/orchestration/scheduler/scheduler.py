@@ -24,6 +24,7 @@ from codetaste.orchestration.job import Status
 from codetaste.orchestration.retry import retry_delay_s
 from codetaste.orchestration.scheduler import resume
 from codetaste.orchestration.scheduler.attempt import run_attempt
+from codetaste.orchestration.scheduler.leftovers import Leftovers
 from codetaste.orchestration.scheduler.ready_queue import ReadyQueue
 from codetaste.orchestration.scheduler.scheduled_job import AttemptResult, ScheduledJob
 from codetaste.orchestration.scheduler.validation import validate_jobs, validate_kinds
@@ -68,6 +69,7 @@ class Scheduler:
         self._budget = budget
         self._added: list[Job] = []
         self._entries: dict[str, ScheduledJob] = {}
+        self._leftovers = Leftovers(record)
         self._unfinished = 0
         self._ready: deque[ScheduledJob] = deque()
         self._tasks: TaskGroup | None = None
@@ -129,7 +131,7 @@ class Scheduler:
             self.draining = True
             self._record.note({"event": "drain", "reason": why})
         self._record.publish(Draining(self._record.grace.seconds, why))
-        for entry in self._queue.clear():
+        for entry in (*self._queue.clear(), *self._leftovers.clear()):
             self._cancel_waiting(entry)
         for entry in self._entries.values():
             entry.cancel_scope.cancel()
@@ -153,6 +155,8 @@ class Scheduler:
                     entry.needs_left += 1
             if not entry.needs_left:
                 self._ready.append(entry)
+            if job.leaves_to in self._entries:
+                self._leftovers.connect(entry, self._entries[job.leaves_to])
         self._unfinished += len(jobs)
 
     def _announce(self, entry: ScheduledJob) -> None:
@@ -204,6 +208,8 @@ class Scheduler:
         if not unmet:
             entry.fingerprint = resume.effective_fingerprint(entry, needed)
             earlier = resume.recorded_outcome(entry, self._record.history)
+            if earlier is not None and self._suspend(entry, AttemptResult.of_outcome(earlier)):
+                return
             if earlier is not None:
                 self._record.note({"event": "resumed", "key": entry.job.key, "status": earlier.status.value})
                 self._finish(entry, earlier)
@@ -274,6 +280,8 @@ class Scheduler:
 
     async def _end(self, entry: ScheduledJob, result: AttemptResult) -> None:
         """Make the end of a job durable, then publish it."""
+        if self._suspend(entry, result):
+            return
         try:
             await self._record.write(resume.end_record(entry, result))
         except JournalError as error:
@@ -282,8 +290,29 @@ class Scheduler:
 
     def _end_unstarted(self, entry: ScheduledJob, result: AttemptResult) -> None:
         """End a job that was not run, without waiting for the disk: the next session decides the same."""
+        if self._suspend(entry, result):
+            return
         self._record.note(resume.end_record(entry, result))
         self._finish(entry, resume.make_outcome(entry, result, self._record.history))
+
+    def _suspend(self, entry: ScheduledJob, result: AttemptResult) -> bool:
+        """Let a job that its limits ended wait for what another job may leave; False if none may."""
+        if self.draining or not self._leftovers.suspend(entry, result):
+            return False
+        self._pass_on(entry)
+        return True
+
+    def _pass_on(self, entry: ScheduledJob) -> None:
+        """Give what is left of the job's limits to another, and end the jobs that can get no more."""
+        continued = self._leftovers.pass_on(entry)
+        if continued is not None and not continued.needs_left:
+            self._ready.append(continued)
+        while (hopeless := self._leftovers.take_hopeless()) is not None:
+            entry, result = hopeless
+            if result.resumed:
+                self._ready.append(entry)
+            else:
+                self._end_unstarted(entry, result)
 
     def _finish(self, entry: ScheduledJob, outcome: Outcome) -> None:
         entry.outcome = outcome
@@ -300,6 +329,7 @@ class Scheduler:
                     outcome.key, outcome.status, outcome.cause, outcome.error, outcome.resumed, outcome.cost
                 )
             )
+        self._pass_on(entry)
 
 
 _CLOCK_EVERY_S = 5.0  # kill -9 loses at most this much used time
