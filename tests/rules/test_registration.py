@@ -102,7 +102,7 @@ def many(name: str, path: str, count: int, start: int = 1) -> tuple[Match, ...]:
 
 @pytest.mark.parametrize(
     ("wanted", "unwanted", "shown"),
-    [(11, 1, True), (10, 1, False), (21, 2, True), (20, 2, False), (30, 0, False)],
+    [(11, 1, True), (10, 1, False), (21, 2, True), (20, 2, False), (30, 0, False), (41, 4, True)],
 )
 def test_witness_is_shown_if_one_side_has_over_ten_times_more(
     wanted: int, unwanted: int, shown: bool
@@ -110,10 +110,10 @@ def test_witness_is_shown_if_one_side_has_over_ten_times_more(
     there, gone = ScanResult(many("x", "new.py", wanted)), ScanResult(many("x", "old.py", unwanted, start=5))
     for direction, base, golden in ((Direction.ADDITIVE, gone, there), (Direction.REDUCTIVE, there, gone)):
         verdict = register_candidates(direction, [rule("x")], base, golden).candidates[0]
-        assert (verdict.witness is not None) is shown
+        assert len(verdict.witnesses) == (min(unwanted, 3) if shown else 0)
         assert verdict.accepted is (unwanted == 0)
-        if verdict.witness:
-            assert (verdict.witness.path, verdict.witness.start_line) == ("old.py", 5)
+        lines = [(witness.path, witness.start_line) for witness in verdict.witnesses]
+        assert lines == [("old.py", 5), ("old.py", 6), ("old.py", 7)][: len(lines)]
 
 
 def test_witness_lines_are_shown_for_base_not_target(make_tree: MakeTree) -> None:
@@ -122,13 +122,12 @@ def test_witness_lines_are_shown_for_base_not_target(make_tree: MakeTree) -> Non
     gone = ScanResult((Match("x", "old.py", 1, 2), Match("x", "old.py", 1, 40)))
     additive = register_candidates(Direction.ADDITIVE, [rule("x")], gone, there).candidates
     shown = add_witness_text(Direction.ADDITIVE, additive, tree)[0]
-    assert shown.witness
-    assert shown.witness.text == "one\ntwo"
+    assert [witness.text.split("\n")[:2] for witness in shown.witnesses] == [["one", "two"]] * 2
+    assert shown.witnesses[0].text == "one\ntwo"
     assert "old.py, lines 1 to 2\n    | one\n    | two" in render_candidate_result(shown)
     reductive = register_candidates(Direction.REDUCTIVE, [rule("x")], there, gone).candidates
     hidden = add_witness_text(Direction.REDUCTIVE, reductive, tree)[0]
-    assert hidden.witness
-    assert not hidden.witness.text
+    assert [witness.text for witness in hidden.witnesses] == ["", ""]
     assert "old.py, lines 1 to 2" in render_candidate_result(hidden)
     assert "one" not in render_candidate_result(hidden)
 
@@ -152,9 +151,9 @@ def test_witness_text_is_bounded_and_from_the_tree(make_tree: MakeTree, tmp_path
         Direction.ADDITIVE, [rule(name) for name in "abcd"], gone, there
     ).candidates
     texts = [
-        verdict.witness.text
+        witness.text
         for verdict in add_witness_text(Direction.ADDITIVE, verdicts, tree)
-        if verdict.witness
+        for witness in verdict.witnesses
     ]
     assert [len(text) < 1_300 for text in texts] == [True] * 4
     assert texts[0].endswith("\n…")

@@ -16,18 +16,22 @@ from anyio import to_thread
 from codetaste.agent.tool import ToolAnswer, tool
 from codetaste.core.concurrency import gather
 from codetaste.errors import EngineError, ToolError
-from codetaste.rules.feedback import add_witness_text, render_candidate_result
-from codetaste.rules.registration import RegisteredRule, register_candidates
+from codetaste.rules.described_names import described_names, names_without_rule
+from codetaste.rules.feedback import (
+    add_witness_text,
+    render_candidate_result,
+    render_progress,
+)
+from codetaste.rules.registration import Direction, RegisteredRule, register_candidates
 from codetaste.rules.rule import read_candidates
 from codetaste.sandbox.base import CommandLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from codetaste.agent.facts import Facts
     from codetaste.benchmark.instance import Instance
-    from codetaste.rules.registration import Direction
     from codetaste.rules.rule import Rule
     from codetaste.rules.scan.model import Scanner, ScanResult
     from codetaste.sandbox.base import Shell
@@ -37,6 +41,10 @@ MAX_CANDIDATES = 50
 MAX_COMMAND_S = 300.0
 MAX_COMMAND_BYTES = 100_000
 """Below the 128 KiB limit of Linux for one argument."""
+_NAMES_IN_BASE = "names_in_base"
+_SEARCH_S = 60.0
+_SEARCH_BYTES = 1024**2
+_MAX_FILES = 500
 REGISTERED_RULE = "registered"
 """Kind of the facts that hold registered rules."""
 
@@ -48,6 +56,7 @@ class RuleContext:
     Attributes:
         instance: the benchmark instance.
         direction: kind of rules that this pass looks for.
+        description: the text of the task.
         base: R as a folder. Read it only through ``shell``: a repository may contain links out of it.
         golden: R∘X* as a folder. Only counts and locations of it may reach the model.
         scanner: scans R and R∘X* with rules.
@@ -59,6 +68,7 @@ class RuleContext:
 
     instance: Instance
     direction: Direction
+    description: str
     base: Path
     golden: Path
     scanner: Scanner
@@ -126,7 +136,9 @@ async def register(context: RuleContext, rules: str) -> str:
     """Submit candidate rules. Each one that is valid and distinct is registered for good.
 
     For every candidate you are told how often it matches in the base and in the refactored code, whether it
-    was registered, and if not, why. A rule that is broken does not affect the others.
+    was registered, and if not, why. A rule that is broken does not affect the others. The answer ends with
+    the ids of all registered rules, and with names of the description and files of the base code that no rule
+    touches yet.
 
     Args:
         context: What the tools of a pass work on.
@@ -160,7 +172,41 @@ async def register(context: RuleContext, rules: str) -> str:
         raise ToolError('there is no rule in this text; write a list under the key "rules"')
     total = len(registered_rules(context.facts))
     context.note(f"registered {total - len(already)} of {len(lines)} candidates, {total} in all")
-    return "\n".join([*lines, f"{total} {context.direction.value} rules are registered."])
+    return "\n".join([*lines, await _progress(context)])
+
+
+async def _progress(context: RuleContext) -> str:
+    """Return what is registered, and which names of the description and which files of R no rule touches."""
+    rules, names = registered_rules(context.facts), described_names(context.description)
+    files: Sequence[str] = ()
+    if context.direction is Direction.REDUCTIVE and names:
+        names, files = await _find_names(names, context)
+    covered = {path for rule in rules for path, _line in rule.coverage}
+    return render_progress(
+        [rule.id for rule in rules],
+        context.direction,
+        names_without_rule(names, (rule.body for rule in rules)),
+        [path for path in files if path not in covered],
+    )
+
+
+async def _find_names(names: Sequence[str], context: RuleContext) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return those of ``names`` that R has, and the files that have one; R is searched once in a pass."""
+    recorded = context.facts.of_kind(_NAMES_IN_BASE)
+    if not recorded:
+        patterns = " ".join(f"-e '{name}'" for name in names)
+        command = f"grep -roIFw --exclude-dir=.git {patterns} . | LC_ALL=C sort -u"
+        limits = CommandLimits(
+            wall_s=_SEARCH_S, output_bytes=_SEARCH_BYTES, memory_bytes=context.command_memory_bytes
+        )
+        done = await context.shell.run(["bash", "-c", command], limits=limits)
+        lines = done.stdout.decode("utf-8", "replace").split("\n")[:-1]
+        pairs = [line.removeprefix("./").rpartition(":") for line in lines]
+        found = {name for _path, _colon, name in pairs}
+        files = list(dict.fromkeys(path for path, _colon, _name in pairs))[:_MAX_FILES]
+        recorded = [{"names": [name for name in names if name in found], "files": files}]
+        context.facts.add(_NAMES_IN_BASE, recorded[0])
+    return tuple(recorded[0]["names"]), tuple(recorded[0]["files"])
 
 
 @tool

@@ -7,13 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codetaste.core.text import plural
 from codetaste.rules.registration import Direction, format_match_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from codetaste.rules.registration import CandidateResult, Witness
 
+MAX_IDS = 60
+"""Ids of registered rules in one answer; the latest are shown."""
+MAX_NAMES = 30
+MAX_FILES = 15
 MAX_WITNESS_LINES = 12
 MAX_WITNESS_CHARS = 1_200
 
@@ -25,9 +30,9 @@ def add_witness_text(
     if direction is not Direction.ADDITIVE:
         return tuple(results)
     return tuple(
-        replace(result, witness=replace(result.witness, text=_text(base_tree, result.witness)))
-        if result.witness
-        else result
+        replace(
+            result, witnesses=tuple(replace(each, text=_text(base_tree, each)) for each in result.witnesses)
+        )
         for result in results
     )
 
@@ -57,9 +62,37 @@ def render_candidate_result(result: CandidateResult) -> str:
     text = f"{result.rule_id}: rejected ({counts}): {result.reason}"
     if result.error:
         text += f": {result.error}"
-    if result.witness:
-        witness = result.witness
+    for witness in result.witnesses:
         path = witness.path.encode("utf-8", "replace").decode()
         text += f"\n  exempt for example {path}, lines {witness.start_line} to {witness.end_line}"
         text += "".join(f"\n    | {line}" for line in witness.text.split("\n") if witness.text)
     return text
+
+
+def render_progress(
+    ids: Sequence[str], direction: Direction, open_names: Sequence[str], open_files: Sequence[str]
+) -> str:
+    """Return a text for the model about the state of its pass.
+
+    Args:
+        ids: of all registered rules, oldest first.
+        direction: of the pass.
+        open_names: names in the description that no rule mentions.
+        open_files: files of R with names of the description in which no rule matches.
+    """
+    earlier = len(ids) - MAX_IDS
+    shown = f"{earlier} more, then {', '.join(ids[-MAX_IDS:])}" if earlier > 0 else ", ".join(ids)
+    text = f"{plural(len(ids), f'{direction.value} rule')} registered" + (f": {shown}." if ids else ".")
+    if open_names:
+        text += f"\nNo rule mentions these names of the description: {_some(open_names, MAX_NAMES)}."
+    if open_files:
+        text += (
+            f"\nNo rule matches in these files with names of the description: {_some(open_files, MAX_FILES)}."
+        )
+    return text
+
+
+def _some(texts: Sequence[str], most: int) -> str:
+    more = len(texts) - most
+    shown = ", ".join(texts[:most]).encode("utf-8", "replace").decode()
+    return f"{shown} and {more} more" if more > 0 else shown

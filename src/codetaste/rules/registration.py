@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MAX_OVERLAP = (19, 20)
 """0.95 as an exact fraction."""
 WITNESS_FACTOR = 10
+MAX_WITNESSES = 3
 MAX_ERROR_CHARS = 400
 _GENERAL = {
     ScanProblemKind.TIMEOUT: "the engine ran out of time with this rule; make the pattern cheaper",
@@ -95,7 +96,7 @@ class CandidateResult:
         golden_count: M(γ, R∘X*), None where it could not be counted.
         reason: why it was rejected, "" when accepted.
         error: the engine's error if the rule was not scanned in full; without text of either tree.
-        witness: a match to exempt, for a rule that is discriminative but not valid.
+        witnesses: the smallest matches to exempt, at most 3, for a rule that is discriminative but not valid.
     """
 
     rule_id: str
@@ -104,7 +105,7 @@ class CandidateResult:
     golden_count: int | None
     reason: str = ""
     error: str = ""
-    witness: Witness | None = None
+    witnesses: tuple[Witness, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +162,14 @@ def _register_one(
     there_name, gone_name = ("refactored", "base") if additive else ("base", "refactored")
     wanted, unwanted = there.count(rule_id), gone.count(rule_id)
     if not wanted or unwanted:
-        witness = None
+        witnesses: tuple[Witness, ...] = ()
         if wanted > WITNESS_FACTOR * unwanted > 0:
-            match = min(gone.by_rule[rule_id], key=lambda match: (match.end_line - match.start_line, match))
-            witness = Witness(match.path, match.start_line, match.end_line)
-        return reject(reason=_invalid(wanted, unwanted, there_name, gone_name), witness=witness)
+            matches = gone.by_rule[rule_id]
+            smallest = sorted(matches, key=lambda match: (match.end_line - match.start_line, match))
+            witnesses = tuple(
+                Witness(match.path, match.start_line, match.end_line) for match in smallest[:MAX_WITNESSES]
+            )
+        return reject(reason=_invalid(wanted, unwanted, there_name, gone_name), witnesses=witnesses)
     coverage = there.coverage(rule_id)
     for rule in known:
         if not overlap_allowed(coverage, rule.coverage):

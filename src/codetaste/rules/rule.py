@@ -24,6 +24,7 @@ MAX_CANDIDATE_BYTES = 256 * 1024
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}")
 _TEXT_KEYS = ("id", "message", "severity", "pattern", "pattern-regex", "mode")
 _REQUIRED = ("id", "message", "severity", "languages")
+_NAMED = re.compile(r"^[ ]*(?:-[ ]+)?id:[ ]*['\"]?([A-Za-z0-9_][A-Za-z0-9_-]{0,127})\b", re.MULTILINE)
 _ITEM = re.compile(r"^([ ]*)-(?:[ ]|$)", re.MULTILINE)
 
 
@@ -206,7 +207,8 @@ def _read_items_separately(text: str) -> Candidates | None:
         try:
             found = _read_items(_listed(yaml_reader.compose(piece)))
         except RuleError as error:
-            errors.append(error)
+            named = _NAMED.search(piece)
+            errors.append(RuleError(str(error), line=error.line, rule_id=named[1] if named else ""))
             continue
         errors += found.errors
         for rule in found.rules:

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import RuleError
+from codetaste.rules.syntax_advice import with_advice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +74,7 @@ def compose(text: str) -> Node:
         mark = (unclosed and error.context_mark) or error.problem_mark or error.context_mark
         line = 0 if mark is None else mark.line + 1
         message = "; ".join(part for part in (error.context, error.problem) if part)
-        raise RuleError(f"not YAML: {message}", line=line) from None
+        raise RuleError(with_advice(f"not YAML: {message}"), line=line) from None
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise RuleError(f"not YAML: the character {error.character!r} is not allowed", line=line) from None
@@ -149,7 +150,7 @@ class NodeReader:
 
 def _check_tag(node: Node, expected: str) -> None:
     if node.tag != _CORE + expected:
-        raise RuleError(f"the tag {node.tag} is not plain data", line=line_of(node))
+        raise RuleError(with_advice(f"the tag {node.tag} is not plain data"), line=line_of(node))
 
 
 def _scalar(node: Node) -> str | int | float | bool | None:
@@ -157,7 +158,7 @@ def _scalar(node: Node) -> str | int | float | bool | None:
     quoted = bool(node.style)
     if node.tag in _TEXT or (node.tag in _TYPED and not quoted):
         return text if quoted or node.tag in _TEXT else _resolve(text)
-    raise RuleError(f"the tag {node.tag} is not plain data", line=line_of(node))
+    raise RuleError(with_advice(f"the tag {node.tag} is not plain data"), line=line_of(node))
 
 
 def _resolve(text: str) -> str | int | float | bool | None:
