@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from codetaste.core.paths import resource_dir
 from codetaste.errors import ConfigError
-from codetaste.llm.prompts import load_prompt
+from codetaste.llm.prompts import Prompts, load_prompt, open_prompts
 
 
 @pytest.fixture
@@ -25,12 +26,12 @@ def test_prompt_is_rendered_without_escaping(folder: Path) -> None:
 
 
 def test_undefined_variable_is_named(folder: Path) -> None:
-    with pytest.raises(ConfigError, match=r"prompts/ask\.md: 'what' is undefined \(given: loud\)"):
+    with pytest.raises(ConfigError, match=r"ask\.md: 'what' is undefined \(given: loud\)"):
         load_prompt("ask", folder=folder).render(loud=False)
 
 
 def test_invalid_template_error_names_file_and_line(folder: Path) -> None:
-    with pytest.raises(ConfigError, match=r"prompts/broken\.md:2: "):
+    with pytest.raises(ConfigError, match=r"broken\.md:2: "):
         load_prompt("broken", folder=folder).render()
     with pytest.raises(ConfigError, match="not UTF-8 at byte 0"):
         load_prompt("binary", folder=folder)
@@ -56,6 +57,28 @@ def test_prompt_edited_after_it_was_read_stays_as_it_was(folder: Path) -> None:
     assert load_prompt("ask", folder=folder) == before
 
 
+def test_files_of_a_folder_replace_prompts_of_their_names(tmp_path: Path) -> None:
+    (tmp_path / "plan.md").write_text("Plan {{ task }}.")
+    (tmp_path / "README.md").write_text("Mine.")
+    prompts = open_prompts(tmp_path)
+    assert prompts.load("plan").render(task="it") == "Plan it."
+    assert prompts.load("infer") == Prompts().load("infer") == load_prompt("infer")
+
+
+def test_folder_with_wrong_prompts_names_each(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"has no prompt; the names are code_system, discover_system"):
+        open_prompts(tmp_path)
+    (tmp_path / "plans.md").write_text("Plan.")
+    (tmp_path / "infer.md").write_bytes(b"\xff")
+    with pytest.raises(ConfigError) as raised:
+        open_prompts(tmp_path)
+    problems = raised.value.problems
+    assert f"{tmp_path}/infer.md: not UTF-8 at byte 0" in problems
+    assert any("plans.md replaces no prompt" in each and "'plan'" in each for each in problems)
+    with pytest.raises(ConfigError, match="is not a folder"):
+        open_prompts(tmp_path / "none")
+
+
 def test_installed_prompts_are_valid_templates() -> None:
     from jinja2 import Environment
 
@@ -64,3 +87,17 @@ def test_installed_prompts_are_valid_templates() -> None:
     assert templates
     for path in templates:
         Environment(autoescape=True).parse(path.read_text("utf-8"))
+
+
+def test_readme_names_each_prompt_and_what_it_is_given() -> None:
+    from jinja2 import Environment, meta
+
+    folder = resource_dir("prompts")
+    rows = re.findall(
+        r"^\| `(\w+)\.md` \|[^|]*\| ([^|]*) \|$", (folder / "README.md").read_text(), re.MULTILINE
+    )
+    given = {name: set(re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", text))) for name, text in rows}
+    assert set(given) == {path.stem for path in folder.glob("*.md")} - {"README"}
+    for name, values in given.items():
+        used = meta.find_undeclared_variables(Environment(autoescape=True).parse(load_prompt(name).text))
+        assert used == values, name

@@ -1,6 +1,7 @@
 """Prompt templates: one Markdown file each under ``prompts/``, rendered with jinja2.
 
-A template that uses an undefined name is an error, so that no model receives an incomplete prompt.
+A template that uses an undefined name is an error, so that no model receives an incomplete prompt. ``[run]
+prompts`` names a folder whose files replace those of the same name.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.core.files import read_text_file
 from codetaste.core.paths import resource_dir
+from codetaste.core.text import did_you_mean
 from codetaste.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _MAX_PROMPT_BYTES = 4 * 1024**2
+_README = "README.md"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*(/[a-z0-9][a-z0-9_-]*)*")
 
 
@@ -30,6 +33,7 @@ class Prompt:
 
     name: str
     text: str
+    path: Path
 
     @cached_property
     def digest(self) -> str:
@@ -48,9 +52,51 @@ class Prompt:
             return _environment().from_string(self.text).render(values).strip()
         except TemplateError as error:
             line = getattr(error, "lineno", None)
-            place = f"prompts/{self.name}.md" + (f":{line}" if line else "")
+            place = f"{self.path}:{line}" if line else str(self.path)
             given = ", ".join(sorted(values)) or "nothing"
             raise ConfigError(f"{place}: {error.message or type(error).__name__} (given: {given})") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """The prompts of a run: a file in ``folder``, if there is any, replaces the installed one of its name."""
+
+    folder: Path | None = None
+
+    def load(self, name: str) -> Prompt:
+        """Return the prompt ``name``.
+
+        Raises:
+            ConfigError: it is not UTF-8, or cannot be read.
+        """
+        own = self.folder is not None and (self.folder / f"{name}.md").is_file()
+        return load_prompt(name, folder=self.folder if own else None)
+
+
+def open_prompts(folder: Path) -> Prompts:
+    """Return the prompts with those that the files of ``folder`` replace.
+
+    Raises:
+        ConfigError: it is not a folder, or one of its Markdown files replaces no prompt or cannot be read.
+    """
+    if not folder.is_dir():
+        raise ConfigError(f"{folder} is not a folder")
+    prompts, problems = Prompts(folder), list[str]()
+    known = [path.stem for path in resource_dir("prompts").glob("*.md") if path.name != _README]
+    replaced = sorted(path.stem for path in folder.glob("*.md") if path.name != _README)
+    for name in replaced:
+        if name not in known:
+            problems.append(f"{folder / name}.md replaces no prompt{did_you_mean(name, known)}")
+            continue
+        try:
+            prompts.load(name)
+        except ConfigError as error:
+            problems.extend(error.problems)
+    if not replaced:
+        problems.append(f"{folder} has no prompt; the names are {', '.join(sorted(known))}, each with .md")
+    if problems:
+        raise ConfigError(*problems)
+    return prompts
 
 
 @cache
@@ -68,7 +114,7 @@ def load_prompt(name: str, *, folder: Path | None = None) -> Prompt:
         )
         raise ConfigError(f"no prompt {name!r} in {place} (there are: {known or 'none'})")
     try:
-        return Prompt(name, read_text_file(path, _MAX_PROMPT_BYTES))
+        return Prompt(name, read_text_file(path, _MAX_PROMPT_BYTES), path)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

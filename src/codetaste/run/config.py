@@ -44,6 +44,9 @@ class RunConfig(Section):
     """Wall time of the whole run."""
     concurrency: int = Field(default=64, ge=1, le=100_000)
     """Jobs in flight."""
+    prompts: FilePath | None = None
+    """A folder with prompts of your own, relative to the config file: each ``NAME.md`` in it replaces the one
+    of that name in ``prompts/``."""
 
 
 class Config(Section):

@@ -120,7 +120,7 @@ async def _open_run(stack: AsyncExitStack, planned: RunPlan, *, rerun: bool) -> 
         tools = await open_rule_tools(benchmark, scan, sandbox)
     models = await stack.enter_async_context(open_models(resolved, out / MODELS_FOLDER))
     if config.discover is not None and plan.passes:
-        discovery = DiscoveryContext(out, config.discover, models, resolved.tools, tools)
+        discovery = DiscoveryContext(out, config.discover, models, resolved.tools, resolved.prompts, tools)
     section = config.evaluate or EvaluateConfig()
     if plan.evaluations and section.tests:
         warnings.append(_NO_TEST_RUNS)
@@ -131,9 +131,10 @@ async def _open_run(stack: AsyncExitStack, planned: RunPlan, *, rerun: bool) -> 
     # Files of an earlier process in the run's folder are removed now that the session has locked it.
     agent_configs: dict[str, Mapping[str, Any]] = {}
     if plan.steps:
-        agents = AgentSet(config.used_agents(), resolved.adapters, models)
+        agents = AgentSet(config.used_agents(), resolved.adapters, models, resolved.prompts)
         services = open_agent_services(agents, sandbox, out, cache, notify)
-        inference = InferenceContext(benchmark, models, await stack.enter_async_context(services))
+        opened = await stack.enter_async_context(services)
+        inference = InferenceContext(benchmark, models, resolved.prompts, opened)
         agent_configs = {agent.id: inference.agent_config(agent) for agent in config.used_agents()}
     if plan.evaluations:
         references = await to_thread.run_sync(load_references, benchmark, plan.evaluations)

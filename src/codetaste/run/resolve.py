@@ -13,6 +13,7 @@ from codetaste.agent.tool import load_tools
 from codetaste.benchmark.benchmark import QUICKSTART, open_benchmark, quickstart_folder
 from codetaste.errors import ConfigError
 from codetaste.llm.price_table import agent_option_problems, budget_problems, price_entry
+from codetaste.llm.prompts import Prompts, open_prompts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +39,7 @@ class ResolvedConfig:
     benchmark: Benchmark
     instances: tuple[Instance, ...]
     tools: tuple[Tool, ...]
+    prompts: Prompts
     adapters: Mapping[str, Adapter] = field(default_factory=dict)
     """Adapters of the CLI agents that some track uses, by the agent's id."""
 
@@ -74,11 +76,17 @@ def resolve_config(config: Config, base_dir: Path) -> ResolvedConfig:
     benchmark: Benchmark | None = None
     instances: tuple[Instance, ...] = ()
     tools: tuple[Tool, ...] = ()
+    prompts = Prompts()
     try:
         benchmark = find_benchmark(config.benchmark, base_dir)
         instances = benchmark.select(config.benchmark.instances)
     except ConfigError as error:
         problems.extend(error.problems)
+    if config.run.prompts is not None:
+        try:
+            prompts = open_prompts((base_dir / config.run.prompts.expanduser()).absolute())
+        except ConfigError as error:
+            problems.extend(f"run.prompts: {problem}" for problem in error.problems)
     if config.discover is not None:
         try:
             tools = load_tools(config.discover.tool_paths, base_dir=base_dir)
@@ -90,7 +98,7 @@ def resolve_config(config: Config, base_dir: Path) -> ResolvedConfig:
     adapters = _resolve_agents(config, base_dir, problems)
     if problems or benchmark is None:
         raise ConfigError(*dict.fromkeys(problems))
-    return ResolvedConfig(config, base_dir, benchmark, instances, tools, adapters)
+    return ResolvedConfig(config, base_dir, benchmark, instances, tools, prompts, adapters)
 
 
 def find_benchmark(config: BenchmarkConfig, base_dir: Path) -> Benchmark:

@@ -33,7 +33,7 @@ def billed_usd(workspace: Workspace, model: str = "m") -> Fraction:
 def test_pass_ended_by_budget_writes_rules_and_resumes_with_more(
     tmp_path: Path, alpha: TinyBenchmark, uninterrupted_run: tuple[Workspace, CommandResult]
 ) -> None:
-    workspace = alpha.make_workspace(tmp_path, {"m": "reply"}, discover="budget_usd = 0.036")
+    workspace = alpha.make_workspace(tmp_path, {"m": "reply"}, discover="budget_usd = 0.1")
     additive = alpha.key("m", "additive")
     result = workspace.run("--json", "--only", "*/additive")
     assert result.code == 0
@@ -43,9 +43,11 @@ def test_pass_ended_by_budget_writes_rules_and_resumes_with_more(
     assert job["value"]["rules"] > 0
     ((path, text),) = workspace.rules().items()
     assert len(YAML(typ="safe").load(text)["rules"]) == job["value"]["rules"]
-    assert billed_usd(workspace) <= Fraction("0.036")
+    assert billed_usd(workspace) <= Fraction("0.05")
     node = ("discover", f"m/{alpha.row.id}")
-    tiny_benchmark.fold_journal(workspace.journal(), {(): Decimal("0.036"), node: Decimal("0.036")})
+    tiny_benchmark.fold_journal(
+        workspace.journal(), {(): Decimal(2), node: Decimal("0.1"), (*node, additive): Decimal("0.05")}
+    )
     billed_calls = workspace.ledger("m")
 
     same = workspace.run("--json", "--only", "*/additive")

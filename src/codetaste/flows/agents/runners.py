@@ -16,7 +16,6 @@ from codetaste.flows.transcript import write_transcript
 from codetaste.harness.config import DEFAULT_MAX_OUTPUT_TOKENS, DEFAULT_MAX_TURNS
 from codetaste.harness.run import AgentTask, run_agent
 from codetaste.llm.messages import Usage
-from codetaste.llm.prompts import load_prompt
 from codetaste.sandbox.base import NO_EGRESS, CommandLimits
 from codetaste.sandbox.egress import GATEWAY_PORT, gateway_egress
 
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from codetaste.harness.result import AgentResult
     from codetaste.llm.messages import Reply, Request
     from codetaste.llm.metering.metered import MeteredModel
+    from codetaste.llm.prompts import Prompts
     from codetaste.orchestration.job import JobContext
 
 _NO_LIMIT_S = 30 * 24 * 3600.0
@@ -62,6 +62,7 @@ class OwnLoopRunner:
 
     agent: AgentConfig
     model: MeteredModel
+    prompts: Prompts
 
     @property
     def version(self) -> str:
@@ -115,7 +116,7 @@ class OwnLoopRunner:
         """Return the settings of the loop; ``name`` prefixes the names of its effects."""
         agent = self.agent
         return LoopSettings(
-            system=load_prompt("code_system").render(),
+            system=self.prompts.load("code_system").render(),
             task=task,
             tools=CODE_TOOLS,
             max_turns=self.limits[LoopEnd.MAX_TURNS],

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from codetaste.gateway.gateway import Gateway
     from codetaste.harness.adapter import Adapter
     from codetaste.harness.config import AgentConfig
+    from codetaste.llm.prompts import Prompts
     from codetaste.sandbox.config import SandboxConfig
 
 _MAX_EXTRACTIONS = 4
@@ -31,11 +32,12 @@ _MAX_EXTRACTIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class AgentSet:
-    """The agents of a run, the adapters of its CLI agents by agent id, and the models that they call."""
+    """The agents of a run, the adapters of its CLI agents by agent id, their models and their prompts."""
 
     agents: Iterable[AgentConfig]
     adapters: Mapping[str, Adapter]
     models: ModelSet
+    prompts: Prompts
 
 
 @asynccontextmanager
@@ -65,7 +67,7 @@ async def open_agent_services(
         def runner(agent: AgentConfig) -> AgentRunner:
             models = agents.models
             if agent.uses_own_loop:
-                return OwnLoopRunner(agent, models.models[agent.model])
+                return OwnLoopRunner(agent, models.models[agent.model], agents.prompts)
             adapter = agents.adapters[agent.id]
             return CliAgentRunner(
                 agent,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.flows.context import ModelSet, ScanContext
     from codetaste.flows.discover.plan import DiscoverConfig
+    from codetaste.llm.prompts import Prompts
     from codetaste.sandbox.base import Shell
 
 
@@ -41,6 +42,7 @@ class DiscoveryContext:
     config: DiscoverConfig
     models: ModelSet
     tools: tuple[Tool, ...]
+    prompts: Prompts
     services: RuleToolServices
 
     @property

@@ -17,7 +17,6 @@ from codetaste.flows.discover.publish import discovery_folder
 from codetaste.flows.discover.result import DiscoveryResult
 from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
 from codetaste.flows.transcript import write_transcript
-from codetaste.llm.prompts import load_prompt
 from codetaste.orchestration.budget.cost import BudgetLimits, BudgetPath, NamedLimits
 from codetaste.orchestration.job import Job
 from codetaste.rules.yaml_writer import dump_rules
@@ -84,6 +83,8 @@ def _pass_job(each: DiscoveryPass, context: DiscoveryContext, budget: BudgetPath
         title=each.title,
         min_cost=models.models[each.model_id].min_cost(settings.build_request(settings.first_messages())),
         handler_limits={LoopEnd.MAX_TURNS: settings.max_turns},
+        limits=context.config.pass_limits,
+        leaves_to=each.other_key,
     )
 
 
@@ -91,8 +92,8 @@ def _loop_settings(each: DiscoveryPass, context: DiscoveryContext) -> LoopSettin
     """Return the loop's settings; the prompt has the instructed description, nothing of the golden patch."""
     direction = each.direction.value
     return LoopSettings(
-        system=load_prompt("discover_system").render(direction=direction, overlap="0.95"),
-        task=load_prompt("discover_task").render(
+        system=context.prompts.load("discover_system").render(direction=direction, overlap="0.95"),
+        task=context.prompts.load("discover_task").render(
             direction=direction,
             language=each.instance.language,
             description=context.benchmark.description(each.instance),
@@ -112,6 +113,7 @@ async def open_rule_context(
     return RuleContext(
         instance=instance,
         direction=direction,
+        description=services.benchmark.description(instance),
         base=trees.base,
         golden=trees.golden,
         scanner=services.scan.scanner,

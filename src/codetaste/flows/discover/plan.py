@@ -10,6 +10,7 @@ from pydantic import Field
 from codetaste.core.section import Section
 from codetaste.core.units import Seconds, Usd
 from codetaste.flows.job_keys import pass_key, sources_key
+from codetaste.orchestration.budget.cost import BudgetLimits
 from codetaste.rules.registration import Direction
 
 if TYPE_CHECKING:
@@ -29,14 +30,23 @@ class DiscoverConfig(Section):
     tools: tuple[str, ...] = Field(default=("default",), min_length=1)
     """Import paths of tools, or ``file.py:name`` beside the config file; "default" names our own three."""
     budget_usd: Usd | None = None
-    """US dollars for one instance and model, both passes together."""
-    time_limit: Seconds | None = 45 * 60.0
-    """Working time of one instance and model, both passes together. Waiting for a permit, a rate limit or
-    budget does not count."""
+    """US dollars for one instance and model. Each of the two passes has half of it, and what one leaves goes
+    to the other."""
+    time_limit: Seconds | None = 3 * 3600.0
+    """Working time of one instance and model, shared by the passes like ``budget_usd``. Waiting for a permit,
+    a rate limit or budget does not count."""
     max_turns: int = Field(default=80, ge=1)
     """Model calls of one pass."""
     max_output_tokens: int = Field(default=8192, ge=1024)
     """The cap of one reply."""
+
+    @property
+    def pass_limits(self) -> BudgetLimits:
+        """The limits that a pass begins with: half of those of both."""
+        usd, seconds = self.budget_usd, self.time_limit
+        return BudgetLimits(
+            usd=None if usd is None else usd / 2, working_s=None if seconds is None else seconds / 2
+        )
 
     @property
     def tool_paths(self) -> tuple[str, ...]:
@@ -60,6 +70,12 @@ class DiscoveryPass:
     def key(self) -> str:
         """The job's key."""
         return pass_key(self.model_id, self.instance, self.direction)
+
+    @property
+    def other_key(self) -> str:
+        """The key of the pass for the other direction."""
+        (other,) = set(Direction) - {self.direction}
+        return pass_key(self.model_id, self.instance, other)
 
     @property
     def sources_key(self) -> str:

@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from codetaste.flows.agents.run import AgentRunner, AgentServices
     from codetaste.flows.context import ModelSet
     from codetaste.harness.config import AgentConfig
+    from codetaste.llm.prompts import Prompts
 
 
 @dataclass(frozen=True, slots=True)
 class InferenceContext:
-    """The source of the tasks, the models, and what the runs of agents share."""
+    """The source of the tasks, the models, the prompts, and what the runs of agents share."""
 
     benchmark: Benchmark
     models: ModelSet
+    prompts: Prompts
     agents: AgentServices
 
     @property

@@ -18,7 +18,6 @@ from codetaste.flows.agents.run import AgentRun, AgentRunSpec
 from codetaste.flows.infer.outputs import Prediction, TrialEnd, inference_metadata, write_prediction
 from codetaste.flows.infer.results import AgentStep, JudgeResult, PlanResult
 from codetaste.harness.patch.extract import ExtractedPatch, ExtractionLimits, extract_patch
-from codetaste.llm.prompts import load_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,8 +33,9 @@ def execution_prompt(step: Step, context: InferenceContext, plan: str | None) ->
     """Return the executing agent's prompt: its track's description or the plan, and nothing else."""
     trial = step.trial
     if trial.track.mode is not Mode.DIRECT:
-        return load_prompt("execute_plan").render(plan=plan or "")
-    return load_prompt("infer").render(task=context.benchmark.description(trial.instance, trial.track.track))
+        return context.prompts.load("execute_plan").render(plan=plan or "")
+    task = context.benchmark.description(trial.instance, trial.track.track)
+    return context.prompts.load("infer").render(task=task)
 
 
 @dataclass(slots=True)

@@ -34,7 +34,7 @@ def agent_step_fingerprint(step: Step, context: InferenceContext, task: str) -> 
 
 def judge_fingerprint(step: Step, context: InferenceContext, opening: Request) -> str:
     """Return the fingerprint of a judge step that begins with the request ``opening``."""
-    texts = (opening.messages[0].text, repeated_question(PLAN_COUNT))
+    texts = (opening.messages[0].text, repeated_question(PLAN_COUNT, context))
     return _digest(step, context, *texts, str(opening.max_output_tokens))
 
 

@@ -21,7 +21,6 @@ from codetaste.flows.agents.result import AgentRunResult
 from codetaste.flows.infer.results import JudgeResult, PlanResult
 from codetaste.flows.transcript import write_transcript
 from codetaste.llm.messages import Message, StopReason, TextBlock
-from codetaste.llm.prompts import load_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +43,7 @@ _OUTPUT_TOKENS = 4096
 
 def judge_settings(step: Step, plans: Sequence[str], context: InferenceContext) -> LoopSettings:
     """Return the prompt and the limits of the judge's call."""
-    task = load_prompt("judge").render(
+    task = context.prompts.load("judge").render(
         description=context.benchmark.description(step.trial.instance), plans=list(plans)
     )
     return LoopSettings(system="", task=task, tools=(), max_output_tokens=_OUTPUT_TOKENS)
@@ -56,9 +55,9 @@ def opening_request(step: Step, context: InferenceContext) -> Request:
     return settings.build_request(settings.first_messages())
 
 
-def repeated_question(plans: int) -> str:
+def repeated_question(plans: int, context: InferenceContext) -> str:
     """Return the question after an answer that does not name exactly one of ``plans`` plans."""
-    return load_prompt("judge_again").render(plans=plans)
+    return context.prompts.load("judge_again").render(plans=plans)
 
 
 async def judge(step: Step, context: InferenceContext, job: JobContext) -> Json:
@@ -74,13 +73,14 @@ async def judge(step: Step, context: InferenceContext, job: JobContext) -> Json:
     question, settings = _Question(step, texts, context), judge_settings(step, texts, context)
     window = ContextWindow(context.models.models[step.model_id].context_window)
     state, selected = AgentState(settings.first_messages()), None
+    again = repeated_question(len(texts), context)
     try:
         with job.budget.deadline() as scope:
             while selected is None and state.turns < MAX_JUDGE_CALLS:
                 state.turns += 1
                 reply = await _ask(question, window, job, state)
                 result.add_usage(reply.usage)
-                selected = _take_reply(reply, state, len(texts))
+                selected = _take_reply(reply, state, len(texts), again)
         if scope.cancelled_caught:
             job.end_early(DeadlineExceeded("the time limit was reached in the judge step"))
             return _value(FinishReason.TIMEOUT, None, result, job)
@@ -167,14 +167,14 @@ async def _record_cut(plan_chars: int | None, window: ContextWindow, job: JobCon
     return int(recorded["plan_chars"])
 
 
-def _take_reply(reply: Reply, state: AgentState, plans: int) -> int | None:
-    """Return the number of the plan that the reply names; without one, add the repeated question."""
+def _take_reply(reply: Reply, state: AgentState, plans: int, again: str) -> int | None:
+    """Return the number of the plan that the reply names; without one, add the question ``again``."""
     if reply.message.content:
         state.add(reply.message)
     refused = reply.stop is StopReason.REFUSAL
     selected = None if refused else selected_plan(reply.message.text, plans)
     if selected is None:
-        state.add(Message("user", (TextBlock(repeated_question(plans)),)))
+        state.add(Message("user", (TextBlock(again),)))
     return selected
 
 

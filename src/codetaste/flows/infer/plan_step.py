@@ -17,7 +17,6 @@ from codetaste.flows.agents.run import AgentRun, AgentRunSpec
 from codetaste.flows.infer.candidate_plans import AgentPlans, read_plans
 from codetaste.flows.infer.plan import PLAN_COUNT
 from codetaste.flows.infer.results import PlanAttempt, PlanResult
-from codetaste.llm.prompts import load_prompt
 
 if TYPE_CHECKING:
     from codetaste.flows.agents.result import AgentRunResult
@@ -33,8 +32,8 @@ def planning_prompt(step: Step, context: InferenceContext) -> str:
     """Return the planning agent's prompt, which has only its track's description of the task."""
     task = context.benchmark.description(step.trial.instance, step.trial.track.track)
     if step.trial.track.mode is Mode.PLAN:
-        return load_prompt("plan").render(task=task)
-    return load_prompt("multiplan").render(task=task, plans=PLAN_COUNT)
+        return context.prompts.load("plan").render(task=task)
+    return context.prompts.load("multiplan").render(task=task, plans=PLAN_COUNT)
 
 
 @dataclass(slots=True)
