@@ -59,7 +59,11 @@ def test_jobs_have_the_same_limits_in_another_process(
     assert {job.kind for job in jobs} == set(PARAMETERS)
 
     shared = f"finder/{alpha.row.id}"
-    assert nodes["discover " + shared] == ["1.5", None, None, 2700.0]
+    assert nodes["discover " + shared] == ["1.5", None, None, 10800.0]
+    passes = [job for job in jobs if job.kind == "discover"]
+    assert {job.leaves_to for job in passes} == {job.key for job in passes}
+    for job in passes:
+        assert nodes[f"discover {shared} {job.key}"] == ["0.75", None, None, 5400.0]
     trials = {job.budget[-1].name: job.parameters.trial.agent.id for job in jobs if "infer.e" in job.kind}
     for name, agent in trials.items():
         limits = ["2.0", None, None, 300.0] if agent == "a" else ["3.0", None, None, 240.0]

@@ -43,7 +43,8 @@ def test_tool_call_registers_rules_in_either_direction(
         assert result.code == 0
         assert f"{accepted}: registered" in result.json["answer"]
         assert result.json["answer"].count(": registered") == 1
-        assert [kind for kind, _ in result.json["facts"]] == ["registered"]
+        facts = ["registered"] if direction == "additive" else ["registered", "names_in_base"]
+        assert [kind for kind, _ in result.json["facts"]] == facts
 
 
 def test_cli_tool_refusal_is_one_line_and_exit_code_1(
