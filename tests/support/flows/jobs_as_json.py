@@ -110,7 +110,11 @@ def node_limits(session: Session) -> dict[str, Any]:
 async def run_with_stand_ins(jobs: Sequence[Job], folder: Path) -> dict[str, Any]:
     """Run ``jobs`` with handlers that do nothing; discovery wants more money than it may spend."""
 
+    nodes: dict[str, Any] = {}
+
     async def nothing(job: Job, context: JobContext) -> Any:
+        if not nodes:  # before a job leaves something to another
+            nodes.update(node_limits(session))
         if job.kind == "discover":
             await context.hold(TOO_MUCH)
         return job.title
@@ -119,7 +123,7 @@ async def run_with_stand_ins(jobs: Sequence[Job], folder: Path) -> dict[str, Any
         session.add_handlers(dict.fromkeys(PARAMETERS, nothing))
         outcomes = await session.run(jobs)
         ends = {key: [each.status.value, each.error] for key, each in outcomes.items()}
-        return {"nodes": node_limits(session), "ends": ends}
+        return {"nodes": nodes, "ends": ends}
 
 
 def run_read_jobs(jobs: Sequence[Job], config: Path) -> dict[str, Any]:
