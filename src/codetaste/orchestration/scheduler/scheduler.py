@@ -304,6 +304,8 @@ class Scheduler:
 
     def _pass_on(self, entry: ScheduledJob) -> None:
         """Give what is left of the job's limits to another, and end the jobs that can get no more."""
+        if self.draining:
+            return
         continued = self._leftovers.pass_on(entry)
         if continued is not None and not continued.needs_left:
             self._ready.append(continued)
