@@ -174,25 +174,19 @@ async def test_both_lack_what_the_other_has(tmp_path: Path) -> None:
     assert outcomes["b"].value == 1
 
 
-async def test_job_that_cannot_pay_its_first_call_leaves_its_part(tmp_path: Path) -> None:
-    """Each part is too small for a first call, but both together are enough for one job."""
-    small = BudgetLimits(usd=Decimal("0.6"))
-    jobs = [
-        replace(job, min_cost=Cost(Decimal(1)), needs=("c",))
-        for job in pair(1, 1, small, BudgetLimits(usd=Decimal("1.2")))
-    ]
-    need = Job("c", "buy", (), "1", parameters=0, prerequisite_only=True)
-    outcomes = await run(tmp_path, [need, *jobs])
-    assert {outcomes["a"].status, outcomes["b"].status} == {Status.DONE, Status.BUDGET_EXCEEDED}
-    assert outcomes["c"].status is Status.DONE
-
-
-async def test_nothing_is_prepared_for_jobs_that_can_never_pay(tmp_path: Path) -> None:
-    small = BudgetLimits(usd=Decimal("0.4"))
-    jobs = [
-        replace(job, min_cost=Cost(Decimal(1)), needs=("c",))
-        for job in pair(1, 1, small, BudgetLimits(usd=Decimal("0.8")))
-    ]
-    need = Job("c", "buy", (), "1", parameters=0, prerequisite_only=True)
-    outcomes = await run(tmp_path, [need, *jobs])
-    assert [outcomes[key].status for key in "abc"] == [Status.BUDGET_EXCEEDED] * 2 + [Status.SKIPPED]
+@pytest.mark.parametrize(
+    ("part", "ends", "need"),
+    [
+        ("0.6", {Status.DONE, Status.BUDGET_EXCEEDED}, Status.DONE),  # both parts are enough for one job
+        ("0.4", {Status.BUDGET_EXCEEDED}, Status.SKIPPED),  # nothing is prepared for jobs that can never pay
+    ],
+)
+async def test_part_that_is_too_small_for_a_first_call(
+    tmp_path: Path, part: str, ends: set[Status], need: Status
+) -> None:
+    limits, total = BudgetLimits(usd=Decimal(part)), BudgetLimits(usd=2 * Decimal(part))
+    jobs = [replace(job, min_cost=Cost(Decimal(1)), needs=("c",)) for job in pair(1, 1, limits, total)]
+    prepare = Job("c", "buy", (), "1", parameters=0, prerequisite_only=True)
+    outcomes = await run(tmp_path, [prepare, *jobs])
+    assert {outcomes[key].status for key in "ab"} == ends
+    assert outcomes["c"].status is need
