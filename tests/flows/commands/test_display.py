@@ -147,7 +147,7 @@ def test_ctrl_c_stops_run_and_restores_terminal(tmp_path: Path, alpha: TinyBench
     interrupts: list[float] = []
 
     def interrupt(terminal: TerminalOutput, pid: int) -> None:
-        if not interrupts and terminal.ever_shown("sleep 1234.5"):
+        if not interrupts and terminal.ever_shown("(sleep 4321"):
             interrupts.append(time.monotonic())
             os.kill(pid, 2)
 
