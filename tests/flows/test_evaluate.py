@@ -252,7 +252,7 @@ def test_recorded_test_results_decide_pass(
     rescored_run: tuple[Workspace, CommandResult], alpha_with_rules: TinyBenchmark
 ) -> None:
     workspace, result = rescored_run
-    assert result.code == 0, result.err
+    assert result.code == 1, result.err
     assert "PASS is computed from recorded results" in result.err
     assert "IFR 0.75, PREC" in result.out
     scores = read_scores(output_folder(workspace, alpha_with_rules))
@@ -261,13 +261,13 @@ def test_recorded_test_results_decide_pass(
     assert len(workspace.ledger("m")) == 5
 
 
-def test_patch_that_does_not_apply_is_no_failure_of_run(
+def test_patch_that_does_not_apply_is_marked_as_bad(
     rescored_run: tuple[Workspace, CommandResult], alpha_with_rules: TinyBenchmark
 ) -> None:
     workspace, result = rescored_run
-    assert result.code == 0, result.err
+    assert result.code == 1, result.err
     shown = next(line for line in result.out.splitlines() if "scores of golden_agent" in line)
-    assert "ok" in shown
+    assert shown.startswith("  bad ")
     assert "does not apply" in shown
     folder = pseudo_agent_folder(workspace, alpha_with_rules, "golden_agent") / "evaluation"
     assert read_scores(folder.parent)["status"] == "does_not_apply"
@@ -280,7 +280,7 @@ def test_scores_with_recorded_tests_are_not_computed_again(
     workspace = rescored_run[0]
     keys = started_keys(workspace)
     result = workspace.run("--json")
-    assert result.code == 0, result.err
+    assert result.code == 1, result.err
     assert started_keys(workspace) == keys
 
 

@@ -93,7 +93,7 @@ def test_jobs_have_the_same_results_in_another_process(
 
     plain = make_full_workspace(tmp_path / "plain", alpha)
     result = plain.run("--json")
-    assert result.code == 0, result.err
+    assert result.code == 1, result.err
     assert read_products(workspace) == read_products(plain)
     again = workspace.run("--json")
     assert {job["resumed"] for job in again.json["jobs"]} == {True}

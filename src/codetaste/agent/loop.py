@@ -53,6 +53,12 @@ class LoopEnd(StrEnum):
     CONTEXT_FULL = "context_full"
     """The conversation does not fit into the model's context window, however short it is made."""
 
+    @property
+    def by_limit(self) -> bool:
+        """Whether a limit ended the loop, not the agent or its model."""
+        limits = {LoopEnd.MAX_TURNS, LoopEnd.CONTEXT_FULL, LoopEnd.BUDGET_EXCEEDED, LoopEnd.TIMEOUT}
+        return self in limits
+
 
 class ChatModel(Protocol):
     """The model of a loop: a metered model, or a wrapper of one."""
@@ -112,6 +118,7 @@ class AgentState:
         messages: all messages.
         conversation: those that the model gets; older ones may be shortened or left out.
         end: why the loop ended.
+        end_text: more about it, in one line.
     """
 
     messages: list[Message]
@@ -120,6 +127,7 @@ class AgentState:
     tool_calls: int = 0
     mistakes: int = 0
     end: LoopEnd | None = None
+    end_text: str = ""
 
     def __post_init__(self) -> None:
         self.conversation = [*self.messages]
@@ -158,8 +166,10 @@ async def _turns(
         state.turns += 1
         reply = await _ask(settings, model, window, job, state)
         if reply is None:
+            state.end_text = _CONTEXT_FULL
             return LoopEnd.CONTEXT_FULL
         if reply.stop is StopReason.REFUSAL:
+            state.end_text = _first_line(reply.message.text) or "the provider reports a refusal"
             return LoopEnd.REFUSED
         if reply.message.content:
             state.add(reply.message)
@@ -182,8 +192,34 @@ async def _turns(
         mistakes_in_a_row = mistakes_in_a_row + 1 if mistaken else 0
         state.mistakes += mistaken
         if mistakes_in_a_row >= settings.max_mistakes_in_a_row:
+            state.end_text = _describe_mistakes(mistakes_in_a_row, reply, state.messages[-1])
             return LoopEnd.MALFORMED if calls or reply.stop is StopReason.LENGTH else LoopEnd.NO_TOOL_CALL
+    state.end_text = f"the limit of {settings.max_turns} turns was reached"
     return LoopEnd.MAX_TURNS
+
+
+_CONTEXT_FULL = "the conversation does not fit into the model's context window, however short it is made"
+
+
+def _describe_mistakes(count: int, reply: Reply, answer: Message) -> str:
+    """Describe the last of ``count`` turns without a usable tool call, to which ``answer`` was given."""
+    if reply.message.tool_calls:
+        faults = (block.content for block in answer.content if isinstance(block, ToolResult))
+        return f"{count} turns in a row had no usable tool call; the last: {_first_line(next(faults, ''))}"
+    what = _first_line(reply.message.text)
+    return (
+        f"{count} turns in a row called no tool; the last: {what!r}"
+        if what
+        else f"{count} replies were empty"
+    )
+
+
+def _first_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return truncate(lines[0], _MAX_END_TEXT) if lines else ""
+
+
+_MAX_END_TEXT = 300
 
 
 async def _ask(

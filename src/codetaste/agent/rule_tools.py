@@ -19,6 +19,7 @@ from codetaste.errors import EngineError, ToolError
 from codetaste.rules.described_names import described_names, names_without_rule
 from codetaste.rules.feedback import (
     add_witness_text,
+    describe_candidate,
     render_candidate_result,
     render_progress,
 )
@@ -168,6 +169,8 @@ async def register(context: RuleContext, rules: str) -> str:
             add_witness_text, context.direction, registration.candidates, context.base
         )
         lines.extend(render_candidate_result(result) for result in results)
+        for result in results:
+            context.note(describe_candidate(result))
     if not lines:
         raise ToolError('there is no rule in this text; write a list under the key "rules"')
     total = len(registered_rules(context.facts))

@@ -60,6 +60,11 @@ class FinishReason(StrEnum):
     ERROR_MULTIPLAN = "error_multiplan"
     ERROR_JUDGE = "error_judge"
 
+    @property
+    def by_limit(self) -> bool:
+        """Whether a budget or a time limit ended it."""
+        return self in {FinishReason.TIMEOUT, FinishReason.BUDGET_EXCEEDED}
+
 
 MODES = tuple(Mode)
 PSEUDO_TRACK = "pseudo_agents"

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
+from codetaste.core.text import wrap
 from codetaste.errors import CodetasteError
 
 if TYPE_CHECKING:
@@ -72,11 +74,32 @@ def print_result(text: str) -> None:
 
 
 def notify(text: str) -> None:
-    """Write a line for the user to standard error; write errors are ignored."""
+    """Write a line for the user to standard error, wrapped on a terminal; write errors are ignored."""
     try:
-        print(text, file=sys.stderr, flush=True)
+        print(wrap(text, width_of(sys.stderr), "  "), file=sys.stderr, flush=True)
     except OSError:
         discard_output(sys.stderr)
+
+
+def width_of(stream: TextIO) -> int | None:
+    """Return the columns of the terminal that ``stream`` goes to; None where it goes elsewhere."""
+    if not stream.isatty():
+        return None
+    return shutil.get_terminal_size(os.get_terminal_size(stream.fileno())).columns
+
+
+_COLOURS = {"red": 31, "green": 32, "yellow": 33}
+
+
+def colour(text: str, name: str) -> str:
+    """Return ``text`` in a colour of the terminal: red, green or yellow."""
+    return f"\x1b[{_COLOURS[name]}m{text}\x1b[0m"
+
+
+def result_is_coloured() -> bool:
+    """Whether the result goes to a terminal that shows colours, and the user has not set ``NO_COLOR``."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+    return result_stream().isatty() and not plain
 
 
 def _open_streams() -> None:

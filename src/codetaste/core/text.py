@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import textwrap
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,29 @@ def printable_name(name: bytes) -> str:
     """Return the name of a file quoted and shortened for a one-line message."""
     text = repr(name.decode("utf-8", "backslashreplace"))
     return text if len(text) <= _MAX_NAME_CHARS else f"{text[:_MAX_NAME_CHARS]}…' ({len(name)} bytes)"
+
+
+def wrap(text: str, width: int | None, indent: str = "") -> str:
+    """Return ``text`` with each line wrapped between words at ``width`` columns, further lines indented.
+
+    None leaves the lines as they are; a word that is longer than a line, such as a path, stays whole.
+    """
+    if width is None:
+        return text
+    return "\n".join(
+        line
+        if len(line) <= width
+        else textwrap.fill(
+            line,
+            width,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+            replace_whitespace=False,
+            drop_whitespace=True,
+        )
+        for line in text.split("\n")
+    )
 
 
 def quoted(text: str) -> str:

@@ -7,6 +7,7 @@ so that it cannot break the run. Data that must survive the process is in the jo
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from codetaste.errors import Cause
     from codetaste.orchestration.budget.cost import BudgetSnapshot
+    from codetaste.orchestration.shortfall import Shortfall
     from codetaste.orchestration.wait import Wait
 
 _log = logging.getLogger(__name__)
@@ -29,20 +31,25 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class JobQueued(Event):
-    """A job was added."""
+    """A job was added; ``group`` names the jobs that are counted together."""
 
     key: str
     title: str
     lane: str
     needs: tuple[str, ...]
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class JobStarted(Event):
-    """An attempt has started; ``attempt`` counts from 1 over all sessions."""
+    """An attempt has started; ``attempt`` counts from 1 over all sessions.
+
+    ``time_left_s`` returns the seconds of work that the job has left, infinity without a limit.
+    """
 
     key: str
     attempt: int
+    time_left_s: Callable[[], float] = lambda: math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,10 @@ class JobRetrying(Event):
 
 @dataclass(frozen=True, slots=True)
 class JobFinished(Event):
-    """A job ended; ``status`` is a ``Status``. ``resumed``: the result is from an earlier session."""
+    """A job ended; ``status`` is a ``Status``. ``resumed``: the result is from an earlier session.
+
+    ``shortfall`` says why a job that is done did not end well.
+    """
 
     key: str
     status: str
@@ -66,6 +76,7 @@ class JobFinished(Event):
     error: str
     resumed: bool
     cost: BudgetSnapshot
+    shortfall: Shortfall | None = None
 
 
 @dataclass(frozen=True, slots=True)

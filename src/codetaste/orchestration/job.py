@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.events import Event
     from codetaste.orchestration.journal.history import CallRecord
     from codetaste.orchestration.journal.recorder import RunRecorder
+    from codetaste.orchestration.shortfall import Shortfall
 
 __all__ = ["Handler", "Job", "JobContext", "Json", "Outcome", "PaidCall", "Status"]
 
@@ -46,11 +47,13 @@ class Job:
     the parent node, with limits: the scheduler creates its nodes and gives each job a child node named by
     ``key``, with the job's own ``limits``. ``handler_limits`` are limits that the handler itself enforces,
     such as turns, and no part of the fingerprint: a result that one of them cut is final until that limit is
-    raised; then the job continues. ``lane`` is the fairness group (a model's id). A job with
-    ``costs_nothing`` runs even when the budget is used up. ``min_cost`` is the least that the job needs to be
-    useful: its first call, at its cheapest. A ``prerequisite_only`` job is useful only to the jobs that need
-    it, and is skipped when none of them can run. What the job leaves of its own ``limits`` when it ends goes
-    to those of the job ``leaves_to``, if that is a job of the session.
+    raised; then the job continues. ``lane`` is the fairness group (a model's id). ``title`` is for people,
+    ``group`` names the jobs that are counted together. ``inputs`` are hashes of what the
+    fingerprint identifies, by name, so that a changed one can be named. A job with ``costs_nothing`` runs
+    even when the budget is used up. ``min_cost`` is the least that the job needs to be useful: its first
+    call, at its cheapest. A ``prerequisite_only`` job is useful only to the jobs that need it, and is skipped
+    when none of them can run. What the job leaves of its own ``limits`` when it ends goes to those of the job
+    ``leaves_to``, if that is a job of the session.
     """
 
     key: str
@@ -62,6 +65,8 @@ class Job:
     resources: Mapping[str, float] = field(default_factory=dict)
     lane: str = ""
     title: str = ""
+    group: str = ""
+    inputs: Mapping[str, str] = field(default_factory=dict)
     costs_nothing: bool = False
     min_cost: Cost | None = None
     prerequisite_only: bool = False
@@ -91,7 +96,8 @@ class Outcome:
     """How a job ended, what it returned (``None`` if nothing), why it did not finish, and its cost.
 
     ``attempts`` counts all started attempts, earlier sessions included; ``resumed`` marks the result of an
-    earlier session. ``error`` is one line, ``traceback`` is set for faults of the program.
+    earlier session. ``error`` is one line, ``traceback`` is set for faults of the program. ``shortfall`` says
+    why a job that is done did not end well.
     """
 
     key: str
@@ -103,6 +109,12 @@ class Outcome:
     cost: BudgetSnapshot = field(default_factory=BudgetSnapshot)
     resumed: bool = False
     traceback: str = ""
+    shortfall: Shortfall | None = None
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether the job is done, and no limit, fault or mistake of its agent ended it."""
+        return self.status is Status.DONE and self.shortfall is None
 
     @property
     def usable(self) -> bool:
@@ -127,6 +139,7 @@ class JobContext:
         self.fingerprint = fingerprint
         self.early_end: CodetasteError | None = None
         self.limits_reached: set[str] = set()
+        self.shortfall: Shortfall | None = None
         self._record = record
         self._under_way: set[str] = set()
 
@@ -266,6 +279,10 @@ class JobContext:
     def limit_reached(self, name: str) -> None:
         """Record that the job's value was cut by ``name`` of its ``handler_limits``."""
         self.limits_reached.add(name)
+
+    def fall_short(self, shortfall: Shortfall) -> None:
+        """Record that the job has a result, but did not end well."""
+        self.shortfall = shortfall
 
     def publish(self, event: Event) -> None:
         """Deliver ``event`` to all observers."""

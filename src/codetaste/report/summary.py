@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from codetaste.core.text import printable
+from codetaste.console.streams import colour
+from codetaste.core.text import printable, shorten, wrap
 from codetaste.core.units import format_duration, format_usd
-from codetaste.orchestration.job import Status
 from codetaste.report.dry_run import prices_to_json
+from codetaste.report.ending import count_endings, ending_of_outcome, format_endings
 from codetaste.report.live.progress import format_spend
 from codetaste.report.render.text import render_text
 from codetaste.report.table import collapse_equal
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from codetaste.llm.price_table import PriceEntry
     from codetaste.orchestration.budget.cost import BudgetSnapshot
     from codetaste.orchestration.job import Outcome
+    from codetaste.report.ending import Ending
     from codetaste.report.statistics.comparison import Comparison
 
 
@@ -35,7 +37,12 @@ class SummaryLine:
     result: str = ""
     path: str = ""
     hidden: bool = False
-    """Whether the line is left out if the job succeeded, because another line or the comparison shows it."""
+    """Whether the line is left out if the job ended well, because another line or the comparison shows it."""
+
+    @property
+    def ending(self) -> Ending:
+        """How the job ended."""
+        return ending_of_outcome(self.outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,8 @@ class Summary:
     """A run that has ended.
 
     ``scripted`` are the ids of scripted models, whose costs are not real; ``products`` are the output folders
-    by title; ``prices`` are those of the models used, by id; ``notes`` are further lines for the user.
+    by title; ``prices`` are those of the models used, by id; ``notes`` are further lines for the user. With
+    ``exit_zero`` the exit code does not say that a job with a result ended badly.
     """
 
     name: str
@@ -56,51 +64,61 @@ class Summary:
     prices: Mapping[str, PriceEntry] = field(default_factory=dict)
     stop_reason: str = ""
     comparison: Comparison | None = None
+    exit_zero: bool = False
     notes: Sequence[str] = ()
 
     @property
-    def failed(self) -> list[SummaryLine]:
-        """The jobs without a result."""
-        return [line for line in self.lines if not line.outcome.usable]
+    def endings(self) -> dict[str, int]:
+        """The number of jobs by their ending."""
+        return count_endings(line.ending for line in self.lines)
 
     @property
     def exit_code(self) -> int:
-        """0 when every job has a result, 130 when the user stopped the run, 1 otherwise."""
+        """130 when the user stopped the run, 0 when every job ended well (or has a result), 1 otherwise."""
         if self.stop_reason:
             return 130
-        return 1 if self.failed else 0
+        fine = all(line.outcome.usable if self.exit_zero else line.ending.well for line in self.lines)
+        return 0 if fine else 1
 
 
-def render_summary(summary: Summary, width: int | None = None) -> str:
-    """Render a summary as plain text, one line a job; the comparison is ``width`` columns wide if given."""
-    done = len(summary.lines) - len(summary.failed)
-    result = f"{summary.name}: {done} of {len(summary.lines)} jobs have a result"
+MAX_LINES = 20
+"""Up to this number all jobs have a line."""
+_MOST_BAD = 14
+"""Of more jobs those that ended well are only counted, and at most this number of the others has a line."""
+
+
+def render_summary(summary: Summary, width: int | None = None, *, coloured: bool = False) -> str:
+    """Render a summary as text, a screen long; the comparison is ``width`` columns wide if given."""
+    endings = summary.endings
+    result = f"{summary.name}: {endings.get('ok', 0)} of {len(summary.lines)} jobs ended well"
     output = [f"{result} · {format_duration(summary.wall_s)} · {format_spend(summary.money)}"]
+    if set(endings) - {"ok"}:
+        output.append(f"endings: {format_endings(endings)}")
     if summary.stop_reason:
         output.append(f"stopped: {summary.stop_reason}; run the same command again to continue")
-    lines = [line for line in summary.lines if not (line.hidden and line.outcome.usable)]
-    longest = max((len(line.title) for line in lines), default=0)
-    output.extend(_job_line(line, longest) for line in lines)
-    output.extend(printable(note, 1000) for note in summary.notes)
-    output.extend(
+    output = [wrap(line, width, "  ") for line in output]
+    output.extend(_job_lines(summary, width, coloured=coloured))
+    notes = [printable(note, 1000) for note in summary.notes]
+    notes.extend(
         f"model {model} is scripted: no provider was called, and no money was spent on it"
         for model in summary.scripted
     )
-    output.extend(
+    notes.extend(
         f"model {name} was priced by {entry.source}"
         for name, entry in summary.prices.items()
         if entry.price is not None and entry.source != "config"
     )
-    output.extend(
+    notes.extend(
         f"model {name} has no price: its cost is not included in these figures"
         for name, entry in summary.prices.items()
         if entry.price is None and name not in summary.scripted
     )
     unknown_usd = summary.money.unknown.usd
     if unknown_usd:
-        output.append(f"{format_usd(unknown_usd)} is unknown: interrupted calls may have been billed")
-    output.extend(f"{what}: {folder}" for what, folder in summary.products.items())
-    output.append(f"run folder: {summary.directory}")
+        notes.append(f"{format_usd(unknown_usd)} is unknown: interrupted calls may have been billed")
+    notes.extend(f"{what}: {folder}" for what, folder in summary.products.items())
+    notes.append(f"run folder: {summary.directory}")
+    output.extend(wrap(note, width, "  ") for note in notes)
     if summary.comparison is not None:
         output.extend(["", render_comparison(summary.comparison, width)])
     return "\n".join(output)
@@ -115,15 +133,44 @@ def render_comparison(comparison: Comparison, width: int | None = None) -> str:
     return "\n\n".join(render_text(table, width) for table in tables)
 
 
+def _job_lines(summary: Summary, width: int | None, *, coloured: bool) -> list[str]:
+    """Return a line for each job; of many jobs, for those that ended badly, and the most of these."""
+    lines = [line for line in summary.lines if not (line.hidden and line.ending.well)]
+    few = len(lines) <= MAX_LINES
+    shown = lines if few else [line for line in lines if not line.ending.well][:_MOST_BAD]
+    longest = max((len(line.title) for line in shown), default=0)
+    output = [_job_line(line, longest) for line in shown]
+    # Of many jobs each has one line, so that the summary stays a screen long.
+    output = [
+        wrap(line, width, "      ") if few else shorten(line, width or _MAX_JOB_LINE) for line in output
+    ]
+    if coloured:
+        colours = [line.ending.mark.colour for line in shown]
+        output = [_colour_mark(text, name) for text, name in zip(output, colours, strict=True)]
+    if len(shown) < len(lines):
+        left_out = format_endings(count_endings(line.ending for line in lines if line not in shown))
+        output.append(
+            wrap(f"  … {left_out}: codetaste status {summary.directory} --all lists all jobs", width)
+        )
+    return output
+
+
+def _colour_mark(text: str, name: str) -> str:
+    """Return a job's line with its mark, which stands in columns 3 to 5, in a colour."""
+    return f"{text[:2]}{colour(text[2:5], name)}{text[5:]}"
+
+
 def _job_line(line: SummaryLine, width: int) -> str:
-    outcome = line.outcome
-    mark = "ok " if outcome.status is Status.DONE else "cut" if outcome.usable else "-- "
+    outcome, ending = line.outcome, line.ending
     again = " (from an earlier session)" if outcome.resumed else ""
-    why = f": {outcome.error}" if outcome.error else ""
     money = format_usd(outcome.cost.spent.usd)
-    status = "" if outcome.status is Status.DONE else f" {outcome.status}{why}"
-    found = f"{';' if status else ''} {line.result}" if line.result else ""
-    return printable(f"  {mark} {line.title:<{width}} {money:>9}{status}{found}{again}", 1000)
+    how = "" if ending.well else f" {ending}"
+    found = f"{';' if how else ''} {line.result}" if line.result else ""
+    text = printable(f"{line.title:<{width}} {money:>9}{how}{found}{again}", _MAX_JOB_LINE)
+    return f"  {ending.mark.text:<3} {text}"
+
+
+_MAX_JOB_LINE = 400
 
 
 def summary_to_json(summary: Summary) -> dict[str, Any]:
@@ -133,6 +180,7 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
         "directory": str(summary.directory),
         "exit_code": summary.exit_code,
         "stop_reason": summary.stop_reason or None,
+        "endings": summary.endings,
         "wall_s": round(summary.wall_s, 3),
         "money": money_to_json(summary.money),
         "scripted_models": list(summary.scripted),
@@ -143,6 +191,9 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
             {
                 "key": line.outcome.key,
                 "status": str(line.outcome.status),
+                "ended_well": line.ending.well,
+                "ending": line.ending.name,
+                "reason": line.ending.reason or None,
                 "cause": line.outcome.cause and str(line.outcome.cause),
                 "error": line.outcome.error or None,
                 "traceback": line.outcome.traceback or None,

@@ -69,6 +69,18 @@ def render_candidate_result(result: CandidateResult) -> str:
     return text
 
 
+def describe_candidate(result: CandidateResult) -> str:
+    """Return one line for people about one candidate, with the first place to exempt."""
+    line = render_candidate_result(replace(result, witnesses=())).replace("\n", " ")
+    if not result.witnesses:
+        return line
+    first = result.witnesses[0]
+    code = first.text.split("\n")[0].strip()
+    where = f"{first.path}:{first.start_line}" + (f": {code}" if code else "")
+    more = len(result.witnesses) - 1
+    return f"{line}; exempt for example {where}" + (f", and {more} more" if more else "")
+
+
 def render_progress(
     ids: Sequence[str], direction: Direction, open_names: Sequence[str], open_files: Sequence[str]
 ) -> str:

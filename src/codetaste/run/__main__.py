@@ -7,17 +7,22 @@ if __name__ == "__main__":
 
     exit_on_sigint()
 
+import sys
 from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
 from cyclopts import App, Parameter
 
 from codetaste.console.command import format_default, launch, run_command
-from codetaste.console.streams import print_result
+from codetaste.console.streams import notify, print_result, result_stream, width_of
+from codetaste.errors import ConfigError
 from codetaste.report.dry_run import render_dry_run
-from codetaste.run.plan import plan_run
+from codetaste.run.plan import RunOptions, plan_run
 from codetaste.run.signals import signals_raise_keyboard_interrupt
+
+if TYPE_CHECKING:
+    from codetaste.run.plan import RunPlan
 
 app = App(
     name="codetaste.run",
@@ -36,6 +41,8 @@ def run(
     only: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     dry_run: Annotated[bool, Parameter(negative=())] = False,
     rerun: Annotated[bool, Parameter(negative=())] = False,
+    yes: Annotated[bool, Parameter(negative=())] = False,
+    exit_zero: Annotated[bool, Parameter(negative=())] = False,
     json_: Annotated[bool, Parameter(name="--json", negative=())] = False,
 ) -> int:
     """Run the flows of a config file, continuing where an earlier run of the same name ended.
@@ -47,24 +54,49 @@ def run(
         dry_run: Show the jobs, their needs and their maximum cost; run nothing.
         rerun: Repeat finished jobs (those of ``--only``, if given). Their earlier cost stays charged;
             interrupted jobs continue.
+        yes: Do finished jobs again where what decides their results has changed, without asking.
+        exit_zero: Exit with 0 if every job has a result, also where some did not end well.
         json_: Print the result as JSON on standard output.
 
     Returns:
-        The exit code: 0 if every job has a result, 1 if one has none, 2 for bad input or a missing tool,
-        130 if the run was stopped.
+        The exit code: 0 if every job ended well, 1 if one did not, 2 for bad input or a missing tool, 130 if
+        the run was stopped.
     """
 
     def plan_and_run() -> int:
         with signals_raise_keyboard_interrupt():
             planned = plan_run(config, set_, only)
         if dry_run:  # needs no event loop
-            print_result(render_dry_run(planned.dry_run, as_json=json_))
+            print_result(render_dry_run(planned.dry_run, width_of(result_stream()), as_json=json_))
             return 0
+        if not rerun and not yes:
+            ask_before_repeats(planned)
+        options = RunOptions(
+            rerun=rerun, exit_zero=exit_zero, as_json=json_, yes=yes or bool(planned.repeats)
+        )
         from codetaste.run.execute import run_and_report  # noqa: PLC0415 - not for a dry run
 
-        return anyio.run(run_and_report, planned, rerun, json_)
+        return anyio.run(run_and_report, planned, options)
 
     return run_command(plan_and_run, as_json=json_)
+
+
+def ask_before_repeats(planned: RunPlan) -> None:
+    """Ask on a terminal whether finished jobs may be bought again; nothing is asked if none would be.
+
+    Raises:
+        ConfigError: the answer is no, or there is no terminal to ask on.
+    """
+    if not planned.repeats:
+        return
+    where = f"{planned.limits.directory}: {planned.repeats}"
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ConfigError(f"{where}; pass --yes to do so, or give the run another name")
+    notify(where)
+    sys.stderr.write("Do them again? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise ConfigError("nothing was done; give the run another name to have both results")
 
 
 def main() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import time
 from contextlib import AsyncExitStack
@@ -17,11 +16,17 @@ from anyio import to_thread
 from codetaste.benchmark.benchmark import QUICKSTART
 from codetaste.benchmark.layout import RUN_CONFIG_FILE
 from codetaste.console.exit_codes import error_to_json
-from codetaste.console.streams import notify, print_result
+from codetaste.console.streams import (
+    notify,
+    print_result,
+    result_is_coloured,
+    result_stream,
+    width_of,
+)
 from codetaste.core.files import write_atomically
 from codetaste.core.paths import cache_dir
 from codetaste.core.text import printable
-from codetaste.errors import Cause
+from codetaste.errors import Cause, ConfigError
 from codetaste.evaluation.config import EvaluateConfig
 from codetaste.flows.agents.services import AgentSet, open_agent_services
 from codetaste.flows.discover.context import DiscoveryContext
@@ -34,11 +39,12 @@ from codetaste.llm.build import check_ledgers
 from codetaste.orchestration.budget.cost import BudgetLimits, NamedLimits
 from codetaste.orchestration.limit_changes import watch_changes
 from codetaste.orchestration.session import open_session
-from codetaste.report.dry_run import format_worst_case, prices_to_json
+from codetaste.report.dry_run import describe_repeats, format_worst_case, prices_to_json
 from codetaste.report.live.display import live_display
 from codetaste.report.live.logs import logs_folder, run_logs
 from codetaste.report.live.progress import RunProgress
 from codetaste.report.summary import Summary
+from codetaste.run.earlier_work import find_earlier_work
 from codetaste.run.limits import limiter_summary
 from codetaste.run.results import RunContext, collect_results, compare_agents, product_folders
 from codetaste.run.services import open_models, open_rule_tools, open_scan_context
@@ -52,7 +58,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import Job, Outcome
     from codetaste.orchestration.session import Session
     from codetaste.run.config import Config
-    from codetaste.run.plan import RunPlan
+    from codetaste.run.plan import RunOptions, RunPlan
 
 _NO_TEST_RUNS = (
     "evaluate.tests: running tests in containers is not implemented yet; PASS is computed from recorded "
@@ -65,18 +71,18 @@ _GRACE_S, _EXTRACTION_GRACE_S = 20.0, 60.0
 """Seconds for clean-up; longer with agents, whose patches are extracted from large repositories then."""
 
 
-async def execute_run(planned: RunPlan, *, rerun: bool, stop: StopRequest) -> Summary:
+async def execute_run(planned: RunPlan, options: RunOptions, stop: StopRequest) -> Summary:
     """Execute the planned work and return its summary.
 
     Raises:
-        ConfigError: a model cannot be created.
+        ConfigError: a model cannot be created, or a new rule engine would make finished passes be done again.
         ToolMissing: commands cannot be contained on this machine, or there is no rule engine.
         SandboxError: agents cannot be contained on this machine.
         JournalError: the run directory is in use, damaged, or full.
     """
     config, plan, started_s = planned.limits.config, planned.flows, time.monotonic()
     async with AsyncExitStack() as stack:
-        context = await _open_run(stack, planned, rerun=rerun)
+        context = await _open_run(stack, planned, options)
         session, models = context.session, context.models.models
         await _add_jobs(context)
         stop.session = session
@@ -102,11 +108,12 @@ async def execute_run(planned: RunPlan, *, rerun: bool, stop: StopRequest) -> Su
         prices=planned.dry_run.prices,
         stop_reason=stop.reason,
         comparison=comparison,
-        notes=notes,
+        exit_zero=options.exit_zero,
+        notes=[*context.progress.tool_failure_notes(), *notes],
     )
 
 
-async def _open_run(stack: AsyncExitStack, planned: RunPlan, *, rerun: bool) -> RunContext:
+async def _open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions) -> RunContext:
     """Open the parts of a run in their order; ``stack`` closes them."""
     resolved, plan, config = planned.resolved, planned.flows, planned.limits.config
     benchmark, sandbox, out = resolved.benchmark, config.sandbox, config.run.out / config.run.name
@@ -116,6 +123,7 @@ async def _open_run(stack: AsyncExitStack, planned: RunPlan, *, rerun: bool) -> 
     if plan.passes or plan.evaluations:
         scan = await open_scan_context(benchmark, resolved.rules(), cache)
         warnings.extend(filter(None, [scan.engine.warning]))
+        _check_engine(planned, options, scan.engine.version)
     if plan.passes:
         tools = await open_rule_tools(benchmark, scan, sandbox)
     models = await stack.enter_async_context(open_models(resolved, out / MODELS_FOLDER))
@@ -126,7 +134,8 @@ async def _open_run(stack: AsyncExitStack, planned: RunPlan, *, rerun: bool) -> 
         warnings.append(_NO_TEST_RUNS)
     for line in (*warnings, format_worst_case(planned.dry_run)):
         notify(line)
-    session = await _open_session(stack, planned, models.models, rerun=rerun)
+    progress = RunProgress()
+    session = await _open_session(stack, planned, models.models, progress, rerun=options.rerun)
     await to_thread.run_sync(check_ledgers, out / MODELS_FOLDER, session.history.calls)
     # Files of an earlier process in the run's folder are removed now that the session has locked it.
     agent_configs: dict[str, Mapping[str, Any]] = {}
@@ -140,15 +149,29 @@ async def _open_run(stack: AsyncExitStack, planned: RunPlan, *, rerun: bool) -> 
         references = await to_thread.run_sync(load_references, benchmark, plan.evaluations)
         evaluation = EvaluationContext(benchmark, out, section, scan, references, agent_configs)
         await to_thread.run_sync(evaluation.remove_scratch)
-    return RunContext(out, plan, session, models, discovery, inference, evaluation)
+    return RunContext(out, plan, session, progress, models, discovery, inference, evaluation)
+
+
+def _check_engine(planned: RunPlan, options: RunOptions, version: str) -> None:
+    """Check that a new version of the rule engine does not make finished passes be bought again, unasked."""
+    if planned.history is None or options.rerun or options.yes:
+        return
+    work = find_earlier_work(planned.resolved, planned.flows, planned.history, version)
+    if repeats := describe_repeats(planned.dry_run.with_work(work)):
+        raise ConfigError(f"{repeats}; pass --yes to do so, or give the run another name")
 
 
 async def _open_session(
-    stack: AsyncExitStack, planned: RunPlan, models: Mapping[str, MeteredModel], *, rerun: bool
+    stack: AsyncExitStack,
+    planned: RunPlan,
+    models: Mapping[str, MeteredModel],
+    progress: RunProgress,
+    *,
+    rerun: bool,
 ) -> Session:
     """Open the displays and the session, apply the limits, and journal what this session starts with."""
     limits, plan, config = planned.limits, planned.flows, planned.limits.config
-    out, progress = config.run.out / config.run.name, RunProgress()
+    out = config.run.out / config.run.name
     observer = await stack.enter_async_context(live_display(progress, config.run.name, sys.stderr))
     logs = await stack.enter_async_context(run_logs(logs_folder(out), lambda text: notify(printable(text))))
     opening = open_session(
@@ -212,7 +235,7 @@ def cpu_count() -> int:
 _STOPPED = 130
 
 
-async def run_and_report(planned: RunPlan, rerun: bool, as_json: bool) -> int:
+async def run_and_report(planned: RunPlan, options: RunOptions) -> int:
     """Execute the plan and print its summary; see ``run`` for the exit code.
 
     Raises:
@@ -226,15 +249,17 @@ async def run_and_report(planned: RunPlan, rerun: bool, as_json: bool) -> int:
     async with anyio.create_task_group() as tasks:
         stop.scope = tasks.cancel_scope
         await tasks.start(listen_for_signals, stop)
-        summary = await execute_run(planned, rerun=rerun, stop=stop)
+        summary = await execute_run(planned, options, stop)
         tasks.cancel_scope.cancel()
     if summary is not None:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        width = width_of(result_stream())
         print_result(
-            json.dumps(summary_to_json(summary), indent=2) if as_json else render_summary(summary, width)
+            json.dumps(summary_to_json(summary), indent=2)
+            if options.as_json
+            else render_summary(summary, width, coloured=result_is_coloured())
         )
         return summary.exit_code
-    if as_json:
+    if options.as_json:
         print_result(
             error_to_json(Cause.CANCELLED, [f"stopped before the work began: {stop.reason}"], _STOPPED)
         )

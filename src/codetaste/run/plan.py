@@ -1,130 +1,64 @@
-"""The passes, steps and evaluations that a config selects, and their worst-case cost. Runs nothing."""
+"""Plan a run: read its config, select its work, and find what earlier sessions did of it. Runs nothing."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from decimal import Decimal
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, replace
 from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
 from typing import TYPE_CHECKING
 
-from codetaste.benchmark.layout import Track
-from codetaste.benchmark.trial_identity import StepKind
 from codetaste.console.streams import notify
-from codetaste.core.text import did_you_mean
 from codetaste.errors import ConfigError
-from codetaste.flows.discover.plan import plan_passes, worst_case_usd
-from codetaste.flows.evaluate.plan import evaluation_tasks
-from codetaste.flows.infer.plan import Trial, plan_trials, with_previous_steps
 from codetaste.orchestration.journal.journal import JOURNAL_FILE, check_format
-from codetaste.report.dry_run import DryRun, PlannedJob, PlannedTrial
+from codetaste.report.dry_run import DryRun, PlannedJob, PlannedTrial, describe_repeats
 from codetaste.run.config import read_config
+from codetaste.run.flow_plan import plan_flows
 from codetaste.run.limits import RuntimeLimits
 from codetaste.run.resolve import resolve_config
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from codetaste.benchmark.benchmark import Benchmark
-    from codetaste.benchmark.instance import Instance
-    from codetaste.flows.discover.plan import DiscoverConfig, DiscoveryPass
-    from codetaste.flows.evaluate.plan import EvaluationTask
-    from codetaste.flows.infer.plan import Step
     from codetaste.llm.price_table import PriceEntry
+    from codetaste.orchestration.journal.history import History
     from codetaste.run.config import Config
+    from codetaste.run.flow_plan import FlowPlan
     from codetaste.run.resolve import ResolvedConfig
 
 
 @dataclass(frozen=True, slots=True)
-class FlowPlan:
-    """The discovery passes, trial steps and evaluations of a run, including prerequisites.
-
-    ``selected_keys`` are the job keys that the user selected; all other jobs are prerequisites of these.
-    """
-
-    passes: tuple[DiscoveryPass, ...] = ()
-    steps: tuple[Step, ...] = ()
-    evaluations: tuple[EvaluationTask, ...] = ()
-    selected_keys: frozenset[str] = frozenset()
-
-    @property
-    def trials(self) -> tuple[Trial, ...]:
-        """The trials that the steps belong to."""
-        return tuple({step.trial.key: step.trial for step in self.steps}.values())
-
-    def worst_case_usd(self, discover: DiscoverConfig | None) -> Decimal | None:
-        """Return the sum of the flows' budgets in US dollars; None where a flow has no budget."""
-        passes_usd = worst_case_usd(discover, self.passes) if discover is not None else Decimal(0)
-        trials_usd = sum(trial.worst_case[0] for trial in self.trials)
-        return None if passes_usd is None else passes_usd + trials_usd
-
-    def check_descriptions(self, benchmark: Benchmark) -> None:
-        """Check that every task has the descriptions that its agents and judges need.
-
-        Raises:
-            ConfigError: one line for each text that is missing, empty or not UTF-8.
-        """
-        needed, problems = list(self._descriptions_needed()), list[str]()
-        for track in Track:
-            instances = {instance.id: instance for instance, each in needed if each is track}
-            try:
-                benchmark.check_descriptions(instances.values(), track)
-            except ConfigError as error:
-                problems.extend(error.problems)
-        if problems:
-            raise ConfigError(*problems)
-
-    def _descriptions_needed(self) -> Iterator[tuple[Instance, Track]]:
-        yield from ((each.instance, Track.INSTRUCTED) for each in self.passes)
-        for step in self.steps:
-            # The judge always gets the whole description.
-            judged = step.kind is StepKind.JUDGE
-            yield step.trial.instance, Track.INSTRUCTED if judged else step.trial.track.track
-
-
-def plan_flows(config: Config, instances: Sequence[Instance], only: Sequence[str] = ()) -> FlowPlan:
-    """List the work of a run at ``instances``.
-
-    ``only`` are globs on job keys; other jobs are left out unless a selected one needs them.
-
-    Raises:
-        ConfigError: a glob matches no job.
-    """
-    labels = config.labels()
-    passes = plan_passes(config.discover, instances, labels) if config.discover is not None else ()
-    steps = [
-        step
-        for trial in plan_trials(config.agents, config.tracks, instances, labels, config.scripted_models())
-        for step in trial.steps
-    ]
-    evaluations = evaluation_tasks(config.evaluate, steps, instances) if config.evaluate is not None else ()
-    keys = [
-        *(each.key for each in passes),
-        *(step.key for step in steps),
-        *(task.key for task in evaluations),
-    ]
-    for glob in only:
-        if not any(fnmatchcase(key, glob) for key in keys):
-            raise ConfigError(f"--only {glob}: matches no job{did_you_mean(glob, keys)}")
-    chosen = frozenset(key for key in keys if not only or any(fnmatchcase(key, glob) for glob in only))
-    evaluations = tuple(each for each in evaluations if each.key in chosen)
-    needed = chosen.union(*(each.needs for each in evaluations))
-    return FlowPlan(
-        tuple(each for each in passes if each.key in needed),
-        with_previous_steps(step for step in steps if step.key in needed),
-        evaluations,
-        chosen,
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class RunPlan:
-    """A config with everything it names resolved, and its planned work; nothing is started yet."""
+    """A config with everything it names resolved, and its planned work; nothing is started yet.
+
+    ``history`` is that of its earlier sessions, None if there was none.
+    """
 
     resolved: ResolvedConfig
     limits: RuntimeLimits
     flows: FlowPlan
     dry_run: DryRun
+    history: History | None = None
+
+    @property
+    def repeats(self) -> str:
+        """What would be bought again and why, in one line; "" if nothing would be."""
+        return describe_repeats(self.dry_run)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a plan is executed.
+
+    Attributes:
+        rerun: repeat the selected jobs.
+        yes: finished jobs may be done again where what decides their results has changed.
+        exit_zero: exit with 0 if every job has a result, also where some did not end well.
+        as_json: print the result as JSON.
+    """
+
+    rerun: bool = False
+    yes: bool = False
+    exit_zero: bool = False
+    as_json: bool = False
 
 
 def plan_run(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ()) -> RunPlan:
@@ -136,8 +70,9 @@ def plan_run(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ())
     """
     base = read_config(path, settings)
     directory = base.run.out / base.run.name
-    if (directory / JOURNAL_FILE).is_file():
-        check_format(directory / JOURNAL_FILE)
+    journal = directory / JOURNAL_FILE
+    if journal.is_file():
+        check_format(journal)
     limits = RuntimeLimits.load(base, directory)
     config = limits.config
     for line in limits.messages:
@@ -152,14 +87,21 @@ def plan_run(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ())
             f"{path}: nothing to do: it has no section of a flow: [discover], [[tracks]] or [evaluate]"
         )
     flows.check_descriptions(resolved.benchmark)
-    return RunPlan(resolved, limits, flows, _make_dry_run(config, flows, resolved.prices()))
+    dry_run, history = _make_dry_run(config, flows, resolved.prices()), None
+    if journal.is_file() and journal.stat().st_size:
+        from codetaste.run.earlier_work import find_earlier_work, read_history  # noqa: PLC0415 - rarely needed
+
+        history = read_history(journal)
+        work = find_earlier_work(resolved, flows, history)
+        dry_run = replace(dry_run.with_work(work), run=directory)
+    return RunPlan(resolved, limits, flows, dry_run, history)
 
 
 def _make_dry_run(config: Config, flows: FlowPlan, prices: Mapping[str, PriceEntry]) -> DryRun:
     jobs = (
-        *(PlannedJob(each.key, (each.sources_key,), each.model_id) for each in flows.passes),
-        *(PlannedJob(step.key, step.needs, step.model_id) for step in flows.steps),
-        *(PlannedJob(task.key, task.needs, "") for task in flows.evaluations),
+        *(PlannedJob(each.key, (each.sources_key,), each.model_id, each.group) for each in flows.passes),
+        *(PlannedJob(step.key, step.needs, step.model_id, step.group) for step in flows.steps),
+        *(PlannedJob(task.key, task.needs, "", task.group) for task in flows.evaluations),
     )
     planned: dict[str, PlannedJob] = {}
     for job in jobs:

@@ -5,12 +5,15 @@ Names in the config that do not exist are reported here, all together, before an
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codetaste.agent.tool import load_tools
 from codetaste.benchmark.benchmark import QUICKSTART, open_benchmark, quickstart_folder
+from codetaste.core.files import read_regular_file
 from codetaste.errors import ConfigError
 from codetaste.llm.price_table import agent_option_problems, budget_problems, price_entry
 from codetaste.llm.prompts import Prompts, open_prompts
@@ -61,9 +64,25 @@ class ResolvedConfig:
         }
         return rules.model_copy(update=absolute)
 
+    def model_fingerprints(self) -> dict[str, str]:
+        """Return hashes of what determines the replies of the used models, by id."""
+        return {model.id: _model_fingerprint(model, self.base_dir) for model in self.used_models()}
+
     def prices(self) -> dict[str, PriceEntry]:
         """Return the prices of the used models with their sources, by id."""
         return {model.id: price_entry(model) for model in self.used_models()}
+
+
+def _model_fingerprint(config: ModelConfig, base_dir: Path) -> str:
+    """Return a hash of the settings that decide a model's replies, without its address and price."""
+    settings = config.model_dump(mode="json", include={"provider", "model", "options", "max_output_tokens"})
+    if config.allow:  # what may be sent, without its price
+        settings["allow"] = sorted(config.allow)
+    path, _, function = config.model.rpartition(":")
+    if config.provider == "scripted" and (script := base_dir / path).is_file():
+        # The content of the file decides, not its path.
+        settings |= {"model": function, "script": sha256(read_regular_file(script)).hexdigest()}
+    return sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
 def resolve_config(config: Config, base_dir: Path) -> ResolvedConfig:

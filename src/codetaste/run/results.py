@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     from codetaste.flows.infer.context import InferenceContext
     from codetaste.orchestration.job import Outcome
     from codetaste.orchestration.session import Session
+    from codetaste.report.live.progress import RunProgress
     from codetaste.report.statistics.comparison import Comparison
-    from codetaste.run.plan import FlowPlan
+    from codetaste.run.flow_plan import FlowPlan
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """The open parts of a run: its session and models, and the context of each flow in its plan.
+    """The open parts of a run: session, progress, models, and the context of each flow in its plan.
 
     A flow that is not in the plan has no context.
     """
@@ -45,6 +46,7 @@ class RunContext:
     out: Path
     plan: FlowPlan
     session: Session
+    progress: RunProgress
     models: ModelSet
     discovery: DiscoveryContext | None
     inference: InferenceContext | None

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
 
 from codetaste.console.streams import notify
-from codetaste.core.files import read_regular_file
 from codetaste.core.paths import cache_dir
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
 from codetaste.flows.context import ModelSet, ScanContext
@@ -34,7 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.benchmark.benchmark import Benchmark
-    from codetaste.llm.config import ModelConfig
     from codetaste.llm.metering.metered import MeteredModel
     from codetaste.rules.config import RulesConfig
     from codetaste.rules.engine.install import RuleEngine
@@ -117,17 +113,4 @@ async def open_models(resolved: ResolvedConfig, record_dir: Path) -> AsyncIterat
             opened[config.id] = model
         if problems:
             raise ConfigError(*problems)
-        digests = {config.id: model_fingerprint(config, base) for config in used}
-        yield ModelSet(opened, {config.id: config for config in used}, digests)
-
-
-def model_fingerprint(config: ModelConfig, base_dir: Path) -> str:
-    """Return a hash of the settings that decide a model's replies, without its address and price."""
-    settings = config.model_dump(mode="json", include={"provider", "model", "options", "max_output_tokens"})
-    if config.allow:  # what may be sent, without its price
-        settings["allow"] = sorted(config.allow)
-    path, _, function = config.model.rpartition(":")
-    if config.provider == "scripted" and (script := base_dir / path).is_file():
-        # The content of the file decides, not its path.
-        settings |= {"model": function, "script": sha256(read_regular_file(script)).hexdigest()}
-    return sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+        yield ModelSet(opened, {config.id: config for config in used}, resolved.model_fingerprints())

@@ -2,84 +2,35 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import re
-import struct
-import subprocess
 import sys
-import termios
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyte
 import pytest
 
-from support.flows import tiny_benchmark
+from support.flows import terminal, tiny_benchmark
+from support.flows.terminal import DEFAULT_SIZE, TerminalOutput, TerminalSize
 from support.flows.tiny_benchmark import CommandResult, TinyBenchmark, Workspace
-
-COLUMNS, LINES = 110, 30
-
-
-@dataclass
-class TerminalOutput:
-    """All bytes that a terminal received, and the screens that it showed."""
-
-    code: int = 0
-    raw: bytes = b""
-    screens: list[list[str]] = field(default_factory=list)
-
-    def ever_shown(self, text: str) -> bool:
-        return any(text in line for screen in self.screens for line in screen)
-
-    @property
-    def last(self) -> str:
-        return "\n".join(self.screens[-1])
 
 
 def run_on_terminal(
     workspace: Workspace,
     *args: str,
     term: str = "xterm-256color",
+    size: TerminalSize = DEFAULT_SIZE,
     until: Callable[[TerminalOutput, int], None] | None = None,
 ) -> TerminalOutput:
     """Run the command on a pseudo-terminal; call ``until`` with the process id after each read."""
-    main, sub = pty.openpty()
-    fcntl.ioctl(sub, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
-    process = subprocess.Popen(
+    return terminal.run_on_terminal(
         [sys.executable, "-W", "error", "-m", "codetaste.run", str(workspace.config), *args],
-        cwd=workspace.folder,
-        env={**os.environ, "XDG_CACHE_HOME": str(workspace.cache), "TERM": term, **workspace.env},
-        stdin=sub,
-        stdout=sub,
-        stderr=sub,
-        start_new_session=True,
+        workspace.folder,
+        {**os.environ, "XDG_CACHE_HOME": str(workspace.cache), "TERM": term, **workspace.env},
+        size=size,
+        until=until,
     )
-    os.close(sub)
-    screen = pyte.Screen(COLUMNS, LINES)
-    stream = pyte.ByteStream(screen)
-    terminal = TerminalOutput()
-    deadline = time.monotonic() + 200
-    while time.monotonic() < deadline:
-        try:
-            data = os.read(main, 65536)
-        except OSError:
-            break
-        if not data:
-            break
-        terminal.raw += data
-        stream.feed(data)
-        shown = [line.rstrip() for line in screen.display]
-        if not terminal.screens or terminal.screens[-1] != shown:
-            terminal.screens.append(shown)
-        if until is not None:
-            until(terminal, process.pid)
-    os.close(main)
-    terminal.code = process.wait(200)
-    return terminal
 
 
 @pytest.mark.heavy
@@ -87,19 +38,19 @@ def test_terminal_shows_jobs_cost_budget_and_time_left(tmp_path: Path, alpha: Ti
     workspace = alpha.make_workspace(
         tmp_path, {"m": "slowly"}, run='budget_usd = 2.0\ntime_limit = "10m"', discover="budget_usd = 1.0"
     )
-    terminal = run_on_terminal(workspace)
-    assert terminal.code == 0
-    assert b"Traceback" not in terminal.raw
-    drawn = [line for screen in terminal.screens for line in screen]
+    shown = run_on_terminal(workspace)
+    assert shown.code == 0
+    assert b"Traceback" not in shown.raw
+    drawn = [line for screen in shown.screens for line in screen]
     assert any(f"{alpha.row.id} additive" in line for line in drawn)
     assert any(re.search(r"\br · \d+s · (\d+m)?(\d+s)? left", line) for line in drawn)
     assert any("of $2.00" in line for line in drawn)
     assert any("additive" in line and "$" in line for line in drawn), "\n".join(drawn)
     assert any("waiting" in line for line in drawn)
-    assert "2 of 2 jobs have a result" in terminal.last
-    assert "run folder: " in terminal.last
-    assert "waiting" not in terminal.last  # the display is removed, the summary remains
-    assert b"\x1b[?25h" in terminal.raw  # the cursor is shown again
+    assert "2 of 2 jobs ended well" in shown.last
+    assert "run folder: " in shown.last
+    assert "waiting" not in shown.last  # the display is removed, the summary remains
+    assert b"\x1b[?25h" in shown.raw  # the cursor is shown again
 
 
 @pytest.mark.heavy
@@ -126,11 +77,11 @@ def assert_harmless(raw: bytes) -> None:
 @pytest.mark.heavy
 def test_terminal_escapes_of_model_are_neutralized(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "hostile", "b": "broken"}, run="budget_usd = 9.0")
-    terminal = run_on_terminal(workspace)
-    assert terminal.code == 1
-    assert_harmless(terminal.raw)
-    assert terminal.ever_shown("[bold]not markup[/bold]") or terminal.ever_shown("[31mRED")
-    assert "a mistake in the script" in terminal.last
+    shown = run_on_terminal(workspace)
+    assert shown.code == 1
+    assert_harmless(shown.raw)
+    assert shown.ever_shown("[bold]not markup[/bold]") or shown.ever_shown("[31mRED")
+    assert "a mistake in the script" in shown.last
     piped = Workspace(tmp_path / "piped", workspace.cache, workspace.config).run()
     assert piped.code == 1
     assert_harmless((piped.out + piped.err).encode())
@@ -146,36 +97,36 @@ def test_ctrl_c_stops_run_and_restores_terminal(tmp_path: Path, alpha: TinyBench
     workspace = alpha.make_workspace(tmp_path, {"m": "sleeper"})
     interrupts: list[float] = []
 
-    def interrupt(terminal: TerminalOutput, pid: int) -> None:
-        if not interrupts and terminal.ever_shown("(sleep 4321"):
+    def interrupt(output: TerminalOutput, pid: int) -> None:
+        if not interrupts and output.ever_shown("(sleep 4321"):
             interrupts.append(time.monotonic())
             os.kill(pid, 2)
 
-    terminal = run_on_terminal(workspace, until=interrupt)
-    assert terminal.code == 130
-    assert b"Traceback" not in terminal.raw
-    assert b"\x1b[?25h" in terminal.raw
-    assert "run the same command again to continue" in terminal.last
+    shown = run_on_terminal(workspace, until=interrupt)
+    assert shown.code == 130
+    assert b"Traceback" not in shown.raw
+    assert b"\x1b[?25h" in shown.raw
+    assert "run the same command again to continue" in shown.last
     assert list(tiny_benchmark.leftover_processes(str(tmp_path))) == []
 
 
 def test_config_fault_is_one_line_on_terminal(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "quick"})
-    terminal = run_on_terminal(workspace, "--set", "run.nome=x")
-    assert terminal.code == 2
-    assert "did you mean 'name'" in terminal.last.replace("\n", "")
+    shown = run_on_terminal(workspace, "--set", "run.nome=x")
+    assert shown.code == 2
+    assert "did you mean 'name'" in shown.last.replace("\n", "")
     (tmp_path / "runs" / "r").mkdir(parents=True)
     (tmp_path / "runs" / "r" / "journal.jsonl").write_text("nonsense\nmore\n")
-    terminal = run_on_terminal(workspace)
-    assert terminal.code == 1
-    assert b"Traceback" not in terminal.raw
-    assert "journal.jsonl" in terminal.last
+    shown = run_on_terminal(workspace)
+    assert shown.code == 1
+    assert b"Traceback" not in shown.raw
+    assert "journal.jsonl" in shown.last
 
 
 @pytest.mark.heavy
 def test_dumb_terminal_gets_no_display(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "quick"})
-    terminal = run_on_terminal(workspace, term="dumb")
-    assert terminal.code == 0
-    assert "2 of 2 jobs have a result" in terminal.last
-    assert b"\x1b[" not in terminal.raw
+    shown = run_on_terminal(workspace, term="dumb")
+    assert shown.code == 0
+    assert "2 of 2 jobs ended well" in shown.last
+    assert b"\x1b[" not in shown.raw

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -36,7 +37,7 @@ def test_pass_ended_by_budget_writes_rules_and_resumes_with_more(
     workspace = alpha.make_workspace(tmp_path, {"m": "reply"}, discover="budget_usd = 0.1")
     additive = alpha.key("m", "additive")
     result = workspace.run("--json", "--only", "*/additive")
-    assert result.code == 0
+    assert result.code == 1
     job = result.jobs[additive]
     assert job["status"] == "budget_exceeded"
     assert job["value"]["finish_reason"] == "budget_exceeded"
@@ -77,7 +78,7 @@ def test_budget_below_one_call_buys_nothing_and_reports_shortfall(
 def test_run_budget_limits_sections_with_larger_budgets(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "endless", "n": "endless"}, run="budget_usd = 0.2")
     result = workspace.run("--json")
-    assert result.code == 0
+    assert result.code == 1
     assert "budget_exceeded" in {job["status"] for job in result.json["jobs"]}
     assert billed_usd(workspace) + billed_usd(workspace, "n") <= Fraction("0.2")
     tiny_benchmark.fold_journal(workspace.journal(), {(): Decimal("0.2")})
@@ -95,7 +96,7 @@ def test_pass_ended_by_time_limit_keeps_rules_and_resumes(tmp_path: Path, alpha:
         workspace.config.read_text().replace("max_turns = 30", f"max_turns = {TURNS}")
     )
     result = workspace.run("--json", "--only", "*/additive")
-    assert result.code == 0
+    assert result.code == 1
     (job,) = result.json["jobs"]
     assert (job["status"], job["value"]["finish_reason"]) == ("timeout", "timeout")
     assert job["value"]["rules"] == 2
@@ -162,7 +163,7 @@ def test_changed_paths_prices_and_limits_run_nothing_again(finished_run: Workspa
 def test_missing_rule_file_is_rewritten_without_new_calls(finished_run: Workspace) -> None:
     before, rules = finished_run.ledger("m"), finished_run.rules()
     shutil.rmtree(finished_run.out / "discover")
-    assert resumed_flags(finished_run.run("--json")) == {True}
+    assert resumed_flags(finished_run.run("--json", "--yes")) == {True}
     assert finished_run.rules() == rules
     assert finished_run.ledger("m") == before
 
@@ -173,13 +174,13 @@ def test_rerun_adds_new_calls_to_earlier_cost(finished_run: Workspace) -> None:
     assert resumed_flags(result) == {False}
     assert len(finished_run.ledger("m")) == 12 + 6
     assert Fraction(result.json["money"]["settled_usd"]) == billed_usd(finished_run) > before
-    assert resumed_flags(finished_run.run("--json")) == {True}
+    assert resumed_flags(finished_run.run("--json", "--yes")) == {True}
 
 
 def test_changed_description_runs_jobs_again(finished_run: Workspace) -> None:
     (text,) = (finished_run.folder / "moved").rglob("description.md")
     text.write_text("Something else.\n")
-    assert resumed_flags(finished_run.run("--json")) == {False}
+    assert resumed_flags(finished_run.run("--json", "--yes")) == {False}
     assert len(finished_run.ledger("m")) == 24
 
 
@@ -189,9 +190,43 @@ def test_changed_open_description_runs_nothing_again(finished_run: Workspace) ->
     assert resumed_flags(finished_run.run("--json")) == {True}
 
 
+def test_finished_work_is_not_bought_again_unasked(finished_run: Workspace) -> None:
+    changed = ("--set", "discover.max_output_tokens=9999")
+    refused = finished_run.run(*changed)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.startswith(
+        "codetaste: runs/r: 2 finished jobs, which cost $0.10, would be done again; "
+    )
+    assert "changed since: discover.max_output_tokens (2 jobs); pass --yes to do so" in refused.err
+    assert len(finished_run.ledger("m")) == 12
+    dry = finished_run.run("--dry-run", "--json", *changed).json
+    paid = [job for job in dry["jobs"] if job["model"]]
+    assert [(job["work"], job["changed"]) for job in paid] == [("again", ["discover.max_output_tokens"])] * 2
+    same = finished_run.run("--dry-run", "--json").json
+    assert [job["work"] for job in same["jobs"] if job["model"]] == ["done", "done"]
+    both = {job["key"]: Decimal(job["spent_usd"]) for job in same["jobs"]}
+    settled = [line for line in finished_run.journal() if line["event"] == "settled"]
+    assert sum(both.values()) == sum(Decimal(line["usd"]) for line in settled)
+    # The earlier result is used again once the change is taken back.
+    assert resumed_flags(finished_run.run("--json", "--yes", *changed)) == {False}
+    assert resumed_flags(finished_run.run("--json")) == {True}
+
+
+def test_new_rule_engine_does_not_buy_finished_passes_unasked(finished_run: Workspace) -> None:
+    journal = finished_run.out / "journal.jsonl"
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    for line in lines:
+        if "inputs" in line:
+            line["inputs"]["rules.opengrep"] = "0" * 16
+    journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    refused = finished_run.run()
+    assert (refused.code, refused.out) == (2, "")
+    assert "changed since: rules.opengrep (2 jobs); pass --yes to do so" in refused.err
+
+
 @pytest.mark.parametrize("setting", ["discover.max_output_tokens=9999", "models.m.options.temperature=0.5"])
 def test_changed_settings_of_replies_run_jobs_again(finished_run: Workspace, setting: str) -> None:
-    assert resumed_flags(finished_run.run("--json", "--set", setting)) == {False}
+    assert resumed_flags(finished_run.run("--json", "--yes", "--set", setting)) == {False}
 
 
 @pytest.mark.parametrize("turns", [2, 500])
@@ -219,7 +254,7 @@ def test_pass_ended_by_maximum_of_turns_continues_with_more(tmp_path: Path, alph
 def test_changed_model_script_runs_jobs_again(finished_run: Workspace) -> None:
     script = finished_run.folder / "scripts.py"
     script.write_text(script.read_text() + "\nMORE = 1\n")
-    assert resumed_flags(finished_run.run("--json", "--only", "*/additive")) == {False}
+    assert resumed_flags(finished_run.run("--json", "--yes", "--only", "*/additive")) == {False}
 
 
 TOOL = '''
@@ -239,7 +274,7 @@ def test_changed_tool_runs_jobs_again(finished_run: Workspace) -> None:
     tools = ", ".join(
         f'"{one}"' for one in (*(f"codetaste.agent.rule_tools:{name}" for name in own), "mine.py:look")
     )
-    command = ("--json", "--only", "*/additive", "--set", f"discover.tools=[{tools}]")
+    command = ("--json", "--yes", "--only", "*/additive", "--set", f"discover.tools=[{tools}]")
     assert resumed_flags(finished_run.run(*command)) == {False}
     assert resumed_flags(finished_run.run(*command)) == {True}
     tool.write_text(TOOL.replace("nothing", "something"))
@@ -261,7 +296,7 @@ def test_changed_prompt_runs_jobs_again(finished_run: Workspace) -> None:
     def run() -> CommandResult:
         command = [sys.executable, "-W", "error", "-c", program, str(finished_run.config), "--json"]
         result = subprocess.run(
-            [*command, "--only", "*/additive"],
+            [*command, "--yes", "--only", "*/additive"],
             cwd=finished_run.folder,
             env={**os.environ, "XDG_CACHE_HOME": str(finished_run.cache)},
             capture_output=True,

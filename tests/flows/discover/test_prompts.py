@@ -43,7 +43,7 @@ def test_prompts_of_a_folder_are_used_and_are_part_of_the_fingerprint(
     assert "Mine: additive, Rename fetch_old" in json.dumps(conversation(workspace, "additive"))
     assert {job["resumed"] for job in workspace.run("--json").json["jobs"]} == {True}
     (own / "discover_task.md").write_text("Mine again: {{ direction }}, {{ description }}")
-    again = workspace.run("--json", "--only", "*/additive")
+    again = workspace.run("--json", "--yes", "--only", "*/additive")
     assert {job["resumed"] for job in again.json["jobs"]} == {False}
     assert "Mine again: additive" in json.dumps(conversation(workspace, "additive"))
 

@@ -109,7 +109,7 @@ def test_cli_agent_multiplan_trial_has_metered_cost(tmp_path: Path, alpha: TinyB
 def test_cli_agent_stopped_by_budget_keeps_patch(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_program_workspace(tmp_path, alpha, "by_shell_endless", agent="budget_usd = 0.05")
     result = workspace.run("--json")
-    assert result.code == 0, result.err
+    assert result.code == 1, result.err
     metadata = read_metadata(output_folder(workspace, alpha))
     assert metadata["finish_reason"] == "budget_exceeded"
     assert 0.02 < metadata["cost_usd"] <= 0.05
@@ -180,7 +180,7 @@ def test_resume_without_budget_keeps_patch_of_stopped_cli_agent(tmp_path: Path, 
     spent = read_metadata(output_folder(workspace, alpha))["cost_usd"]
     requests = len(workspace.ledger("m"))
     result = workspace.run("--json", "--set", f"agents.a.budget_usd={spent + 0.06}")
-    assert result.code == 0, result.err
+    assert result.code == 1, result.err
     metadata = read_metadata(output_folder(workspace, alpha))
     assert metadata["finish_reason"] == "budget_exceeded"
     assert len(workspace.ledger("m")) == requests
@@ -225,7 +225,7 @@ def test_budget_used_up_by_failures_is_an_outcome_with_patch(tmp_path: Path, alp
     )
     (tmp_path / "prog" / "run.py").write_text(patient)
     result = workspace.run("--json")
-    assert result.code == 0, result.err
+    assert result.code == 1, result.err
     metadata = read_metadata(output_folder(workspace, alpha))
     assert metadata["finish_reason"] == "budget_exceeded"
     assert float(metadata["additional"]["unknown_usd"]) > 0
@@ -236,7 +236,7 @@ def test_budget_used_up_by_failures_is_an_outcome_with_patch(tmp_path: Path, alp
 def test_request_outlasting_time_limit_keeps_the_patch(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_program_workspace(tmp_path, alpha, "by_shell_then_slowly", agent="time_limit = '15s'")
     result = workspace.run("--json")
-    assert result.code == 0, result.err
+    assert result.code == 1, result.err
     metadata = read_metadata(output_folder(workspace, alpha))
     assert metadata["finish_reason"] == "timeout"
     assert "pack/more1.py" in apply_prediction(alpha, output_folder(workspace, alpha), tmp_path / "applied")
@@ -252,5 +252,5 @@ def test_time_counts_for_agent_with_requests_always_waiting(tmp_path: Path, alph
     program = PROGRAM.replace("while True:", "from os import fork\nfork(), fork()\nwhile True:")
     (tmp_path / "prog" / "run.py").write_text(program.replace("    if not calls:", "    if False:"))
     result = workspace.run("--json")
-    assert result.code == 0, result.err
+    assert result.code == 1, result.err
     assert read_metadata(output_folder(workspace, alpha))["finish_reason"] == "timeout"

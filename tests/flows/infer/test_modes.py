@@ -234,7 +234,7 @@ def test_open_track_sandbox_contains_no_hidden_files(tmp_path: Path, sandboxes: 
     alpha = TinyBenchmark(bench, tmp_path / "cache")
     workspace = make_trial_workspace(tmp_path, alpha, ALL, coder="snooping", more="[evaluate]")
     result = workspace.run("--json")
-    assert result.code == 0, result.err
+    assert result.code == 1, result.err
     assert (output_folder(workspace, alpha, "open/direct") / "evaluation/scores.json").is_file()
     for track in ALL:
         seen = (output_folder(workspace, alpha, track) / "prediction.diff").read_text()

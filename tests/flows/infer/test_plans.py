@@ -41,7 +41,7 @@ def test_missing_or_unusable_plans_end_trial_with_reason(
         tmp_path, alpha, (f"open/{mode}",), coder=coder, track="plan_attempts = 2"
     )
     result = workspace.run("--json")
-    assert result.code == 0, result.err
+    assert result.code == 1, result.err
     folder = output_folder(workspace, alpha, f"open/{mode}")
     metadata = read_metadata(folder)
     assert metadata["finish_reason"] == {"plan": "error_planmode", "multiplan": "error_multiplan"}[mode]
@@ -56,7 +56,7 @@ def test_missing_or_unusable_plans_end_trial_with_reason(
 
 def test_default_plan_attempts_are_three_in_one_budget(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_trial_workspace(tmp_path, alpha, ("open/plan",), coder="no_plan")
-    assert workspace.run("--json").code == 0
+    assert workspace.run("--json").code == 1
     assert (
         len(
             read_metadata(output_folder(workspace, alpha, "open/plan"))["additional"]["steps"]["plan"][
@@ -80,7 +80,7 @@ def test_filled_output_folder_gives_no_plan_and_bounded_memory(tmp_path: Path, a
     workspace = make_trial_workspace(
         tmp_path, alpha, ("open/plan",), coder="flooding", track="plan_attempts = 1"
     )
-    assert workspace.run("--json").code == 0
+    assert workspace.run("--json").code == 1
     metadata = read_metadata(output_folder(workspace, alpha, "open/plan"))
     assert metadata["finish_reason"] == "error_planmode"
     assert "within the first 67,108,864 bytes of /output" in metadata["additional"]["message"]
@@ -91,7 +91,7 @@ def test_plan_step_over_time_limit_is_failed_plan(tmp_path: Path, alpha: TinyBen
         tmp_path, alpha, ("open/plan",), coder="sleepy_planner", track="plan_time_limit = '2s'"
     )
     result = workspace.run("--json")
-    assert result.code == 0, result.err
+    assert result.code == 1, result.err
     metadata = read_metadata(output_folder(workspace, alpha, "open/plan"))
     assert metadata["finish_reason"] == "error_planmode"
     assert len(metadata["additional"]["steps"]["plan"]["attempts"]) == 1
@@ -101,7 +101,7 @@ def test_trial_over_time_limit_in_planning_is_timeout(tmp_path: Path, alpha: Tin
     agent = "budget_usd = 2.0\ntime_limit = '2s'"
     workspace = make_trial_workspace(tmp_path, alpha, ("open/plan",), coder="sleepy_planner", agent=agent)
     result = workspace.run("--json")
-    assert result.code == 0, result.err
+    assert result.code == 1, result.err
     assert read_metadata(output_folder(workspace, alpha, "open/plan"))["finish_reason"] == "timeout"
     assert [job["status"] for job in result.json["jobs"]] == ["timeout"]
 
@@ -112,7 +112,7 @@ def test_trial_out_of_budget_in_planning_resumes_with_more(tmp_path: Path, alpha
         tmp_path, alpha, ("open/plan",), coder="endless_planner", agent=agent, more="[evaluate]"
     )
     result = workspace.run("--json")
-    assert result.code == 0, result.err
+    assert result.code == 1, result.err
     metadata = read_metadata(output_folder(workspace, alpha, "open/plan"))
     assert metadata["finish_reason"] == "budget_exceeded"
     assert (output_folder(workspace, alpha, "open/plan") / "prediction.diff").read_bytes() == b""
@@ -127,7 +127,7 @@ def test_trial_out_of_budget_in_planning_resumes_with_more(tmp_path: Path, alpha
     assert 0 < metadata["cost_usd"] <= 0.05
     bought = len(workspace.ledger("m"))
     again = workspace.run("--json", "--set", "agents.a.budget_usd=0.1")
-    assert again.code == 0
+    assert again.code == 1
     assert len(workspace.ledger("m")) > bought
     assert sum(Decimal(line["cost_usd"]) for line in workspace.ledger("m")) <= Decimal("0.1")
 
@@ -145,7 +145,11 @@ def test_judge_without_valid_choice_is_retried_then_given_up(
 ) -> None:
     workspace = make_trial_workspace(tmp_path, alpha, ("open/multiplan",), judge=judge)
     result = workspace.run("--json")
-    assert result.code == 0, result.err
+    assert result.code == (0 if reason == "success" else 1), result.err
+    (job,) = result.json["jobs"]
+    assert (job["ending"], job["ended_well"]) == (
+        ("done", True) if reason == "success" else ("error judge", False)
+    )
     folder = output_folder(workspace, alpha, "open/multiplan")
     metadata = read_metadata(folder)
     assert metadata["finish_reason"] == reason
@@ -164,7 +168,7 @@ def test_unaffordable_judgement_ends_trial_by_budget(tmp_path: Path, alpha: Tiny
     workspace.config.write_text(f"{head}price = {price}{tail[tail.index(chr(10)) :]}")
     assert workspace.config.read_text().count("2000.0") == 4, text
     result = workspace.run("--json")
-    assert result.code == 0, result.err
+    assert result.code == 1, result.err
     metadata = read_metadata(output_folder(workspace, alpha, "open/multiplan"))
     assert metadata["finish_reason"] == "budget_exceeded"
     assert workspace.ledger("judge") == []

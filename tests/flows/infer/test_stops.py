@@ -26,7 +26,7 @@ def test_trial_ended_by_budget_submits_patch_so_far(tmp_path: Path, alpha: TinyB
     agent = "budget_usd = 0.05\nmax_output_tokens = 1024"
     workspace = make_trial_workspace(tmp_path, alpha, coder="endless", agent=agent)
     result = workspace.run("--json")
-    assert result.code == 0, result.err
+    assert result.code == 1, result.err
     metadata = read_metadata(output_folder(workspace, alpha))
     assert metadata["finish_reason"] == "budget_exceeded"
     assert 0.02 < metadata["cost_usd"] <= 0.05
@@ -44,9 +44,9 @@ def test_trial_ended_by_budget_submits_patch_so_far(tmp_path: Path, alpha: TinyB
 def test_trial_ended_by_budget_resumes_with_higher_budget(tmp_path: Path, alpha: TinyBenchmark) -> None:
     agent = "budget_usd = 0.04\nmax_output_tokens = 1024"
     workspace = make_trial_workspace(tmp_path, alpha, coder="endless", agent=agent)
-    assert workspace.run("--json").code == 0
+    assert workspace.run("--json").code == 1
     first = apply_prediction(alpha, output_folder(workspace, alpha), tmp_path / "first")
-    assert workspace.run("--json", "--set", "agents.a.budget_usd=0.07").code == 0
+    assert workspace.run("--json", "--set", "agents.a.budget_usd=0.07").code == 1
     then = apply_prediction(alpha, output_folder(workspace, alpha), tmp_path / "then")
     assert first.items() < then.items()
     tiny_benchmark.assert_no_call_billed_twice(workspace.ledger("m"))
@@ -56,7 +56,7 @@ def test_trial_ended_by_budget_resumes_with_higher_budget(tmp_path: Path, alpha:
 def test_trial_ended_by_time_limit_submits_patch_so_far(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_trial_workspace(tmp_path, alpha, coder="sleeper", agent="time_limit = '20s'")
     result = workspace.run("--json")
-    assert result.code == 0, result.err
+    assert result.code == 1, result.err
     metadata = read_metadata(output_folder(workspace, alpha))
     assert metadata["finish_reason"] == "timeout"
     assert (
@@ -167,7 +167,7 @@ def test_too_many_processes_end_trial_once_and_keep_patch(
     assert "too many processes" in found["additional"]["message"]
     assert "pack/forked.py" in apply_prediction(alpha, output_folder(workspace, alpha), tmp_path / "applied")
     assert count_starts(workspace) == 1
-    assert result.code == 0, result.err
+    assert result.code == 1, result.err
 
 
 KILLS = """#!/bin/sh
@@ -188,7 +188,7 @@ def test_agent_killing_its_sandbox_ends_trial_once_and_keeps_patch(
         text = workspace.config.read_text().replace('harness = "codetaste"', f'harness = "{harness}"')
         workspace.config.write_text(text)
     result = workspace.run("--json")
-    assert result.code == 0, result.err
+    assert result.code == 1, result.err
     metadata = read_metadata(output_folder(workspace, alpha))
     assert metadata["finish_reason"] == "execution_error"
     assert metadata["additional"]["message"] == "the sandbox ended: a command in it killed its supervisor"
@@ -248,14 +248,18 @@ def test_trial_beyond_run_budget_has_no_outcome(tmp_path: Path, alpha: TinyBench
 
 def test_max_turns_ends_trial_and_submits_patch_so_far(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_trial_workspace(tmp_path, alpha, coder="endless", agent="max_turns = 3")
-    assert workspace.run("--json").code == 0
+    assert workspace.run("--json").code == 1
     metadata = read_metadata(output_folder(workspace, alpha))
     assert (metadata["finish_reason"], metadata["additional"]["message"]) == ("execution_error", "max_turns")
     assert metadata["additional"]["patch_files"] == metadata["additional"]["turns"] == 3
     calls = len(workspace.ledger("m"))
     config = workspace.config.read_text()
     workspace.config.write_text(config.replace("max_turns = 3", "max_turns = 5"))
-    assert workspace.run("--json").code == 0
+    result = workspace.run("--json")
+    assert result.code == 1
+    (job,) = result.json["jobs"]
+    assert (job["status"], job["ending"], job["ended_well"]) == ("done", "max turns", False)
+    assert job["reason"] == "the limit of 5 turns was reached"
     metadata = read_metadata(output_folder(workspace, alpha))
     assert metadata["additional"]["patch_files"] == metadata["additional"]["turns"] == 5
     assert len(workspace.ledger("m")) == calls + 2

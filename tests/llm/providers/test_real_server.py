@@ -49,7 +49,7 @@ TEMPLATE = '''{% for tool in tools or [] %}{{ tool | tojson }}
 {% for call in message.tool_calls or [] %}{{ call | tojson }}
 {% endfor %}{% endfor %}assistant:'''
 writer = gguf.GGUFWriter(sys.argv[1], "llama")
-writer.add_context_length(32768)
+writer.add_context_length(65536)
 writer.add_embedding_length(WIDTH)
 writer.add_feed_forward_length(INNER)
 writer.add_block_count(LAYERS)
@@ -90,7 +90,7 @@ given = xllamacpp.CommonParams()
 given.model.path = sys.argv[1]
 given.hostnames, given.port, given.offline, given.ui = ["127.0.0.1"], 0, True, False
 given.use_jinja = True
-given.n_ctx, given.n_parallel, given.n_threads_http = 32768, 2, 8
+given.n_ctx, given.n_parallel, given.n_threads_http = 65536, 2, 8
 given.cpuparams.n_threads = given.cpuparams_batch.n_threads = 1
 given.endpoint_slots = given.endpoint_metrics = True
 server = xllamacpp.Server(given)

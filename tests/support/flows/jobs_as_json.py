@@ -26,7 +26,7 @@ from codetaste.orchestration.job import Job, JobContext
 from codetaste.orchestration.scheduler.resume import limits_to_json
 from codetaste.orchestration.session import Session, open_session
 from codetaste.run.execute import execute_run
-from codetaste.run.plan import plan_run
+from codetaste.run.plan import RunOptions, plan_run
 from codetaste.run.signals import StopRequest
 
 TESTS = Path(__file__).parents[2]
@@ -76,7 +76,7 @@ def execute(config: Path) -> Any:
     """Run ``config`` in this process."""
 
     async def run() -> Any:
-        return await execute_run(plan_run(config), rerun=False, stop=StopRequest())
+        return await execute_run(plan_run(config), RunOptions(), StopRequest())
 
     return anyio.run(run)
 

@@ -14,6 +14,7 @@ from codetaste.benchmark.layout import FinishReason
 from codetaste.core.units import format_exact_usd
 from codetaste.llm.codec import usage_to_json
 from codetaste.llm.messages import Usage
+from codetaste.orchestration.shortfall import Shortfall
 
 _NOTABLE = Decimal("0.01")
 """Largest difference between metered and reported cost that is not noted, as a share of the metered cost."""
@@ -42,6 +43,8 @@ class AgentRunResult:
     reported_usd: Decimal | None = None
     provider_error: str = ""
     """Why calls to the model's provider were given up; "" if they were not."""
+    loop_shortfall: Shortfall | None = None
+    """Why codetaste's own loop did not end well."""
     started_at: str = field(default_factory=utc_now)
     finished_at: str = ""
 
@@ -49,6 +52,15 @@ class AgentRunResult:
         """Add the tokens of one reply."""
         if usage is not None:
             self.usage += usage
+
+    @property
+    def shortfall(self) -> Shortfall | None:
+        """Why the run did not end well; None if it did."""
+        if self.finish_reason == FinishReason.SUCCESS:
+            return None
+        return self.loop_shortfall or Shortfall(
+            self.finish_reason.value, self.message or self.provider_error, self.finish_reason.by_limit
+        )
 
     def cost_mismatch_note(self) -> str:
         """Return a note if reported and metered cost differ by more than one per cent, "" otherwise."""

@@ -65,10 +65,6 @@ class AgentRunner(Protocol):
         """Its ``name``, ``version`` and ``provider`` in ``agent_config.json``."""
         ...
 
-    def fingerprint(self, task: str) -> tuple[str, ...]:
-        """Everything that determines a run's result besides the task's text, the model and the sandbox."""
-        ...
-
     @property
     def limits(self) -> Mapping[str, int]:
         """Limits that it enforces itself: a run that one of them cut continues once it is raised."""
@@ -111,14 +107,6 @@ class AgentServices:
     sandbox_config: SandboxConfig
     runners: Mapping[str, AgentRunner]
     extraction_limiter: CapacityLimiter
-
-    @property
-    def sandbox_fingerprint(self) -> str:
-        """The config values that determine a sandbox's content.
-
-        With the engine "auto", the engine that is chosen on a host does not make results differ.
-        """
-        return f"{self.sandbox_config.engine} {self.sandbox_config.image}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,13 @@ from codetaste.agent.code_tools import CODE_TOOLS, CodeContext
 from codetaste.agent.facts import Facts
 from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
 from codetaste.benchmark.layout import EVENTS_FOLDER, TRANSCRIPTS_FOLDER, FinishReason
-from codetaste.core.hashing import canonical_json
+from codetaste.flows.agents.inputs import OWN_LOOP_PROMPT
 from codetaste.flows.agents.run import SandboxNeeds
 from codetaste.flows.transcript import write_transcript
 from codetaste.harness.config import DEFAULT_MAX_OUTPUT_TOKENS, DEFAULT_MAX_TURNS
 from codetaste.harness.run import AgentTask, run_agent
 from codetaste.llm.messages import Usage
+from codetaste.orchestration.shortfall import Shortfall
 from codetaste.sandbox.base import NO_EGRESS, CommandLimits
 from codetaste.sandbox.egress import GATEWAY_PORT, gateway_egress
 
@@ -74,13 +75,6 @@ class OwnLoopRunner:
         """Its ``name``, ``version`` and ``provider`` in ``agent_config.json``."""
         return {"name": self.agent.harness, "version": self.version, "provider": "codetaste"}
 
-    def fingerprint(self, task: str) -> tuple[str, ...]:
-        """The system prompt, the settings and the tools."""
-        settings = self._settings(task)
-        tools = [f"{tool.spec.name} {tool.digest}" for tool in settings.tools]
-        options = canonical_json(dict(self.agent.options))
-        return settings.system, str(settings.max_output_tokens), options, *tools
-
     @property
     def limits(self) -> dict[str, int]:
         """Its maximum of turns."""
@@ -104,6 +98,8 @@ class OwnLoopRunner:
             end = await run_loop(settings, _UsageCounter(self.model, result), tool_context, job, state)
             result.finish_reason = _FINISH_REASONS.get(end, FinishReason.EXECUTION_ERROR)
             result.message = end.value
+            if end is not LoopEnd.FINISHED:
+                result.loop_shortfall = Shortfall(end.value, state.end_text, end.by_limit)
             if end is LoopEnd.MAX_TURNS:
                 job.limit_reached(LoopEnd.MAX_TURNS)
         finally:
@@ -116,7 +112,7 @@ class OwnLoopRunner:
         """Return the settings of the loop; ``name`` prefixes the names of its effects."""
         agent = self.agent
         return LoopSettings(
-            system=self.prompts.load("code_system").render(),
+            system=self.prompts.load(OWN_LOOP_PROMPT).render(),
             task=task,
             tools=CODE_TOOLS,
             max_turns=self.limits[LoopEnd.MAX_TURNS],
@@ -150,12 +146,6 @@ class CliAgentRunner:
     def published_name(self) -> dict[str, Any]:
         """Its ``name``, ``version`` and ``provider`` in ``agent_config.json``."""
         return {"name": self.adapter.name, "version": self.version, "provider": self.adapter.protocol}
-
-    def fingerprint(self, task: str) -> tuple[str, ...]:  # noqa: ARG002 - the task is no part of it
-        """The files of the adapter, the release and the options."""
-        options = canonical_json(self.adapter.resolve_options(self.agent.options))
-        env = (canonical_json(dict(self.agent.env)),) if self.agent.env else ()
-        return (self.adapter.digest, self.version, options, *env)
 
     @property
     def limits(self) -> dict[str, int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codetaste.flows.inputs import InputSource
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -49,3 +51,8 @@ class DiscoveryContext:
     def benchmark(self) -> Benchmark:
         """The source of the tasks."""
         return self.services.benchmark
+
+    @property
+    def source(self) -> InputSource:
+        """What the inputs of passes are taken from."""
+        return InputSource(self.benchmark, self.prompts, self.models.fingerprints)

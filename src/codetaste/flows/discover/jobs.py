@@ -13,12 +13,15 @@ from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
 from codetaste.agent.rule_tools import RuleContext, registered_rules
 from codetaste.benchmark.publish import write_rules
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
+from codetaste.flows.discover.inputs import pass_inputs
 from codetaste.flows.discover.publish import discovery_folder
 from codetaste.flows.discover.result import DiscoveryResult
-from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
+from codetaste.flows.inputs import digest_of_inputs, digests_of_inputs
+from codetaste.flows.sources import SOURCES, sources_handler, sources_job
 from codetaste.flows.transcript import write_transcript
 from codetaste.orchestration.budget.cost import BudgetLimits, BudgetPath, NamedLimits
 from codetaste.orchestration.job import Job
+from codetaste.orchestration.shortfall import Shortfall
 from codetaste.rules.yaml_writer import dump_rules
 from codetaste.source.checkout import checkout_trees
 
@@ -35,8 +38,6 @@ if TYPE_CHECKING:
 
 DISCOVER = "discover"
 """The kind of the jobs."""
-VERSION = 1
-"""Increment it when a change of this module changes the result of a pass with the same prompts and tools."""
 
 
 def discovery_jobs(
@@ -62,25 +63,22 @@ def discovery_handlers(context: DiscoveryContext) -> dict[str, Handler]:
 
 def _pass_job(each: DiscoveryPass, context: DiscoveryContext, budget: BudgetPath) -> Job:
     settings, models, scan = _loop_settings(each, context), context.models, context.services.scan
+    inputs = {
+        **pass_inputs(each, context.source, context.config, context.tools),
+        "rules.opengrep": scan.engine.version,
+    }
     return Job(
         each.key,
         DISCOVER,
         budget,
-        fingerprint=digest_parts(
-            str(VERSION),
-            settings.system,
-            settings.task,
-            str(settings.max_output_tokens),
-            models.fingerprints[each.model_id],
-            scan.engine.version,
-            scan.ignore_text,
-            *(f"{tool.spec.name} {tool.digest}" for tool in settings.tools),
-        ),
+        fingerprint=digest_of_inputs(inputs),
+        inputs=digests_of_inputs(inputs),
         parameters=each,
         needs=(each.sources_key,),
         resources={"sandbox": 1},
         lane=each.model_label,
         title=each.title,
+        group=each.group,
         min_cost=models.models[each.model_id].min_cost(settings.build_request(settings.first_messages())),
         handler_limits={LoopEnd.MAX_TURNS: settings.max_turns},
         limits=context.config.pass_limits,
@@ -141,7 +139,9 @@ async def _run_pass(each: DiscoveryPass, context: DiscoveryContext, job: JobCont
         job.end_early(DeadlineExceeded(f"the time limit was reached after {state.turns} turns"))
     elif state.end is LoopEnd.BUDGET_EXCEEDED:
         job.end_early(BudgetExceeded(f"the budget was used up after {state.turns} turns"))
-    elif state.end is LoopEnd.MAX_TURNS:
+    elif state.end is not None and state.end is not LoopEnd.FINISHED:
+        job.fall_short(Shortfall(state.end.value, state.end_text, state.end.by_limit))
+    if state.end is LoopEnd.MAX_TURNS:
         job.limit_reached(LoopEnd.MAX_TURNS)
     rules = registered_rules(tool_context.facts)
     with job.cleanup_scope():

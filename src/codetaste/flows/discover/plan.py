@@ -85,7 +85,12 @@ class DiscoveryPass:
     @property
     def title(self) -> str:
         """The job's display name."""
-        return f"{self.instance.id} {self.direction.value} ({self.model_label})"
+        return f"{self.instance.id} {self.group}"
+
+    @property
+    def group(self) -> str:
+        """The name under which it is counted."""
+        return f"{self.direction.value} ({self.model_label})"
 
 
 def plan_passes(

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from codetaste.agent.loop import LoopEnd
+from codetaste.core.text import plural
+
 if TYPE_CHECKING:
     from typing import Self
 
@@ -33,4 +36,6 @@ class DiscoveryResult:
 
     def describe(self) -> str:
         """Describe the result in one line."""
-        return f"{self.rules} rules ({self.finish_reason.replace('_', ' ')}, {self.turns} turns)"
+        # The line of the job shows any other reason.
+        finished = "finished, " if self.finish_reason == LoopEnd.FINISHED else ""
+        return f"{plural(self.rules, 'rule')} ({finished}{plural(self.turns, 'turn')})"

@@ -83,7 +83,14 @@ async def _evaluate_now(
         raise
     except CodetasteError as error:
         return replace(outcome, status=Status.FAILED, value=None, cause=error.cause, error=str(error))
-    return replace(outcome, status=Status.DONE, value=result.to_json(), cause=None, error="")
+    return replace(
+        outcome,
+        status=Status.DONE,
+        value=result.to_json(),
+        cause=None,
+        error="",
+        shortfall=result.shortfall,
+    )
 
 
 _MAX_NOTES = 5

@@ -58,6 +58,7 @@ async def evaluation_jobs(
             needs=task.needs,
             resources={"cpu": max(1.0, cpus / _MAX_CONCURRENT)},
             title=task.title,
+            group=task.group,
             costs_nothing=True,
         )
     return list(made.values())
@@ -103,4 +104,6 @@ async def _evaluate(task: EvaluationTask, context: EvaluationContext, job: JobCo
         )
     for note in evaluated.evaluation.notes:
         job.note(note)
+    if (shortfall := result.shortfall) is not None:
+        job.fall_short(shortfall)
     return result.to_json()

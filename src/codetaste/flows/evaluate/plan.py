@@ -50,9 +50,17 @@ class EvaluationTask:
     def title(self) -> str:
         """The job's display name."""
         trial = self.trial
-        if trial is None:
-            return f"{self.instance.id} scores of {self.agent_id}"
-        return trial.describe(f"{trial.track.name} scores")
+        return (
+            f"{self.instance.id} {self.group}"
+            if trial is None
+            else trial.describe(f"{trial.track.name} scores")
+        )
+
+    @property
+    def group(self) -> str:
+        """The name under which it is counted."""
+        trial = self.trial
+        return f"scores of {self.agent_id}" if trial is None else trial.group_of(f"{trial.track.name} scores")
 
     @property
     def sources_key(self) -> str:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from codetaste.evaluation.evaluate import EvaluationStatus
+from codetaste.orchestration.shortfall import Shortfall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,3 +48,15 @@ class EvaluationResult:
     def is_expected_score(self) -> bool:
         """Whether the prediction was scored and, for a pseudo agent, has the score that it must have."""
         return self.status == EvaluationStatus.SCORED and self.as_expected is not False
+
+    @property
+    def shortfall(self) -> Shortfall | None:
+        """Why the evaluation gave no score, or not the one that a pseudo agent must have; None if it did.
+
+        A pseudo agent needs no score where the instance has no rules.
+        """
+        if self.status == EvaluationStatus.NO_RULES and self.as_expected is not None:
+            return None
+        if self.status != EvaluationStatus.SCORED:
+            return Shortfall(self.status, self.summary)
+        return Shortfall("unexpected_score", self.summary) if self.as_expected is False else None

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codetaste.core.units import format_exact_usd
+from codetaste.flows.agents.runners import CliAgentRunner
+from codetaste.flows.inputs import InputSource
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.flows.agents.run import AgentRunner, AgentServices
     from codetaste.flows.context import ModelSet
+    from codetaste.harness.adapter import Adapter
     from codetaste.harness.config import AgentConfig
     from codetaste.llm.prompts import Prompts
 
@@ -30,6 +33,17 @@ class InferenceContext:
     def out(self) -> Path:
         """The run's folder."""
         return self.agents.out
+
+    @property
+    def source(self) -> InputSource:
+        """What the inputs of steps are taken from."""
+        return InputSource(self.benchmark, self.prompts, self.models.fingerprints)
+
+    @property
+    def adapters(self) -> dict[str, Adapter]:
+        """The adapters of the CLI agents, by agent id."""
+        runners = self.agents.runners.items()
+        return {name: each.adapter for name, each in runners if isinstance(each, CliAgentRunner)}
 
     def runner(self, agent: AgentConfig) -> AgentRunner:
         """Return how ``agent`` is run."""

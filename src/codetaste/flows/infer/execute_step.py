@@ -18,6 +18,7 @@ from codetaste.flows.agents.run import AgentRun, AgentRunSpec
 from codetaste.flows.infer.outputs import Prediction, TrialEnd, inference_metadata, write_prediction
 from codetaste.flows.infer.results import AgentStep, JudgeResult, PlanResult
 from codetaste.harness.patch.extract import ExtractedPatch, ExtractionLimits, extract_patch
+from codetaste.orchestration.shortfall import Shortfall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,6 +78,10 @@ class _Execution:
             job.end_early(BudgetExceeded(f"the budget was used up after {result.turns} turns"))
         elif patch is not None and result.finish_reason == FinishReason.TIMEOUT:
             job.end_early(DeadlineExceeded(f"the time limit was reached after {result.turns} turns"))
+        elif result.shortfall is not None:
+            job.fall_short(result.shortfall)
+        elif patch is not None and patch.problem:
+            job.fall_short(Shortfall("bad_patch", patch.problem))
         if result.cost_mismatch_note():
             job.note(result.cost_mismatch_note())
         if patch is not None and patch.problem:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, cast
 from codetaste.benchmark.trial_identity import StepKind
 from codetaste.flows.agents.runners import CliAgentRunner
 from codetaste.flows.infer.execute_step import execute, execution_prompt
-from codetaste.flows.infer.fingerprint import agent_step_fingerprint, judge_fingerprint
+from codetaste.flows.infer.inputs import step_inputs
 from codetaste.flows.infer.judge import judge, opening_request
 from codetaste.flows.infer.plan_step import plan, planning_prompt
+from codetaste.flows.inputs import digest_of_inputs, digests_of_inputs
 from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
 from codetaste.orchestration.budget.cost import BudgetPath, NamedLimits
 from codetaste.orchestration.job import Job
@@ -68,24 +69,25 @@ def _step_job(step: Step, context: InferenceContext, budget: BudgetPath) -> Job:
     handler_limits: Mapping[str, int] = {}
     if step.kind is StepKind.JUDGE:
         request = opening_request(step, context)
-        fingerprint = judge_fingerprint(step, context, request)
     else:
         planning = step.kind is StepKind.PLAN
         task = planning_prompt(step, context) if planning else execution_prompt(step, context, None)
         request = context.runner(agent).first_request(task)
-        fingerprint = agent_step_fingerprint(step, context, task)
         handler_limits = context.runner(agent).limits
 
+    inputs = step_inputs(step, context.source, context.agents.sandbox_config, context.adapters)
     return Job(
         step.key,
         f"infer.{step.kind}",
         (*budget, NamedLimits(trial.budget_name, trial.limits)),
-        fingerprint=fingerprint,
+        fingerprint=digest_of_inputs(inputs),
+        inputs=digests_of_inputs(inputs),
         parameters=step,
         needs=step.needs,
         resources={} if step.kind is StepKind.JUDGE else {"sandbox": 1},
         lane=step.lane,
         title=step.title,
+        group=step.group,
         min_cost=None if request is None else context.models.models[step.model_id].min_cost(request),
         limits=step.limits,
         handler_limits=handler_limits,

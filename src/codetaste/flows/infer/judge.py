@@ -21,6 +21,7 @@ from codetaste.flows.agents.result import AgentRunResult
 from codetaste.flows.infer.results import JudgeResult, PlanResult
 from codetaste.flows.transcript import write_transcript
 from codetaste.llm.messages import Message, StopReason, TextBlock
+from codetaste.orchestration.shortfall import Shortfall
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,6 +69,9 @@ async def judge(step: Step, context: InferenceContext, job: JobContext) -> Json:
     """
     planned, result = PlanResult.from_json(job.needs[step.previous_steps[0].key]), AgentRunResult()
     if not planned.plans:
+        job.fall_short(
+            Shortfall(planned.finish_reason.value, planned.problem, planned.finish_reason.by_limit)
+        )
         return _value(planned.finish_reason, None, result, job)
     texts = [await job.load_text(digest) for digest in planned.plans]
     question, settings = _Question(step, texts, context), judge_settings(step, texts, context)
@@ -88,16 +92,21 @@ async def judge(step: Step, context: InferenceContext, job: JobContext) -> Json:
         job.end_early(error)
         return _value(FinishReason.BUDGET_EXCEEDED, None, result, job)
     except ConversationTooLong as error:
-        job.note(f"the judge cannot read the plans, however short they are cut: {error}")
+        _fail(f"the judge cannot read the plans, however short they are cut: {error}", job)
         return _value(FinishReason.ERROR_JUDGE, None, result, job)
     finally:
         with job.cleanup_scope():
             await write_transcript(context.out, job.key, step.lane, settings, state)
     if selected is None:
-        job.note(f"the judge did not name exactly one plan in {state.turns} answers")
+        _fail(f"the judge did not name exactly one plan in {state.turns} answers", job)
     return _value(
         FinishReason.ERROR_JUDGE if selected is None else FinishReason.SUCCESS, selected, result, job
     )
+
+
+def _fail(why: str, job: JobContext) -> None:
+    job.note(why)
+    job.fall_short(Shortfall(FinishReason.ERROR_JUDGE.value, why))
 
 
 @dataclass(slots=True)

@@ -120,8 +120,12 @@ class Trial:
     def describe(self, what: str) -> str:
         """Return a display name with ``what``, which comes early because the end may be truncated."""
         again = f", attempt {self.attempt}" if self.attempt > 1 else ""
+        return f"{self.instance.id} {self.group_of(what)}{again}"
+
+    def group_of(self, what: str) -> str:
+        """Return the name under which ``what`` of its agent's trials is counted."""
         hint = ", scripted" if self.scripted and self.agent.id != "scripted" else ""
-        return f"{self.instance.id} {what} by {self.agent.id}{hint}{again}"
+        return f"{what} by {self.agent.id}{hint}"
 
     @property
     def limits(self) -> BudgetLimits:
@@ -158,8 +162,17 @@ class Step:
     @property
     def title(self) -> str:
         """The job's display name."""
+        return self.trial.describe(self._what)
+
+    @property
+    def group(self) -> str:
+        """The name under which it is counted."""
+        return self.trial.group_of(self._what)
+
+    @property
+    def _what(self) -> str:
         track = self.trial.track
-        return self.trial.describe(track.name if track.mode is Mode.DIRECT else f"{track.name} {self.kind}")
+        return track.name if track.mode is Mode.DIRECT else f"{track.name} {self.kind}"
 
     @property
     def model_id(self) -> str:

@@ -17,6 +17,7 @@ from codetaste.flows.agents.run import AgentRun, AgentRunSpec
 from codetaste.flows.infer.candidate_plans import AgentPlans, read_plans
 from codetaste.flows.infer.plan import PLAN_COUNT
 from codetaste.flows.infer.results import PlanAttempt, PlanResult
+from codetaste.orchestration.shortfall import Shortfall
 
 if TYPE_CHECKING:
     from codetaste.flows.agents.result import AgentRunResult
@@ -58,7 +59,7 @@ async def plan(step: Step, context: InferenceContext, job: JobContext) -> Json:
     trial, track = step.trial, step.trial.track
     origin, task = context.benchmark.origin(trial.instance), planning_prompt(step, context)
     attempts: list[PlanAttempt] = []
-    reason = PLAN_ERRORS[track.mode]
+    reason, early_end = PLAN_ERRORS[track.mode], None
     for number in range(1, track.plan_attempts + 1):
         name, early_end = f"plan-attempt-{number}", None
         if job.is_recorded(name):
@@ -81,6 +82,8 @@ async def plan(step: Step, context: InferenceContext, job: JobContext) -> Json:
             reason = early_end or FinishReason.SUCCESS
             break
         job.note(f"attempt {number} of {track.plan_attempts} left no usable plan: {attempt.problem}")
+    if not attempts[-1].plans and not early_end:
+        job.fall_short(Shortfall(reason.value, attempts[-1].problem))
     cost_usd = format_exact_usd(job.budget.snapshot().spent.usd)
     return PlanResult(reason, tuple(attempts), cost_usd).to_json()
 

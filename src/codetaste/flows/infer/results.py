@@ -168,7 +168,5 @@ class ExecuteResult:
         text = f"{facts['turns']} turns, {files} changed, patch of {size}"
         if facts["patch_problem"]:
             text += f"; {facts['patch_problem']}"
-        reason = self.metadata["finish_reason"]
-        # For these two the job's status already shows the reason.
-        shown = reason in {FinishReason.BUDGET_EXCEEDED, FinishReason.TIMEOUT}
-        return text if shown else f"{reason.replace('_', ' ')}, {text}"
+        # The line of the job shows any other reason.
+        return f"success, {text}" if self.metadata["finish_reason"] == FinishReason.SUCCESS else text

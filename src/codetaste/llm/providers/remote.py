@@ -9,6 +9,7 @@ import json
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import anyio
 import httpx2
@@ -66,6 +67,7 @@ class RemoteModel:
         self.id, self._model, self._timeout_s = config.id, config.model, config.timeout
         self._protocol, self._codec = protocol, CLIENTS[protocol.name]
         self._options, self._caps = protocol.options_at(config.address), protocol.caps_at(config.address)
+        self._where = f"{config.model} at {_host(config.address)}"
         self._api_key = api_key_for(config)
         make_client = anthropic_client if protocol.name == "anthropic" else openai_client
         self._sdk = make_client(self._api_key, config.address, config.timeout, config.read_timeout)
@@ -87,7 +89,7 @@ class RemoteModel:
             raise ModelUnavailable(f"no complete reply within {self._timeout_s:g} s")
         except ModelError as error:
             # The error message may quote parts of the request.
-            error.args = (redact(self._api_key, str(error)),)
+            error.args = (f"{self._where}: {redact(self._api_key, str(error))}",)
             error.usage = received.usage
             raise
 
@@ -159,6 +161,11 @@ class RemoteModel:
         except MalformedReply:
             body = text
         return self._codec.error_from(response.status_code, body, headers)
+
+
+def _host(address: str) -> str:
+    """Return host and port of an address, without what it may have of a user's name and password."""
+    return urlsplit(address).netloc.rpartition("@")[2]
 
 
 async def _read_stream(chunks: AsyncGenerator[bytes, None], decoder: StreamDecoder) -> Reply:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from codetaste.errors import JournalError
 from codetaste.orchestration.budget.cost import BudgetLimits, Cost, PriorCharges
 from codetaste.orchestration.budget.node import CallState
+from codetaste.orchestration.shortfall import Shortfall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -75,6 +76,8 @@ class RecordedEnd:
     error: str
     limits: Json
     reached: Mapping[str, int] = field(default_factory=dict)
+    shortfall: Shortfall | None = None
+    inputs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -88,6 +91,7 @@ class JobHistory:
     state: JobState = JobState.QUEUED
     attempts: int = 0
     error: str = ""
+    shortfall: Shortfall | None = None
     retries: Counter[str] = field(default_factory=Counter)
     effects: dict[str, dict[str, Json]] = field(default_factory=dict)
     recorded_ends: dict[str, RecordedEnd] = field(default_factory=dict)
@@ -210,11 +214,19 @@ class History:
         key, fingerprint, status = line["key"], line["fingerprint"], JobState(line["status"])
         job = self.job(key)
         job.state, job.error = status, line.get("error", "")
+        job.shortfall = Shortfall.from_json(line["shortfall"]) if "shortfall" in line else None
         if status in _RECORDED_STATES:
             value, cause = line.get("value"), line.get("cause")
             reached = {str(name): int(limit) for name, limit in line.get("reached", {}).items()}
             job.recorded_ends[fingerprint] = RecordedEnd(
-                status, value, cause, job.error, line.get("limits"), reached
+                status,
+                value,
+                cause,
+                job.error,
+                line.get("limits"),
+                reached,
+                job.shortfall,
+                line.get("inputs", {}),
             )
         if status is JobState.DONE and "reached" not in line:
             job.effects.pop(fingerprint, None)

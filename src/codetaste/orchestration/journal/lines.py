@@ -15,6 +15,8 @@ from typing import Annotated, Any, Literal, NotRequired, TypeAlias, get_args, ge
 from pydantic import AfterValidator, ConfigDict, Field, Strict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict  # of Python 3.11, pydantic does not take its own
 
+from codetaste.orchestration.shortfall import ShortfallRow  # noqa: TC001 - pydantic reads the types
+
 MAX_AMOUNT = 10**15
 """No valid cost in dollars, number of tokens or time in seconds is larger."""
 _MAX_DIGITS = 100
@@ -181,7 +183,8 @@ class EndedLine(_JobLine):
     """The job has ended.
 
     ``limits`` are those of its budget chain, if one of them ended it; ``reached`` are limits of its handler
-    that cut its value.
+    that cut its value. ``shortfall`` says why a job that is done did not end well. ``inputs``
+    are hashes of what decides the result, by name.
     """
 
     event: Literal["ended"]
@@ -193,6 +196,8 @@ class EndedLine(_JobLine):
     traceback: NotRequired[str]
     limits: NotRequired[list[Any]]
     reached: NotRequired[dict[str, int]]
+    shortfall: NotRequired[ShortfallRow]
+    inputs: NotRequired[dict[str, str]]
 
 
 class EffectLine(_JobLine):

@@ -40,7 +40,7 @@ async def run_attempt(
     key = entry.job.key
     number = record.history.job(key).attempts + 1
     record.note({"event": "started", "key": key, "attempt": number})
-    record.publish(JobStarted(key, number))
+    record.publish(JobStarted(key, number, entry.budget.clock.time_left_s))
     context = JobContext(
         key=key,
         attempt=number,
@@ -72,7 +72,8 @@ async def _run(handler: Handler, job: Job, context: JobContext) -> AttemptResult
         return _result_of_error(error)
     early = context.early_end
     if early is None:
-        return AttemptResult(Status.DONE, value, limits_reached=frozenset(context.limits_reached))
+        reached = frozenset(context.limits_reached)
+        return AttemptResult(Status.DONE, value, limits_reached=reached, shortfall=context.shortfall)
     return AttemptResult(_status(early), value, early.cause, _one_line(early))
 
 

@@ -58,6 +58,7 @@ def recorded_outcome(entry: ScheduledJob, history: History) -> Outcome | None:
         job.attempts,
         entry.budget.snapshot(),
         resumed=True,
+        shortfall=ending.shortfall,
     )
     cut = any(entry.job.handler_limits.get(name, limit) > limit for name, limit in ending.reached.items())
     if cut or not outcome.usable or _raised(outcome.status, ending.limits, entry.budget):
@@ -106,6 +107,10 @@ def end_record(entry: ScheduledJob, result: AttemptResult) -> EndedLine:
         line["value"] = result.value
     if result.cause is not None:
         line["cause"], line["error"] = result.cause.value, result.error
+    if entry.job.inputs:
+        line["inputs"] = dict(entry.job.inputs)
+    if result.shortfall is not None:
+        line["shortfall"] = result.shortfall.to_json()
     if result.traceback:
         line["traceback"] = result.traceback
     if result.status in _LIMIT_COLUMNS:
@@ -127,6 +132,7 @@ def make_outcome(entry: ScheduledJob, result: AttemptResult, history: History) -
         history.job(entry.job.key).attempts,
         entry.budget.snapshot(),
         traceback=result.traceback,
+        shortfall=result.shortfall,
     )
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.budget.budget import Budget
     from codetaste.orchestration.job import Job, Outcome
     from codetaste.orchestration.journal.journal import Json
+    from codetaste.orchestration.shortfall import Shortfall
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +42,7 @@ class AttemptResult:
     """How an attempt ended; the scheduler decides afterwards whether to retry.
 
     ``limits_reached`` are those of the job's ``handler_limits`` that cut its value. ``resumed`` marks the end
-    that an earlier session recorded.
+    that an earlier session recorded. ``shortfall`` says why a job that is done did not end well.
     """
 
     status: Status
@@ -53,6 +54,7 @@ class AttemptResult:
     final: bool = False
     limits_reached: frozenset[str] = frozenset()
     resumed: bool = False
+    shortfall: Shortfall | None = None
 
     @classmethod
     def cancelled(cls, error: str) -> Self:
@@ -62,4 +64,11 @@ class AttemptResult:
     @classmethod
     def of_outcome(cls, outcome: Outcome) -> Self:
         """Return the end that an earlier session recorded as ``outcome``."""
-        return cls(outcome.status, outcome.value, outcome.cause, outcome.error, resumed=True)
+        return cls(
+            outcome.status,
+            outcome.value,
+            outcome.cause,
+            outcome.error,
+            resumed=True,
+            shortfall=outcome.shortfall,
+        )

@@ -174,7 +174,7 @@ class Scheduler:
         if job.resources:
             line["resources"] = dict(job.resources)
         record.note(line)
-        record.publish(JobQueued(job.key, job.title, job.lane, job.needs))
+        record.publish(JobQueued(job.key, job.title, job.lane, job.needs, job.group))
 
     def _advance(self) -> None:
         """Take every step that is possible now: decide about jobs whose needs have ended, start what fits."""
@@ -328,7 +328,13 @@ class Scheduler:
         if self._record.observers.has_observers:
             self._record.publish(
                 JobFinished(
-                    outcome.key, outcome.status, outcome.cause, outcome.error, outcome.resumed, outcome.cost
+                    outcome.key,
+                    outcome.status,
+                    outcome.cause,
+                    outcome.error,
+                    outcome.resumed,
+                    outcome.cost,
+                    outcome.shortfall,
                 )
             )
         self._pass_on(entry)

@@ -16,6 +16,8 @@ from codetaste.orchestration.events import (
     JobStarted,
     Note,
 )
+from codetaste.orchestration.job import Status
+from codetaste.report.ending import ending_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -67,8 +69,9 @@ class PlainLineWriter:
             case JobFinished():
                 origin = ", from an earlier session" if event.resumed else ""
                 money = f", {format_usd(event.cost.spent.usd)}" if event.cost.spent.usd else ""
-                why = f": {event.error}" if event.error else ""
-                return f"{event.key}: {event.status}{origin}{money}{why}"
+                ending = ending_of(Status(event.status), event.shortfall, event.error)
+                why = f": {ending.reason}" if ending.reason else ""
+                return f"{event.key}: {ending.name}{origin}{money}{why}"
             case JobRetrying():
                 return f"{event.key}: {event.cause}: {event.error}; retry in {format_duration(event.delay_s)}"
             case Note() | CallRetrying():

@@ -21,7 +21,8 @@ from codetaste.orchestration.events import (
     WaitEnded,
     WaitStarted,
 )
-from codetaste.orchestration.journal.history import JobState
+from codetaste.orchestration.job import Status
+from codetaste.report.ending import ending_of
 
 if TYPE_CHECKING:
     from codetaste.orchestration.events import Event
@@ -62,9 +63,11 @@ def log_line(event: Event) -> LogLine | None:
 
 
 def _finished(event: JobFinished) -> LogLine:
-    cost = event.cost
+    cost, ending = event.cost, ending_of(Status(event.status), event.shortfall, event.error)
     fields = {
         "status": str(event.status),
+        "ending": ending.name,
+        "reason": ending.reason[:_MAX_TEXT] or None,
         "cause": event.cause and event.cause.value,
         "error": event.error[:_MAX_TEXT] or None,
         "settled_usd": format(cost.settled.usd, "f"),
@@ -72,7 +75,8 @@ def _finished(event: JobFinished) -> LogLine:
         "wall_s": round(cost.wall_s, 3),
         "waited_s": round(cost.waited_s, 3),
     }
-    return LogLine("error" if event.status == JobState.FAILED else "info", event.key, "finished", fields)
+    level = "error" if event.status == Status.FAILED else "info" if ending.well else "warning"
+    return LogLine(level, event.key, "finished", fields)
 
 
 def _value(value: Any) -> Any:  # noqa: ANN401 - JSON

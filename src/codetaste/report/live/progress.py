@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from codetaste.core.text import plural
 from codetaste.core.units import format_usd
 from codetaste.orchestration.budget.cost import BudgetSnapshot
 from codetaste.orchestration.events import (
@@ -18,15 +20,18 @@ from codetaste.orchestration.events import (
     JobStarted,
     MoneyChanged,
     Note,
+    ToolRaised,
     WaitEnded,
     WaitStarted,
 )
 from codetaste.orchestration.journal.history import JobState
+from codetaste.report.ending import ENDED, Ending, ending_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from codetaste.orchestration.events import Event
+    from codetaste.orchestration.shortfall import Shortfall
     from codetaste.orchestration.wait import Wait
 
 
@@ -37,12 +42,21 @@ class JobProgress:
     key: str
     title: str
     lane: str
+    group: str = ""
     state: JobState = JobState.QUEUED
     started_s: float | None = None
     last_note: str = ""
     error: str = ""
+    shortfall: Shortfall | None = None
+    time_left_s: Callable[[], float] = lambda: math.inf
     money: BudgetSnapshot = field(default_factory=BudgetSnapshot)
     waits: dict[Wait, float] = field(default_factory=dict)
+
+    @property
+    def ending(self) -> Ending | None:
+        """How the job ended; None while it has not."""
+        status = ENDED.get(self.state)
+        return None if status is None else ending_of(status, self.shortfall, self.error)
 
 
 @dataclass(slots=True)
@@ -57,22 +71,34 @@ class RunProgress:
     limiter_summary: Callable[[], Sequence[str]] = tuple
     """Returns one line for each concurrency limit: how many permits are in use."""
     clock: Callable[[], float] = time.monotonic
+    tool_failures: Counter[str] = field(default_factory=Counter)
+    """How often each tool raised an exception that is its own fault."""
+
+    def tool_failure_notes(self) -> list[str]:
+        """Return a line for each tool that failed."""
+        return [
+            f"the tool {name} failed {plural(count, 'time')} by its own fault; "
+            "the logs of the jobs have the tracebacks"
+            for name, count in sorted(self.tool_failures.items())
+        ]
 
     def observe(self, event: Event) -> None:
         """Update the state from one event."""
         match event:
             case JobQueued():
-                self.jobs[event.key] = JobProgress(event.key, event.title or event.key, event.lane)
+                job = JobProgress(event.key, event.title or event.key, event.lane, event.group)
+                self.jobs[event.key] = job
             case JobStarted():
                 job = self._job(event.key)
                 job.state, job.started_s = JobState.RUNNING, self.clock()
+                job.time_left_s = event.time_left_s
             case JobRetrying():
                 job = self._job(event.key)
                 job.state, job.error = JobState.RETRYING, event.error
             case JobFinished():
                 job = self._job(event.key)
                 job.state, job.error = JobState(event.status), event.error
-                job.money = event.cost
+                job.money, job.shortfall = event.cost, event.shortfall
                 job.waits.clear()
             case MoneyChanged():
                 self._update_money(event)
@@ -82,8 +108,14 @@ class RunProgress:
                 self._job(event.key).waits.pop(event.wait, None)
             case Note() | CallRetrying() if event.key:
                 self._job(event.key).last_note = event.text
-            case Draining():
-                self.stop_reason = event.reason
+            case ToolRaised() | Draining():
+                self._update_run(event)
+
+    def _update_run(self, event: ToolRaised | Draining) -> None:
+        if isinstance(event, Draining):
+            self.stop_reason = event.reason
+        else:
+            self.tool_failures[event.tool] += 1
 
     def _update_money(self, event: MoneyChanged) -> None:
         self.root = event.root

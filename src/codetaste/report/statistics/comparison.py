@@ -151,7 +151,7 @@ def compare_systems(view: AggregatedTrials, by: ComparisonAxis = "agent") -> Com
         view.primary_measure,
         tuple(_estimates(samples, tests)),
         tuple(tests),
-        tuple(_references(view, measured)) if by == "agent" else (),
+        tuple(_references(view, COMPARED_MEASURES)) if by == "agent" else (),
         len(trials.agents),
         len({record.instance for record in trials.agents}),
         len({record.repository or record.instance for record in trials.agents}),

@@ -75,6 +75,9 @@ def job_to_json(job: JobStatus) -> dict[str, Any]:
         "retries": dict(job.retries),
         "cause": job.cause,
         "error": job.error or None,
+        "ending": job.ending and job.ending.name,
+        "ended_well": job.ending and job.ending.well,
+        "reason": (job.ending and job.ending.reason) or None,
     }
 
 

@@ -8,12 +8,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from codetaste.orchestration.budget.node import CallState
+from codetaste.report.ending import ENDED, Ending, ending_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from codetaste.orchestration.journal.history import CallRecord, JobState
+    from codetaste.orchestration.shortfall import Shortfall
     from codetaste.orchestration.wait import Wait
     from codetaste.report.status.journal_view import SessionInfo
 
@@ -61,6 +63,14 @@ class JobStatus:
     retries: Mapping[str, int]
     cause: str | None
     error: str
+    shortfall: Shortfall | None = None
+    """Why a job that is done did not end well."""
+
+    @property
+    def ending(self) -> Ending | None:
+        """How the job ended; None while it has not."""
+        status = ENDED.get(self.state)
+        return None if status is None else ending_of(status, self.shortfall, self.error)
 
 
 @dataclass(slots=True)

@@ -204,6 +204,7 @@ def _job(
         dict(retries),
         times.cause,
         "" if state is JobState.DONE else job.error,
+        job.shortfall if state is JobState.DONE else None,
     )
 
 

@@ -127,10 +127,10 @@ def _format_counts(counts: Mapping[str, int]) -> str:
 def _job_lines(status: RunStatus, *, everything: bool) -> list[str]:
     by_state: dict[str, list[JobStatus]] = {}
     for job in status.jobs:
-        waiting = job.state is JobState.RUNNING and job.waits
-        by_state.setdefault(_WAITING if waiting else job.state, []).append(job)
-    rank = {state: place for place, state in enumerate(_ORDER)}
-    states = sorted(by_state, key=lambda state: rank.get(state, len(rank)))
+        by_state.setdefault(_state(job), []).append(job)
+    rank = {state: place for place, state in enumerate(_ORDER, 1)}
+    # Endings of a job that is done but did not end well have no place of their own: they are first.
+    states = sorted(by_state, key=lambda state: (rank.get(state, 0), state))
     counts = ", ".join(f"{len(by_state[state])} {printable(state.replace('_', ' '))}" for state in states)
     few = everything or len(status.jobs) <= MAX_JOBS_LISTED
     lines = [f"jobs        {len(status.jobs)}: {counts}" if counts else "jobs        none yet"]
@@ -145,6 +145,13 @@ def _job_lines(status: RunStatus, *, everything: bool) -> list[str]:
             waits = ", ".join(f"{count} for {what}" for what, count in reasons.most_common(_MAX_PER_STATE))
             lines.append(printable(f"  {state:<15} wait: {waits}", _MAX_LINE))
     return lines
+
+
+def _state(job: JobStatus) -> str:
+    """Return the state that is shown; one that did not end well has its ending's name."""
+    if job.state is JobState.RUNNING and job.waits:
+        return _WAITING
+    return job.shortfall.name if job.shortfall is not None else job.state
 
 
 def _job_line(state: str, job: JobStatus, now: float) -> str:
@@ -163,6 +170,8 @@ def _job_line(state: str, job: JobStatus, now: float) -> str:
         line += f" · retries: {_format_counts(job.retries)}"
     if job.error:
         line += f" · {job.cause}: {job.error}" if job.cause else f" · {job.error}"
+    elif job.shortfall is not None and job.shortfall.text:
+        line += f" · {job.shortfall.text}"
     return printable(line, _MAX_LINE)
 
 
@@ -179,7 +188,7 @@ def render_job_details(details: Sequence[JobDetail], now: float) -> str:
 
 def _detail_lines(each: JobDetail, now: float) -> list[str]:
     job = each.job
-    lines = [_job_line(job.state, job, now).strip()]
+    lines = [_job_line(_state(job), job, now).strip()]
     lines.append(f"  attempts {job.attempts}" + (f", model {job.model}" if job.model else ""))
     lines.extend(f"  waited {format_duration(s)} for {wait.text}" for wait, s in each.waited_s.items())
     for call in each.calls:

@@ -1,0 +1,108 @@
+"""The passes, steps and evaluations that a config selects, and their worst-case cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from codetaste.benchmark.layout import Track
+from codetaste.benchmark.trial_identity import StepKind
+from codetaste.core.text import did_you_mean
+from codetaste.errors import ConfigError
+from codetaste.flows.discover.plan import plan_passes, worst_case_usd
+from codetaste.flows.evaluate.plan import evaluation_tasks
+from codetaste.flows.infer.plan import Trial, plan_trials, with_previous_steps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.benchmark.instance import Instance
+    from codetaste.flows.discover.plan import DiscoverConfig, DiscoveryPass
+    from codetaste.flows.evaluate.plan import EvaluationTask
+    from codetaste.flows.infer.plan import Step
+    from codetaste.run.config import Config
+
+
+@dataclass(frozen=True, slots=True)
+class FlowPlan:
+    """The discovery passes, trial steps and evaluations of a run, including prerequisites.
+
+    ``selected_keys`` are the job keys that the user selected; all other jobs are prerequisites of these.
+    """
+
+    passes: tuple[DiscoveryPass, ...] = ()
+    steps: tuple[Step, ...] = ()
+    evaluations: tuple[EvaluationTask, ...] = ()
+    selected_keys: frozenset[str] = frozenset()
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """The trials that the steps belong to."""
+        return tuple({step.trial.key: step.trial for step in self.steps}.values())
+
+    def worst_case_usd(self, discover: DiscoverConfig | None) -> Decimal | None:
+        """Return the sum of the flows' budgets in US dollars; None where a flow has no budget."""
+        passes_usd = worst_case_usd(discover, self.passes) if discover is not None else Decimal(0)
+        trials_usd = sum(trial.worst_case[0] for trial in self.trials)
+        return None if passes_usd is None else passes_usd + trials_usd
+
+    def check_descriptions(self, benchmark: Benchmark) -> None:
+        """Check that every task has the descriptions that its agents and judges need.
+
+        Raises:
+            ConfigError: one line for each text that is missing, empty or not UTF-8.
+        """
+        needed, problems = list(self._descriptions_needed()), list[str]()
+        for track in Track:
+            instances = {instance.id: instance for instance, each in needed if each is track}
+            try:
+                benchmark.check_descriptions(instances.values(), track)
+            except ConfigError as error:
+                problems.extend(error.problems)
+        if problems:
+            raise ConfigError(*problems)
+
+    def _descriptions_needed(self) -> Iterator[tuple[Instance, Track]]:
+        yield from ((each.instance, Track.INSTRUCTED) for each in self.passes)
+        for step in self.steps:
+            # The judge always gets the whole description.
+            judged = step.kind is StepKind.JUDGE
+            yield step.trial.instance, Track.INSTRUCTED if judged else step.trial.track.track
+
+
+def plan_flows(config: Config, instances: Sequence[Instance], only: Sequence[str] = ()) -> FlowPlan:
+    """List the work of a run at ``instances``.
+
+    ``only`` are globs on job keys; other jobs are left out unless a selected one needs them.
+
+    Raises:
+        ConfigError: a glob matches no job.
+    """
+    labels = config.labels()
+    passes = plan_passes(config.discover, instances, labels) if config.discover is not None else ()
+    steps = [
+        step
+        for trial in plan_trials(config.agents, config.tracks, instances, labels, config.scripted_models())
+        for step in trial.steps
+    ]
+    evaluations = evaluation_tasks(config.evaluate, steps, instances) if config.evaluate is not None else ()
+    keys = [
+        *(each.key for each in passes),
+        *(step.key for step in steps),
+        *(task.key for task in evaluations),
+    ]
+    for glob in only:
+        if not any(fnmatchcase(key, glob) for key in keys):
+            raise ConfigError(f"--only {glob}: matches no job{did_you_mean(glob, keys)}")
+    chosen = frozenset(key for key in keys if not only or any(fnmatchcase(key, glob) for glob in only))
+    evaluations = tuple(each for each in evaluations if each.key in chosen)
+    needed = chosen.union(*(each.needs for each in evaluations))
+    return FlowPlan(
+        tuple(each for each in passes if each.key in needed),
+        with_previous_steps(step for step in steps if step.key in needed),
+        evaluations,
+        chosen,
+    )
