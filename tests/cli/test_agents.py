@@ -34,7 +34,7 @@ def test_the_agents_are_listed_with_their_releases_and_options(tmp_path: Path) -
 
 def test_json_lists_the_same_agents(tmp_path: Path) -> None:
     code, stdout, _ = codetaste(tmp_path, "--json")
-    document: list[dict[str, Any]] = json.loads(stdout)
+    document: list[dict[str, Any]] = json.loads(stdout)["agents"]
     assert code == 0
     assert {each["name"]: (each["protocol"], each["default"]) for each in document} == {
         "claude-code": ("anthropic", "2.0.76"),

@@ -86,10 +86,12 @@ def test_instances_are_listed_by_language_and_category(
     hundred_instances: Path, as_json: Callable[..., Any], codetaste: Command
 ) -> None:
     bench = ("benchmark", "list", "--benchmark", hundred_instances)
-    assert len(as_json(*bench)) == 100
-    assert [row["instance"] for row in as_json(*bench, "--language", "Go")] == ["made__up1-00000000"]
-    assert [row["repository"] for row in as_json(*bench, "--category", "AP*")] == ["koajs/koa"]
-    (row,) = as_json(*bench, "--instance", "koajs__*")
+    assert len(as_json(*bench)["instances"]) == 100
+    assert [row["instance"] for row in as_json(*bench, "--language", "Go")["instances"]] == [
+        "made__up1-00000000"
+    ]
+    assert [row["repository"] for row in as_json(*bench, "--category", "AP*")["instances"]] == ["koajs/koa"]
+    (row,) = as_json(*bench, "--instance", "koajs__*")["instances"]
     assert (row["base"], row["descriptions"], row["rules"], row["environment"]) == (
         COMMITS[0],
         True,

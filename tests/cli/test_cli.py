@@ -114,10 +114,10 @@ def test_help_and_version_are_printed(tmp_path: Path) -> None:
 def test_tools_are_listed_and_described_as_a_model_sees_them(tmp_path: Path) -> None:
     lines = codetaste(tmp_path, "tool", "list").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["bash_explore", "register", "finish"]
-    listed = json.loads(codetaste(tmp_path, "tool", "list", "--json").stdout)
+    listed = json.loads(codetaste(tmp_path, "tool", "list", "--json").stdout)["tools"]
     assert [tool["name"] for tool in listed] == ["bash_explore", "register", "finish"]
     schema = json.loads(codetaste(tmp_path, "tool", "schema", "bash_explore").stdout)
-    assert schema == listed[0]
+    assert schema == {"json_format": 1, **listed[0]}
     assert schema["parameters"]["required"] == ["command"]
     assert "context" not in schema["parameters"]["properties"]
 

@@ -31,7 +31,9 @@ def image(docker_engine: DockerEngine, lean_image: str, tmp_path: Path) -> Comma
 
 def json_of(done: subprocess.CompletedProcess[str]) -> Any:
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    document: dict[str, Any] = json.loads(done.stdout)
+    assert document.pop("json_format") == 1
+    return document
 
 
 def test_image_is_built_from_a_folder_listed_and_removed(
@@ -43,7 +45,7 @@ def test_image_is_built_from_a_folder_listed_and_removed(
     (folder / "note").write_text("hello\n")
     built = json_of(image("build", "--dockerfile", str(folder), "--name", NAME, "--json"))
     assert built.keys() == {"name", "id", "seconds"}
-    listed = {one["name"]: one for one in json_of(image("list", "--json"))}
+    listed = {one["name"]: one for one in json_of(image("list", "--json"))["images"]}
     assert {lean_image, NAME} <= listed.keys()
     assert listed[NAME].keys() == {"name", "id", "what", "bytes", "created"}
     assert listed[NAME]["id"] == built["id"]

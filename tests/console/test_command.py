@@ -211,7 +211,8 @@ def test_error_is_the_result_under_json(fault: str, cause: str, code: int) -> No
     """
     done = run_body(body, as_json=True)
     messages = ["stopped"] if cause == "cancelled" else ["a", "b"]
-    assert json.loads(done.stdout) == {"error": {"cause": cause, "messages": messages}, "exit_code": code}
+    error = {"cause": cause, "messages": messages}
+    assert json.loads(done.stdout) == {"json_format": 1, "error": error, "exit_code": code}
     assert done.returncode == code
 
 

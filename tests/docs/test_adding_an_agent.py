@@ -87,8 +87,9 @@ def test_the_agent_of_the_page_works_on_a_real_instance(folder: Path, bubblewrap
 
 def test_the_agent_of_the_page_is_installed_by_its_path(folder: Path, bubblewrap: Path) -> None:
     code, document = codetaste(folder, "agents", "install", "./shell-agent")
-    assert (code, document[0]["name"], document[0]["version"]) == (0, "shell-agent", "1.0")
-    assert (Path(document[0]["tree"]) / "adapter" / "ask.mjs").is_file()
+    (installed,) = document["installed"]
+    assert (code, installed["name"], installed["version"]) == (0, "shell-agent", "1.0")
+    assert (Path(installed["tree"]) / "adapter" / "ask.mjs").is_file()
 
 
 def test_agent_manifest_fault_names_key(folder: Path) -> None:

@@ -17,6 +17,9 @@ app = App(
     version=__version__,
     default_parameter=Parameter(show_default=format_default),
 )
+app.register_install_completion_command(
+    help="Install completion of commands and options for the current shell (or --shell bash, zsh, fish)."
+)
 app.command(
     "codetaste.run.__main__:run",
     help="Run the flows of a config file, continuing where an earlier run of the same name ended.",

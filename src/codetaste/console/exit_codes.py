@@ -2,16 +2,16 @@
 
 With ``--json`` an error is one JSON document::
 
-    {"error": {"cause": "config", "messages": ["x.toml: no such file"]}, "exit_code": 2}
+    {"json_format": 1, "error": {"cause": "config", "messages": ["x.toml: no such file"]}, "exit_code": 2}
 """
 
 from __future__ import annotations
 
 import errno
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codetaste.console.json import json_document
 from codetaste.console.streams import discard_output, result_stream
 from codetaste.errors import Cause, CodetasteError, ConfigError, SandboxMissing, ToolMissing, leaf_errors
 
@@ -26,7 +26,7 @@ _BAD_PATH = {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP}
 def error_to_json(cause: Cause, messages: Sequence[str], exit_code: int) -> str:
     """Return the JSON document of an error."""
     data = {"error": {"cause": cause.value, "messages": list(messages)}, "exit_code": exit_code}
-    return json.dumps(data, indent=2)
+    return json_document(data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from codetaste.console.json import json_document
 from codetaste.core.text import plural, wrap
 from codetaste.core.units import format_duration, format_usd
 
@@ -141,7 +141,7 @@ def render_dry_run(dry_run: DryRun, width: int | None = None, *, as_json: bool) 
     """Render a dry run as text, a screen long and ``width`` columns wide if given, or as JSON."""
     if as_json:
         worst = dry_run.worst_case_usd
-        return json.dumps(
+        return json_document(
             {
                 "jobs": [
                     {
@@ -160,8 +160,7 @@ def render_dry_run(dry_run: DryRun, width: int | None = None, *, as_json: bool) 
                 ],
                 "prices": prices_to_json(dry_run.prices),
                 "worst_case_usd": None if worst is None else format(worst, "f"),
-            },
-            indent=2,
+            }
         )
     prices = [format_price(name, entry) for name, entry in dry_run.prices.items()]
     again = [describe_repeats(dry_run)] if describe_repeats(dry_run) else []

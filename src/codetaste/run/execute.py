@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -16,6 +15,7 @@ from anyio import to_thread
 from codetaste.benchmark.benchmark import QUICKSTART
 from codetaste.benchmark.layout import RUN_CONFIG_FILE
 from codetaste.console.exit_codes import error_to_json
+from codetaste.console.json import json_document
 from codetaste.console.streams import (
     notify,
     print_result,
@@ -254,7 +254,7 @@ async def run_and_report(planned: RunPlan, options: RunOptions) -> int:
     if summary is not None:
         width = width_of(result_stream())
         print_result(
-            json.dumps(summary_to_json(summary), indent=2)
+            json_document(summary_to_json(summary))
             if options.as_json
             else render_summary(summary, width, coloured=result_is_coloured())
         )

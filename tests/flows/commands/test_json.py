@@ -115,6 +115,7 @@ def parse_document(result: CommandResult) -> Any:
     """Parse the one document on standard output, which has nothing before or after it."""
     value, end = json.JSONDecoder().raw_decode(result.out)
     assert result.out[end:] == "\n"
+    assert next(iter(value.items())) == ("json_format", 1) or "$defs" in value
     return value
 
 
@@ -137,7 +138,7 @@ def test_bad_input_gives_one_document_with_error_and_exit_code(
     result = finished_run.cli(*name.split(), *BAD[name], *option, "--json")
     assert result.code == 2
     document = parse_document(result)
-    assert document.keys() == {"error", "exit_code"}
+    assert document.keys() == {"json_format", "error", "exit_code"}
     assert document["exit_code"] == 2
     assert document["error"]["cause"] == "config"
     assert document["error"]["messages"]

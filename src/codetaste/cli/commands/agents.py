@@ -11,6 +11,7 @@ from cyclopts import App
 
 from codetaste.cli.options import AsJson
 from codetaste.console.command import command
+from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
 from codetaste.core.paths import cache_dir
 from codetaste.errors import ConfigError
@@ -41,7 +42,7 @@ def list_agents(*, json_: AsJson = False) -> int:
     """
     cache = cache_dir(notify)
     data = [_agent_to_json(load_adapter(name, Path()), cache) for name in adapter_names()]
-    print_result(json.dumps(data, indent=2) if json_ else "\n".join(_agent_lines(data)))
+    print_result(json_document({"agents": data}) if json_ else "\n".join(_agent_lines(data)))
     return 0
 
 
@@ -67,7 +68,7 @@ async def install(*names: str, json_: AsJson = False) -> int:
             print_result(f"{trees[-1].adapter.name} {trees[-1].version}: {trees[-1].tree}")
     if json_:
         data = [{"name": each.adapter.name, **_release_to_json(each)} for each in trees]
-        print_result(json.dumps(data, indent=2))
+        print_result(json_document({"installed": data}))
     return 0
 
 

@@ -6,7 +6,6 @@ answers on its socket. Of keys only the presence is reported.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
@@ -23,6 +22,7 @@ import anyio.to_thread
 
 from codetaste.cli.options import AsJson
 from codetaste.console.command import command
+from codetaste.console.json import json_document
 from codetaste.console.streams import print_result
 from codetaste.core.paths import constraints_file, resource_dir
 from codetaste.errors import CodetasteError, SandboxError, SandboxMissing
@@ -133,7 +133,7 @@ async def examine_machine() -> DoctorReport:
 def doctor_to_json(report: DoctorReport) -> str:
     """Return the report as JSON."""
     summary = {"usable": report.usable, "containment": report.containment}
-    return json.dumps({**summary, **asdict(report), "other_platforms": list(OTHER_PLATFORMS)}, indent=2)
+    return json_document({**summary, **asdict(report), "other_platforms": list(OTHER_PLATFORMS)})
 
 
 def render_doctor_report(report: DoctorReport) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from codetaste.benchmark.layout import AGENT_CONFIG_FILE, GOLDEN, METADATA_FILE,
 from codetaste.cli.arguments import open_scan, read_metadata, resolve_benchmark, resolve_instance
 from codetaste.cli.options import AsJson, OptionalPath
 from codetaste.console.command import command
+from codetaste.console.json import json_document
 from codetaste.console.streams import print_result
 from codetaste.errors import ConfigError, PatchTooLarge, RuleError, SourceError
 from codetaste.evaluation.changed_lines import Exclusions
@@ -231,4 +231,4 @@ def _evaluation_to_json(task: _Task, evaluation: Evaluation) -> str:
         "patch": task.source,
         "directory": None if task.folder is None else str(task.folder),
     }
-    return json.dumps({**data, **scores_to_json(evaluation)}, indent=2)
+    return json_document({**data, **scores_to_json(evaluation)})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from cyclopts import App
 
 from codetaste.cli.options import AsJson, Flag, OptionalPath
 from codetaste.console.command import command
+from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
 from codetaste.errors import ConfigError
 from codetaste.sandbox.docker.engine import AUTO, DOCKER, PODMAN, connect_engine
@@ -73,7 +73,7 @@ async def build(
             ident = await build_lean_image(connected, name, notify, mirrors=not no_mirrors)
     seconds = round(time.monotonic() - started_s, 1)
     data = {"name": name, "id": ident, "seconds": seconds}
-    print_result(json.dumps(data, indent=2) if json_ else f"{name} {ident}")
+    print_result(json_document(data) if json_ else f"{name} {ident}")
     return 0
 
 
@@ -93,7 +93,7 @@ async def print_images(*, engine: str = AUTO, socket: OptionalPath = None, json_
     async with _connect(engine, socket) as connected:
         images = await list_images(connected)
     if json_:
-        print_result(json.dumps([_image_to_json(each) for each in images], indent=2))
+        print_result(json_document({"images": [_image_to_json(each) for each in images]}))
         return 0
     for each in images:
         built = time.strftime("%Y-%m-%d %H:%M", time.localtime(each.created))
@@ -121,7 +121,7 @@ async def rm(name: str, /, *, engine: str = AUTO, socket: OptionalPath = None, j
         if name not in known:
             raise ConfigError(f"{name}: not an image that codetaste built; see: codetaste image list")
         await remove_image(connected, name)
-    print_result(json.dumps({"removed": name}) if json_ else f"removed {name}")
+    print_result(json_document({"removed": name}) if json_ else f"removed {name}")
     return 0
 
 

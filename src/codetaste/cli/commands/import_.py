@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from collections import Counter
@@ -20,6 +19,7 @@ from codetaste.benchmark.release.staging import staging_folder
 from codetaste.cli.arguments import open_scan, read_metadata, resolve_benchmark
 from codetaste.cli.options import AsJson, Flag, OptionalPath
 from codetaste.console.command import command
+from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
 from codetaste.core.files import open_regular_file, storage_error
 from codetaste.core.text import printable
@@ -230,7 +230,7 @@ def _import_to_json(run: Path, imported: ImportResult, scores: _Scores) -> str:
             {"kind": p.kind.value, "location": p.location, "text": p.text} for p in records.problems
         ],
     }
-    return json.dumps(data, indent=2)
+    return json_document(data)
 
 
 def _format_import(run: Path, imported: ImportResult, scores: _Scores) -> str:

@@ -16,6 +16,7 @@ from codetaste.benchmark.layout import RUN_CONFIG_FILE
 from codetaste.cli.arguments import resolve_benchmark
 from codetaste.cli.options import AsJson, OptionalPath
 from codetaste.console.command import command
+from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result, result_stream
 from codetaste.core.files import read_regular_file, write_atomically
 from codetaste.core.text import printable
@@ -105,7 +106,7 @@ def report(
             "notes": list(trials.notes),
             "files": files,
         }
-        print_result(json.dumps(data, indent=2))
+        print_result(json_document(data))
     elif out is None and tables:
         print_result(_render_tables(tables, format_).removesuffix("\n"))
     elif files:

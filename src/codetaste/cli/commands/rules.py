@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from codetaste.benchmark.benchmark import open_benchmark
 from codetaste.cli.arguments import open_scan
 from codetaste.cli.options import AsJson, OptionalPath, Several
 from codetaste.console.command import command
+from codetaste.console.json import json_document
 from codetaste.console.streams import print_result
 from codetaste.core.text import plural
 from codetaste.errors import ConfigError
@@ -56,7 +56,7 @@ async def check(
 
     checked = await check_published_rules(opened, instances, scan.scanner, scan.cache, report)
     if json_:
-        print_result(json.dumps({"engine": scan.engine.version, **rule_checks_to_json(checked)}, indent=2))
+        print_result(json_document({"engine": scan.engine.version, **rule_checks_to_json(checked)}))
     else:
         print_result(_format_total(checked))
     return 0 if all(each.agrees for each in checked) else 1

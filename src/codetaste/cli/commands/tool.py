@@ -13,6 +13,7 @@ from codetaste.agent.tool import load_tools
 from codetaste.cli.arguments import open_scan, resolve_benchmark, resolve_instance
 from codetaste.cli.options import AsJson, OptionalPath
 from codetaste.console.command import command
+from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
 from codetaste.core.text import did_you_mean
 from codetaste.errors import CodetasteError, ConfigError, ToolError
@@ -39,7 +40,7 @@ def print_tools(*, json_: AsJson = False) -> int:
     """
     tools = load_tools(DEFAULT_TOOLS, base_dir=Path())
     if json_:
-        print_result(json.dumps([_tool_to_json(each) for each in tools], indent=2))
+        print_result(json_document({"tools": [_tool_to_json(each) for each in tools]}))
         return 0
     for each, path in zip(tools, DEFAULT_TOOLS, strict=True):
         print_result(f"{each.spec.name:<14} {each.spec.description.splitlines()[0]}  ({path})")
@@ -58,7 +59,7 @@ def schema(name: str, /, *, json_: AsJson = False) -> int:  # noqa: ARG001 - ``c
     Raises:
         ConfigError: the tool does not exist.
     """
-    print_result(json.dumps(_tool_to_json(_find_tool(name)), indent=2))
+    print_result(json_document(_tool_to_json(_find_tool(name))))
     return 0
 
 
@@ -109,7 +110,7 @@ async def call(
         raise CodetasteError(message) from error
     facts = context.facts.take_pending()
     data = {"answer": answer.text, "finish": answer.finish, "facts": facts}
-    print_result(json.dumps(data, indent=2) if json_ else answer.text)
+    print_result(json_document(data) if json_ else answer.text)
     return 0
 
 

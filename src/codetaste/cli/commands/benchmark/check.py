@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from anyio import to_thread
 from codetaste.cli.arguments import open_scan, resolve_benchmark
 from codetaste.cli.options import AsJson, OptionalPath, Several
 from codetaste.console.command import command
+from codetaste.console.json import json_document
 from codetaste.console.streams import print_result
 from codetaste.core.text import plural
 from codetaste.evaluation.validation import ValidationContext, validate_instances
@@ -56,7 +56,7 @@ async def check(
         bench = ValidationContext(opened, scan.scanner, scan.cache, Path(scratch), scan.engine.label)
         checked = await validate_instances(bench, instances, report)
     if json_:
-        print_result(json.dumps({"engine": scan.engine.version, **validations_to_json(checked)}, indent=2))
+        print_result(json_document({"engine": scan.engine.version, **validations_to_json(checked)}))
     else:
         print_result(_format_total(checked))
     return 0 if all_sound(checked) else 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from codetaste.benchmark.instances_csv import nearest_names_hint
 from codetaste.benchmark.release.fetch import RELEASES, fetch_benchmark
 from codetaste.cli.options import AsJson, Flag, OptionalPath
 from codetaste.console.command import command
+from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
 from codetaste.core.text import printable
 from codetaste.core.units import format_size
@@ -61,7 +61,7 @@ async def fetch(
     fetched = await fetch_benchmark(
         release, folder, source=from_, incomplete=incomplete, progress=DownloadProgress(name)
     )
-    print_result(json.dumps(_fetched_to_json(fetched), indent=2) if json_ else _format_fetched(fetched))
+    print_result(json_document(_fetched_to_json(fetched)) if json_ else _format_fetched(fetched))
     return 0
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import INSTANCE_METADATA_FILE, Track, environment_folder
 from codetaste.cli.arguments import resolve_benchmark
 from codetaste.cli.options import AsJson, OptionalPath, Several
 from codetaste.console.command import command
+from codetaste.console.json import json_document
 from codetaste.console.streams import print_result
 from codetaste.core.text import printable
 from codetaste.errors import ConfigError
@@ -50,7 +50,7 @@ def print_instances(
         instance_row(opened, each) for each in _filter(opened, opened.select(instance), language, category)
     ]
     if json_:
-        print_result(json.dumps(rows, indent=2))
+        print_result(json_document({"instances": rows}))
         return 0
     width = max(len(row["instance"]) for row in rows)
     for row in rows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from anyio import to_thread
@@ -11,6 +10,7 @@ from codetaste.benchmark.create import NewInstance, create_instance
 from codetaste.benchmark.layout import Track, description_path
 from codetaste.cli.options import AsJson, OptionalPath
 from codetaste.console.command import command
+from codetaste.console.json import json_document
 from codetaste.console.streams import print_result
 from codetaste.core.files import read_text_file
 from codetaste.errors import ConfigError
@@ -68,7 +68,7 @@ async def new(  # noqa: PLR0913 - its options
         "golden": instance.golden_commit_hash,
         "description": str(description_path(to, instance, Track.INSTRUCTED)),
     }
-    print_result(json.dumps(found, indent=2) if json_ else _format(found))
+    print_result(json_document(found) if json_ else _format(found))
     return 0
 
 

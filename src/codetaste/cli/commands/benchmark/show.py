@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from codetaste.cli.arguments import resolve_benchmark, resolve_instance
 from codetaste.cli.commands.benchmark.list import instance_row
 from codetaste.cli.options import AsJson, OptionalPath
 from codetaste.console.command import command
+from codetaste.console.json import json_document
 from codetaste.console.streams import print_result
 from codetaste.core.text import printable
 from codetaste.errors import ConfigError
@@ -49,7 +49,7 @@ def show(
     opened = resolve_benchmark(benchmark, repos)
     (facts,) = describe_benchmark(opened, [resolve_instance(opened, instance)]).instances
     data = _instance_to_json(opened, facts)
-    print_result(json.dumps(data, indent=2) if json_ else _format_instance(data))
+    print_result(json_document(data) if json_ else _format_instance(data))
     return 0
 
 

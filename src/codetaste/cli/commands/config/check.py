@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codetaste.cli.options import AsJson, Several
 from codetaste.console.command import command
+from codetaste.console.json import json_document
 from codetaste.console.streams import print_result
 from codetaste.core.text import plural
 from codetaste.run.config import read_config
@@ -37,7 +37,7 @@ def check(
     """
     resolved = resolve_config(read_config(config, set_), config.absolute().parent)
     found = _selected_to_json(resolved)
-    print_result(json.dumps(found, indent=2) if json_ else f"{config}: no mistakes; {_describe(found)}")
+    print_result(json_document(found) if json_ else f"{config}: no mistakes; {_describe(found)}")
     return 0
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from codetaste.cli.options import AsJson
 from codetaste.console.command import command
+from codetaste.console.json import json_document
 from codetaste.console.streams import print_result
 from codetaste.core.files import write_atomically
 from codetaste.core.paths import resource_dir
@@ -47,5 +47,5 @@ def init(folder: Path = Path(), /, *, example: str = "", json_: AsJson = False) 
     for path, each in files.items():
         write_atomically(path, each.read_bytes())
     written = [str(path) for path in files]
-    print_result(json.dumps({"written": written}, indent=2) if json_ else "\n".join(written))
+    print_result(json_document({"written": written}) if json_ else "\n".join(written))
     return 0

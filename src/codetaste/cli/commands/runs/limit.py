@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.benchmark.layout import RUN_CONFIG_FILE
 from codetaste.cli.options import AsJson, Flag, Several
 from codetaste.console.command import command
+from codetaste.console.json import json_document
 from codetaste.console.streams import print_result
 from codetaste.core.files import read_text_file
 from codetaste.core.text import did_you_mean
@@ -170,7 +171,7 @@ def _limits_to_json(
     }
     owner = lock_owner(watcher.directory) or None
     run = {"directory": str(watcher.directory), "owner": owner, "applied": applied}
-    return json.dumps({**run, "limits": limits}, indent=2)
+    return json_document({**run, "limits": limits})
 
 
 def _format_limits(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.cli.options import AsJson
 from codetaste.console.command import command
+from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
 from codetaste.core.text import did_you_mean, plural, printable
 from codetaste.core.units import format_usd, parse_usd
@@ -95,7 +95,7 @@ def _result_to_json(history: History, settled: CallRecord | None, unknown: list[
         ],
         "unknown_usd": format(_total(unknown), "f"),
     }
-    return json.dumps(data, indent=2)
+    return json_document(data)
 
 
 def _format_result(history: History, settled: CallRecord | None, unknown: list[CallRecord]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from cyclopts import Parameter
 
 from codetaste.cli.options import AsJson, Flag
 from codetaste.console.command import command
+from codetaste.console.json import json_document
 from codetaste.console.streams import print_result, result_stream
 from codetaste.report.status.job_detail import job_details
 from codetaste.report.status.json import job_details_to_json, status_to_json
@@ -58,11 +58,9 @@ def status(
         if job:
             chosen = job_details(watcher, current, job)
             if json_:
-                return json.dumps(job_details_to_json(chosen), indent=2)
+                return json_document(job_details_to_json(chosen))
             return render_job_details(chosen, current.at)
-        return (
-            json.dumps(status_to_json(current), indent=2) if json_ else render_status(current, all_jobs=all_)
-        )
+        return json_document(status_to_json(current)) if json_ else render_status(current, all_jobs=all_)
 
     text = render()
     if watch:
