@@ -268,11 +268,11 @@ def test_full_window_keeps_what_was_found_and_more_turns_buy_nothing(
         server.default = played.handle
         workspace = make_workspace(tmp_path / "run", parts.bench, model_table(server.url, WINDOW), sections)
         result = workspace.run("--json")
-        asked = played.refused
+        refused_before = played.refused
         key = "discover.max_turns" if sections == DISCOVERY else "agents.a.max_turns"
         again = workspace.run("--json", "--set", f"{key}=300")
     assert (result.code, again.code) == (1, 1), result.err
-    assert played.refused == asked, "nothing is asked again"
+    assert played.refused == refused_before, "no request is sent again"
     paid = [job for job in again.json["jobs"] if job["model"]]
     assert {(job["ending"], job["resumed"]) for job in paid} == {("context full", True)}
     if sections == DISCOVERY:

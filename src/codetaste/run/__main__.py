@@ -33,7 +33,7 @@ app = App(
 
 
 @app.default
-def run(
+def run(  # noqa: PLR0913 - the options of the command line
     config: Path,
     /,
     *,
@@ -41,6 +41,7 @@ def run(
     only: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     dry_run: Annotated[bool, Parameter(negative=())] = False,
     rerun: Annotated[bool, Parameter(negative=())] = False,
+    rerun_failed: Annotated[bool, Parameter(negative=())] = False,
     yes: Annotated[bool, Parameter(negative=())] = False,
     exit_zero: Annotated[bool, Parameter(negative=())] = False,
     json_: Annotated[bool, Parameter(name="--json", negative=())] = False,
@@ -54,6 +55,8 @@ def run(
         dry_run: Show the jobs, their needs and their maximum cost; run nothing.
         rerun: Repeat finished jobs (those of ``--only``, if given). Their earlier cost stays charged;
             interrupted jobs continue.
+        rerun_failed: Repeat those of the selected jobs that have a result, but ended by a fault or a mistake;
+            jobs without a result and interrupted ones run anyway.
         yes: Do finished jobs again where what decides their results has changed, without asking.
         exit_zero: Exit with 0 if every job has a result, also where some did not end well.
         json_: Print the result as JSON on standard output.
@@ -72,7 +75,11 @@ def run(
         if not rerun and not yes:
             ask_before_repeats(planned)
         options = RunOptions(
-            rerun=rerun, exit_zero=exit_zero, as_json=json_, yes=yes or bool(planned.repeats)
+            rerun=rerun,
+            rerun_failed=rerun_failed,
+            yes=yes or bool(planned.repeats),
+            exit_zero=exit_zero,
+            as_json=json_,
         )
         from codetaste.run.execute import run_and_report  # noqa: PLC0415 - not for a dry run
 

@@ -135,7 +135,7 @@ async def _open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions
     for line in (*warnings, format_worst_case(planned.dry_run)):
         notify(line)
     progress = RunProgress()
-    session = await _open_session(stack, planned, models.models, progress, rerun=options.rerun)
+    session = await _open_session(stack, planned, models.models, progress, _repeated_keys(planned, options))
     await to_thread.run_sync(check_ledgers, out / MODELS_FOLDER, session.history.calls)
     # Files of an earlier process in the run's folder are removed now that the session has locked it.
     agent_configs: dict[str, Mapping[str, Any]] = {}
@@ -152,6 +152,17 @@ async def _open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions
     return RunContext(out, plan, session, progress, models, discovery, inference, evaluation)
 
 
+def _repeated_keys(planned: RunPlan, options: RunOptions) -> frozenset[str]:
+    """Return the keys of the jobs whose results are discarded, so that they are done again."""
+    selected = planned.flows.selected_keys
+    if options.rerun:
+        return selected
+    if not options.rerun_failed or planned.history is None:
+        return frozenset()
+    jobs = planned.history.jobs
+    return frozenset(key for key in selected if key in jobs and jobs[key].failed_with_result)
+
+
 def _check_engine(planned: RunPlan, options: RunOptions, version: str) -> None:
     """Check that a new version of the rule engine does not make finished passes be bought again, unasked."""
     if planned.history is None or options.rerun or options.yes:
@@ -166,8 +177,7 @@ async def _open_session(
     planned: RunPlan,
     models: Mapping[str, MeteredModel],
     progress: RunProgress,
-    *,
-    rerun: bool,
+    repeated: frozenset[str],
 ) -> Session:
     """Open the displays and the session, apply the limits, and journal what this session starts with."""
     limits, plan, config = planned.limits, planned.flows, planned.limits.config
@@ -179,7 +189,7 @@ async def _open_session(
         BudgetLimits(usd=config.run.budget_usd, wall_s=config.run.time_limit),
         capacities={"jobs": config.run.concurrency, "sandbox": config.sandbox.max, "cpu": cpu_count()},
         observers=[observer, logs],
-        rerun=plan.selected_keys if rerun else frozenset(),
+        rerun=repeated,
         grace_s=_EXTRACTION_GRACE_S if plan.steps else _GRACE_S,
     )
     session = await stack.enter_async_context(opening)

@@ -50,12 +50,14 @@ class RunOptions:
 
     Attributes:
         rerun: repeat the selected jobs.
+        rerun_failed: repeat those of the selected jobs that have a result, but ended by a fault or a mistake.
         yes: finished jobs may be done again where what decides their results has changed.
         exit_zero: exit with 0 if every job has a result, also where some did not end well.
         as_json: print the result as JSON.
     """
 
     rerun: bool = False
+    rerun_failed: bool = False
     yes: bool = False
     exit_zero: bool = False
     as_json: bool = False

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.flows.tiny_benchmark import CommandResult, TinyBenchmark, Workspace
+from support.flows.tiny_benchmark import PRICE, CommandResult, TinyBenchmark, Workspace
 
 REASON = "the limit of 2 turns was reached"
 
@@ -79,3 +79,32 @@ def test_raised_limit_ends_well(cut_run: tuple[Workspace, CommandResult], tmp_pa
     assert result.code == 0
     assert result.out.startswith("r: 1 of 1 jobs ended well")
     assert "endings:" not in result.out
+
+
+HALF_WORKING = """
+from codetaste.llm.messages import Message, Request, TextBlock, ToolCall
+
+
+def reply(request: Request) -> Message:
+    if "**additive**" in request.system:
+        return Message("assistant", (TextBlock("I only talk."),))
+    return Message("assistant", (ToolCall("c", "finish", {}),))
+"""
+
+
+def test_only_what_failed_is_run_again(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    (tmp_path / "half.py").write_text(HALF_WORKING)
+    table = f'provider = "scripted"\nmodel = "half.py:reply"\nprice = {PRICE}\n'
+    workspace = alpha.make_workspace(tmp_path, {"m": table})
+    first = workspace.run("--json")
+    assert first.code == 1
+    additive, reductive = alpha.key("m", "additive"), alpha.key("m", "reductive")
+    endings = {job["key"]: job["ending"] for job in first.json["jobs"]}
+    assert endings == {additive: "no tool call", reductive: "done"}
+    calls = len(workspace.ledger("m"))
+    assert {job["resumed"] for job in workspace.run("--json").json["jobs"]} == {True}
+    again = workspace.run("--json", "--rerun-failed")
+    assert {job["key"]: job["resumed"] for job in again.json["jobs"]} == {additive: False, reductive: True}
+    assert len(workspace.ledger("m")) == 2 * calls - 1
+    only = workspace.run("--json", "--rerun-failed", "--only", "*/reductive")
+    assert [job["resumed"] for job in only.json["jobs"]] == [True]

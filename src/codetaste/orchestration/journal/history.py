@@ -96,6 +96,11 @@ class JobHistory:
     effects: dict[str, dict[str, Json]] = field(default_factory=dict)
     recorded_ends: dict[str, RecordedEnd] = field(default_factory=dict)
 
+    @property
+    def failed_with_result(self) -> bool:
+        """Whether the job has a result, but ended by a fault or a mistake, not by a limit."""
+        return self.state is JobState.DONE and self.shortfall is not None and not self.shortfall.by_limit
+
 
 class History:
     """State after all lines read so far; ``limits`` are the latest limits of the whole run."""
