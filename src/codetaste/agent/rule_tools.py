@@ -23,7 +23,7 @@ from codetaste.rules.feedback import (
     render_candidate_result,
     render_progress,
 )
-from codetaste.rules.registration import Direction, RegisteredRule, register_candidates
+from codetaste.rules.registration import Direction, RegisteredRule, Rejection, register_candidates
 from codetaste.rules.rule import read_candidates
 from codetaste.sandbox.base import CommandLimits
 
@@ -46,8 +46,8 @@ _NAMES_IN_BASE = "names_in_base"
 _SEARCH_S = 60.0
 _SEARCH_BYTES = 1024**2
 _MAX_FILES = 500
-REGISTERED_RULE = "registered"
-"""Kind of the facts that hold registered rules."""
+REGISTERED_RULE, REJECTED_RULE = "registered", "rejected"
+"""Kinds of the facts that hold registered rules, and the kinds of rejections by id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +154,8 @@ async def register(context: RuleContext, rules: str) -> str:
         f"{error.rule_id or 'a rule'}: not read{f' (line {error.line})' if error.line else ''}: {error}"
         for error in candidates.errors
     ]
+    for error in candidates.errors:
+        context.facts.add(REJECTED_RULE, {"id": error.rule_id or "", "rejection": Rejection.UNREADABLE})
     already = registered_rules(context.facts)
     if candidates.rules:
         try:
@@ -171,6 +173,8 @@ async def register(context: RuleContext, rules: str) -> str:
         lines.extend(render_candidate_result(result) for result in results)
         for result in results:
             context.note(describe_candidate(result))
+            if result.rejection is not None:
+                context.facts.add(REJECTED_RULE, {"id": result.rule_id, "rejection": result.rejection})
     if not lines:
         raise ToolError('there is no rule in this text; write a list under the key "rules"')
     total = len(registered_rules(context.facts))

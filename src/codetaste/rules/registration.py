@@ -38,6 +38,18 @@ class Direction(StrEnum):
     REDUCTIVE = "reductive"
 
 
+class Rejection(StrEnum):
+    """Why a candidate was not registered."""
+
+    UNREADABLE = "unreadable"
+    """Its YAML could not be read."""
+    NOT_SCANNED = "not_scanned"
+    ID_IN_USE = "id_in_use"
+    MATCHES_WRONG_TREE = "matches_wrong_tree"
+    MATCHES_NOTHING = "matches_nothing"
+    OVERLAPS = "overlaps"
+
+
 @dataclass(frozen=True, slots=True)
 class Witness:
     """A match that makes a rule invalid; ``text`` is "" if the agent must not see it."""
@@ -97,6 +109,7 @@ class CandidateResult:
         reason: why it was rejected, "" when accepted.
         error: the engine's error if the rule was not scanned in full; without text of either tree.
         witnesses: the smallest matches to exempt, at most 3, for a rule that is discriminative but not valid.
+        rejection: the kind of the reason, None when accepted.
     """
 
     rule_id: str
@@ -106,6 +119,7 @@ class CandidateResult:
     reason: str = ""
     error: str = ""
     witnesses: tuple[Witness, ...] = ()
+    rejection: Rejection | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +168,11 @@ def _register_one(
     )
     reject = partial(CandidateResult, rule_id, accepted=False, base_count=counts[0], golden_count=counts[1])
     if any(failures.values()):
-        return reject(reason="it could not be scanned in full", error=_error(failures))
+        why = "it could not be scanned in full"
+        return reject(reason=why, error=_error(failures), rejection=Rejection.NOT_SCANNED)
     if any(rule.id == rule_id for rule in known):
-        return reject(reason=f"the id {rule_id} is registered already; choose another for another rule")
+        why = f"the id {rule_id} is registered already; choose another for another rule"
+        return reject(reason=why, rejection=Rejection.ID_IN_USE)
     additive = direction is Direction.ADDITIVE
     there, gone = (golden, base) if additive else (base, golden)
     there_name, gone_name = ("refactored", "base") if additive else ("base", "refactored")
@@ -169,7 +185,9 @@ def _register_one(
             witnesses = tuple(
                 Witness(match.path, match.start_line, match.end_line) for match in smallest[:MAX_WITNESSES]
             )
-        return reject(reason=_invalid(wanted, unwanted, there_name, gone_name), witnesses=witnesses)
+        why = _invalid(wanted, unwanted, there_name, gone_name)
+        kind = Rejection.MATCHES_WRONG_TREE if unwanted else Rejection.MATCHES_NOTHING
+        return reject(reason=why, witnesses=witnesses, rejection=kind)
     coverage = there.coverage(rule_id)
     for rule in known:
         if not overlap_allowed(coverage, rule.coverage):
@@ -177,7 +195,7 @@ def _register_one(
             reason = (
                 f"its lines overlap those of the registered {rule.id} by {share:.3f}; at most 0.95 is allowed"
             )
-            return reject(reason=reason)
+            return reject(reason=reason, rejection=Rejection.OVERLAPS)
     return CandidateResult(rule_id, accepted=True, base_count=counts[0], golden_count=counts[1])
 
 

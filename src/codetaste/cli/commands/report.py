@@ -9,11 +9,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import anyio
 from cyclopts import Parameter
 
 from codetaste.benchmark.facts.facts import describe_benchmark
-from codetaste.benchmark.layout import RUN_CONFIG_FILE
-from codetaste.cli.arguments import resolve_benchmark
+from codetaste.benchmark.layout import OUTPUTS_FOLDER, RUN_CONFIG_FILE
+from codetaste.cli.arguments import open_scan, resolve_benchmark
 from codetaste.cli.options import AsJson, OptionalPath
 from codetaste.console.command import command
 from codetaste.console.json import json_document
@@ -22,6 +23,15 @@ from codetaste.core.files import read_regular_file, write_atomically
 from codetaste.core.text import printable
 from codetaste.errors import ConfigError
 from codetaste.evaluation.trials.read import merge_records, read_outputs
+from codetaste.evaluation.trials.records import TrialRecords
+from codetaste.flows.existing_rules import existing_coverage
+from codetaste.report.discovery.passes import PassRecord, read_passes
+from codetaste.report.discovery.tables import (
+    DISCOVERY_TABLES,
+    DiscoveryTableName,
+    discovery_tables,
+    existing_rules_table,
+)
 from codetaste.report.render.csv import render_csv
 from codetaste.report.render.json import table_to_json
 from codetaste.report.render.latex import render_latex
@@ -37,8 +47,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codetaste.benchmark.benchmark import Benchmark
-    from codetaste.evaluation.trials.records import TrialRecords
     from codetaste.report.table import Table
+    from codetaste.rules.registration import Direction
+    from codetaste.rules.scan.model import Line
 
 _SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex", "csv": "csv"}
 
@@ -52,7 +63,7 @@ def report(
     benchmark: str = "",
     repos: OptionalPath = None,
     format_: Annotated[_Format, Parameter(name="--format")] = "text",
-    table: Annotated[tuple[Literal[TableName, "all"], ...], Parameter(negative=())] = (),
+    table: Annotated[tuple[Literal[TableName, DiscoveryTableName, "all"], ...], Parameter(negative=())] = (),
     by: Annotated[tuple[GroupBy, ...], Parameter(negative=())] = (),
     aggregation: Literal["strict", "published", "both"] = "both",
     out: OptionalPath = None,
@@ -66,42 +77,47 @@ def report(
             and 2; default the benchmark of the runs, if it exists.
         repos: A folder of clones OWNER/REPO, for licences and golden patches in Tables 1 and 2.
         format_: Format of the tables.
-        table: Which tables; default comparison, 4, 5, effort, attempts and counts.
+        table: Which tables; default comparison, 4, 5, effort, attempts, counts, and those of rule discovery.
         by: Add a table of scores grouped by this; other tables are then printed only if named.
         aggregation: How trials without a score count: as 0 (strict), not at all (published), or both ways.
         out: A folder for one file per table; default standard output.
         json_: Print the result as JSON.
 
     Returns:
-        The exit code, 1 if there is no trial in the runs.
+        The exit code, 1 if there is no trial and no discovered rule in the runs.
 
     Raises:
         ConfigError: a folder does not exist or is not a run, or no run is given.
-        JournalError: a file cannot be written.
+        JournalError: a file cannot be written, or a journal is damaged.
     """
     if not runs and not benchmark:
         raise ConfigError("name a run, a folder of outputs, or --benchmark for its Tables 1 and 2")
     roots = _run_folders(runs)
     opened = _find_benchmark(benchmark, repos, roots)
-    records = _read_runs(roots, opened)
+    passes = _read_passes(roots)
+    records = _read_runs(roots, opened) if not passes else _read_runs_with_rules(roots, opened)
     trials = merge_runs(records.records)
-    default = () if by else (*(("1",) if benchmark else ()), *DEFAULT_TABLES)
-    names: Sequence[str] = TABLE_NAMES if "all" in table else table or default
+    default = () if by else (*(("1",) if benchmark else ()), *DEFAULT_TABLES, *DISCOVERY_TABLES)
+    names: Sequence[str] = (*TABLE_NAMES, *DISCOVERY_TABLES) if "all" in table else table or default
     facts = None
     if opened is not None and {"1", "2"} & set(names):
         facts = describe_benchmark(opened)
     elif {"1", "2"} & set(table):
         raise ConfigError("Tables 1 and 2 describe a benchmark: name it with --benchmark")
     aggregations = list(Aggregation) if aggregation == "both" else [Aggregation(aggregation)]
-    made = make_report(trials, facts, names, by, aggregations, merge=format_ != "csv" and not json_)
+    of_trials = [name for name in names if name in TABLE_NAMES]
+    made = make_report(trials, facts, of_trials, by, aggregations, merge=format_ != "csv" and not json_)
     problem = problems_table(records.problems, trials.notes, listed=format_ == "csv")
-    tables = [*made.tables, *([problem] if problem else [])]
+    discovered = discovery_tables(passes, names)
+    if "existing-rules" in table:
+        discovered += _beside_existing(passes, opened)
+    tables = [*made.tables, *discovered, *([problem] if problem else [])]
     files = _write_tables(tables, format_, out) if out is not None else []
     if json_:
         data = {
             "trials": len(records.records),
             "comparisons": [comparison_to_json(each) for each in made.comparisons],
-            "tables": [table_to_json(each) for each in made.tables],
+            "tables": [table_to_json(each) for each in (*made.tables, *discovered)],
             "problems": [asdict(each) for each in records.problems],
             "notes": list(trials.notes),
             "files": files,
@@ -111,7 +127,7 @@ def report(
         print_result(_render_tables(tables, format_).removesuffix("\n"))
     elif files:
         print_result("\n".join(files))
-    if not trials.agents and (roots or not tables):
+    if not trials.agents and not passes and (roots or not tables):
         notify(f"codetaste: there is no trial in {printable(', '.join(map(str, runs))) or 'no run'}")
         return 1
     return 0
@@ -170,6 +186,34 @@ def _read_runs(roots: Sequence[Path], benchmark: Benchmark | None) -> TrialRecor
         names |= own
         readings.append(found)
     return readings[0] if len(readings) == 1 else merge_records(readings)
+
+
+def _read_passes(roots: Sequence[Path]) -> list[PassRecord]:
+    """Read the discovery passes of each run; the models of several runs are told apart by the run."""
+    several = len(roots) > 1
+    return [each for root in roots for each in read_passes(root, f"{root.name}/" if several else "")]
+
+
+def _read_runs_with_rules(roots: Sequence[Path], benchmark: Benchmark | None) -> TrialRecords:
+    """Read the trials of runs with discovered rules, which may have none."""
+    outputs = [root for root in roots if (root / OUTPUTS_FOLDER).is_dir()]
+    return _read_runs(outputs, benchmark) if outputs else TrialRecords()
+
+
+def _beside_existing(passes: Sequence[PassRecord], benchmark: Benchmark | None) -> list[Table]:
+    """Scan with the benchmark's rules and compare; needs the sources of the instances."""
+    if benchmark is None:
+        raise ConfigError("existing-rules compares with the rules of a benchmark: name it with --benchmark")
+    wanted = {each.instance for each in passes}
+    instances = [each for each in benchmark.instances if each.id in wanted]
+
+    async def scan() -> dict[tuple[str, Direction], frozenset[Line]]:
+        return await existing_coverage(benchmark, instances, await open_scan(benchmark))
+
+    made = existing_rules_table(passes, anyio.run(scan))
+    if made is None:
+        notify("codetaste: the benchmark has no rules for the instances of these runs")
+    return [] if made is None else [made]
 
 
 def _render_tables(tables: Sequence[Table], format_: str) -> str:

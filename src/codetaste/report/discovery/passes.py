@@ -1,0 +1,109 @@
+"""The passes of rule discovery in a run, read from its journal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from codetaste.orchestration.job import Status
+from codetaste.orchestration.journal.history import History
+from codetaste.orchestration.journal.journal import JOURNAL_FILE, read_lines, replay_line
+from codetaste.report.ending import ending_of
+from codetaste.rules.registration import Direction, RegisteredRule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from codetaste.report.ending import Ending
+    from codetaste.rules.scan.model import Line
+
+_PREFIX = "discover"
+_PARTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class PassRecord:
+    """One pass of a run that has a result.
+
+    Attributes:
+        system: the name of its model, with that of the run where several runs are read.
+        instance: the id of the instance.
+        direction: the kind of its rules.
+        ending: how it ended.
+        turns: model calls.
+        tool_calls: tool calls.
+        usd: what it has cost, US dollars.
+        rules: the registered rules, with the lines that they cover.
+        rejections: the number of rejected candidates by kind.
+    """
+
+    system: str
+    instance: str
+    direction: Direction
+    ending: Ending
+    turns: int
+    tool_calls: int
+    usd: Decimal
+    rules: tuple[RegisteredRule, ...] = ()
+    rejections: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def lines(self) -> frozenset[Line]:
+        """The lines that its rules cover, in R for reductive rules and in R∘X* for additive ones."""
+        return frozenset[tuple[str, int]]().union(*(rule.coverage for rule in self.rules))
+
+
+def read_passes(run: Path, label: str = "") -> list[PassRecord]:
+    """Return the passes of the run in the folder ``run``; none if it has no journal.
+
+    ``label`` is put before the names of the models.
+
+    Raises:
+        JournalError: the journal is damaged.
+    """
+    journal = run / JOURNAL_FILE
+    if not journal.is_file():
+        return []
+    history, facts = History(), dict[tuple[str, str], list[Any]]()
+    last: dict[str, str] = {}
+    for _, line in read_lines(journal):
+        replay_line(journal, line, history.apply)
+        key = str(line.get("key", ""))
+        if not key.startswith(f"{_PREFIX}/"):
+            continue
+        match line["event"]:
+            case "effect" if isinstance(line["value"], dict):
+                # A resumed attempt restores the effects of earlier ones, and records none of them again.
+                facts.setdefault((key, line["fingerprint"]), []).extend(line["value"].get("facts", []))
+            case "rerun":
+                facts = {at: each for at, each in facts.items() if at[0] != key}
+            case "ended":
+                last[key] = line["fingerprint"]
+    return list(_records(history, facts, last, label))
+
+
+def _records(
+    history: History, facts: dict[tuple[str, str], list[Any]], last: dict[str, str], label: str
+) -> Iterator[PassRecord]:
+    settled, unknown = history.charges(lambda call: call.key)
+    for key, fingerprint in last.items():
+        end = history.job(key).recorded_ends.get(fingerprint)
+        parts = key.split("/")
+        if end is None or not isinstance(end.value, dict) or len(parts) != _PARTS:
+            continue
+        found = facts.get((key, fingerprint), [])
+        _, model, instance, direction = parts
+        yield PassRecord(
+            f"{label}{model}",
+            instance,
+            Direction(direction),
+            ending_of(Status(end.status), end.shortfall, end.error),
+            int(str(end.value["turns"])),
+            int(str(end.value["tool_calls"])),
+            sum((costs[key].usd for costs in (settled, unknown) if key in costs), Decimal(0)),
+            tuple(RegisteredRule.from_json(fact) for kind, fact in found if kind == "registered"),
+            Counter(str(fact["rejection"]) for kind, fact in found if kind == "rejected"),
+        )
