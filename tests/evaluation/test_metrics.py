@@ -15,11 +15,13 @@ from codetaste.evaluation.metrics import (
     RuleCounts,
     TestCounts,
     alignment,
+    f1,
     ifr,
     ifr_minus,
     ifr_plus,
     pass_thresholds,
     passes,
+    strict,
 )
 
 sides = st.integers(0, 200).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total)))
@@ -106,3 +108,28 @@ def test_suite_is_valid_from_ten_tests_with_three_in_ten_passed(
     passed: int, total: int, error: str | None, valid: bool
 ) -> None:
     assert TestCounts(passed, total - passed, 0, total, error).is_valid is valid
+
+
+rates = st.one_of(st.none(), st.integers(0, 20).map(lambda number: number / 20))
+
+
+@given(st.one_of(st.none(), st.booleans()), rates, rates)
+def test_strict_and_f1_are_those_of_the_published_analysis(
+    passed: bool | None, precision: float | None, rate: float | None
+) -> None:
+    if passed is None or rate is None:
+        assert strict(passed, rate) is None
+    else:
+        assert strict(passed, rate) == (1.0 if passed and rate == 1.0 else 0.0)
+    value = f1(passed, precision, rate)
+    if passed is None:
+        assert value is None
+    elif not passed:
+        assert value == 0.0
+    elif precision is None or rate is None:
+        assert value is None
+    elif precision + rate == 0:
+        assert value == 0.0
+    else:
+        p, r = Fraction(precision), Fraction(rate)
+        assert value == pytest.approx(float(2 * p * r / (p + r)))

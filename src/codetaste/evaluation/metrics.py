@@ -115,6 +115,26 @@ def alignment(passed: float | None, rate: float | None) -> float | None:
     return None if passed is None or rate is None else passed * rate
 
 
+def strict(passed: float | None, rate: float | None) -> float | None:
+    """1 if the tests pass and every rule is followed (IFR = 1), else 0, as in the published analysis.
+
+    None if PASS or IFR is None.
+    """
+    return None if passed is None or rate is None else float(passed == 1 and rate == 1)
+
+
+def f1(passed: float | None, precision: float | None, rate: float | None) -> float | None:
+    """The harmonic mean of PREC and IFR, 0 if the tests do not pass, as in the published analysis.
+
+    None if PASS is None, or if the tests pass and PREC or IFR is None.
+    """
+    if not passed:
+        return None if passed is None else 0.0
+    if precision is None or rate is None:
+        return None
+    return 2 * precision * rate / (precision + rate) if precision + rate else 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class PrecisionCounts:
     """Counts behind PREC: changed lines, and how many of them rule matches cover (CodeTaste §4.1).

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import GOLDEN, NULL
 from codetaste.benchmark.trial_identity import TrialIdentity
-from codetaste.evaluation.metrics import alignment
+from codetaste.evaluation.metrics import alignment, f1, strict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,8 +46,8 @@ class TrialSource(StrEnum):
     PUBLISHED = "published"
 
 
-class _Alignments:
-    """The three alignment scores of a class with PASS and the rule rates: A = IFR x PASS (CodeTaste §4.1)."""
+class _Combined:
+    """The scores that combine PASS with rates: A = IFR x PASS (CodeTaste §4.1), strict and F₁."""
 
     __slots__ = ()
 
@@ -55,6 +55,7 @@ class _Alignments:
     ifr: float | None
     ifr_plus: float | None
     ifr_minus: float | None
+    prec: float | None
 
     @property
     def alignment(self) -> float | None:
@@ -71,9 +72,19 @@ class _Alignments:
         """A⁻ = IFR⁻ x PASS. Published as ``ifr_removed_x_test_success``."""
         return alignment(self.passed, self.ifr_minus)
 
+    @property
+    def strict(self) -> float | None:
+        """1 if PASS and IFR are 1, else 0. Published as ``strict_ifr_x_test_success``."""
+        return strict(self.passed, self.ifr)
+
+    @property
+    def f1(self) -> float | None:
+        """The harmonic mean of PREC and IFR, 0 without PASS. Published as ``f1_score``."""
+        return f1(self.passed, self.prec, self.ifr)
+
 
 @dataclass(frozen=True, slots=True)
-class PublishedScores(_Alignments):
+class PublishedScores(_Combined):
     """A trial's values as the published harness averages them, 0..1; None is left out of a mean.
 
     Without rules IFR is 1, without changed lines precision is 0, without test results ``passed`` is 0.
@@ -90,7 +101,7 @@ class PublishedScores(_Alignments):
 
 
 @dataclass(frozen=True, slots=True)
-class TrialScores(_Alignments):
+class TrialScores(_Combined):
     """The scores of a trial; fractions are 0..1.
 
     Attributes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from statistics import median
 from typing import TYPE_CHECKING
 
 from codetaste.report.statistics import measures
@@ -65,6 +66,28 @@ def table_5(view: AggregatedTrials) -> Table:
     with_intervals = tuple(Row(row.cells[: 1 + len(measures.PRECISION)]) for row in rows)
     notes = (*interval_legend(with_intervals), *missing_values_note(view, shown))
     return Table("5", title, columns, rows, notes, view.aggregation, "agent")
+
+
+def strict_table(view: AggregatedTrials) -> Table:
+    """Strict success and F₁, and medians, as the published analysis has them."""
+    means = (measures.STRICT, measures.F1)
+    medians = (measures.ALIGNMENT, measures.IFR, measures.PREC, measures.EDITED, measures.COST)
+    columns = (
+        MODE_COLUMN,
+        *(measure_column(measure) for measure in means),
+        *(measure_column(measure, heading="Medians") for measure in medians),
+        TRIALS_COLUMN,
+    )
+    rows = []
+    for agent, track_mode, trials in view.groups():
+        middles = [view.sample(trials, measure).values for measure in medians]
+        cells: list[Cell] = [view.interval(trials, measure) for measure in means]
+        cells += [median(values) if values else None for values in middles]
+        rows.append(Row((track_mode.title, *cells, len(trials)), agent))
+    with_intervals = tuple(Row(row.cells[: 1 + len(means)]) for row in rows)
+    notes = (*interval_legend(with_intervals), *missing_values_note(view, means))
+    title = "strict success (PASS and IFR 1) and F₁ of PREC and IFR, in percent, and medians"
+    return Table("strict", title, columns, tuple(rows), notes, view.aggregation, "agent")
 
 
 def _rows(view: AggregatedTrials, shown: Sequence[Measure]) -> tuple[Row, ...]:
