@@ -45,6 +45,7 @@ class JobProgress:
     group: str = ""
     state: JobState = JobState.QUEUED
     started_s: float | None = None
+    ended_s: float = 0.0
     last_note: str = ""
     error: str = ""
     shortfall: Shortfall | None = None
@@ -98,7 +99,7 @@ class RunProgress:
             case JobFinished():
                 job = self._job(event.key)
                 job.state, job.error = JobState(event.status), event.error
-                job.money, job.shortfall = event.cost, event.shortfall
+                job.money, job.shortfall, job.ended_s = event.cost, event.shortfall, self.clock()
                 job.waits.clear()
             case MoneyChanged():
                 self._update_money(event)

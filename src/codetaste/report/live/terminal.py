@@ -19,7 +19,7 @@ from rich.text import Text
 from codetaste.core.text import printable, shorten
 from codetaste.core.units import format_duration, format_usd
 from codetaste.orchestration.journal.history import JobState
-from codetaste.report.ending import Ending, Mark, count_endings
+from codetaste.report.ending import Ending, count_endings
 from codetaste.report.live.progress import format_spend
 
 if TYPE_CHECKING:
@@ -141,19 +141,19 @@ class Display:
         """Return a line for each of the last jobs that did not end well."""
         bad = [
             (job, job.ending)
-            for job in self._progress.jobs.values()
-            if job.ending is not None and not job.ending.well and job.ending.mark is not Mark.NONE
+            for job in sorted(self._progress.jobs.values(), key=lambda job: job.ended_s)
+            if job.ending is not None and not job.ending.well and job.state not in _NO_NEWS
         ]
-        failed = [(job, job.ending) for job in self._progress.in_state(JobState.FAILED) if job.ending]
         return [
             Text(f"{ending.mark.text:<3} ", style=ending.mark.colour).append(
                 f"{fit_title(job.title, width // 2)} {printable(str(ending))}", style=""
             )
-            for job, ending in [*bad, *failed][-_BAD:]
+            for job, ending in bad[-_BAD:]
         ]
 
 
 _ACTIVE = (JobState.RUNNING, JobState.RETRYING)
+_NO_NEWS = {JobState.CANCELLED, JobState.SKIPPED}
 _STYLES = {"ok": "green", "failed": "red", "cancelled": "dim", "skipped": "dim"}
 
 
