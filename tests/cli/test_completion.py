@@ -42,7 +42,7 @@ def bash_script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (["ru"], ["run", "rules"]),
         (["run", "--dry"], ["--dry-run"]),
-        (["run", "--re"], ["--rerun"]),
+        (["run", "--re"], ["--rerun", "--rerun-failed"]),
         (["benchmark", "ne"], ["new"]),
         (["report", "--format", "mark"], ["markdown"]),
     ],

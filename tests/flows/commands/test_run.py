@@ -43,7 +43,7 @@ def test_tool_call_registers_rules_in_either_direction(
         assert result.code == 0
         assert f"{accepted}: registered" in result.json["answer"]
         assert result.json["answer"].count(": registered") == 1
-        facts = ["registered"] if direction == "additive" else ["registered", "names_in_base"]
+        facts = ["registered", "rejected", *(["names_in_base"] if direction == "reductive" else [])]
         assert [kind for kind, _ in result.json["facts"]] == facts
 
 

@@ -73,7 +73,7 @@ def test_display_fits_the_terminal_and_has_what_matters(width: int, height: int)
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 35)])
-def test_jobs_are_told_apart_and_groups_and_endings_are_named(width: int, height: int) -> None:
+def test_jobs_differ_and_groups_and_endings_are_named(width: int, height: int) -> None:
     lines = draw(busy_progress(), width, height)
     jobs = [line for line in lines if "-20m34s" in line]
     assert len(jobs) >= 3
