@@ -5,6 +5,7 @@ A job is done again if an input that decides its result has changed since: a con
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -27,8 +28,34 @@ ENGINE_INPUT = "rules.opengrep"
 """The input of discovery passes that is known only once the rule engine is found."""
 
 
-def read_history(journal: Path) -> History:
-    """Return the state of a run after its earlier sessions.
+@dataclass(frozen=True, slots=True)
+class EarlierSessions:
+    """What the earlier sessions of a run did.
+
+    Attributes:
+        work: what was done of each planned job that calls a model, by key.
+        failed: the jobs that have a result, but ended by a fault or a mistake.
+        engines: hashes of the rule engine's versions with which a pass has ended, by key.
+    """
+
+    work: Mapping[str, EarlierWork]
+    failed: frozenset[str]
+    engines: Mapping[str, frozenset[str]]
+
+    def with_engine(self, version: str) -> dict[str, EarlierWork]:
+        """Return the work as it is with this version of the rule engine."""
+        (digest,) = digests_of_inputs({ENGINE_INPUT: version}).values()
+        other = {key for key, engines in self.engines.items() if engines and digest not in engines}
+        again = {
+            key: replace(each, state=WorkState.AGAIN, changed=(*each.changed, ENGINE_INPUT))
+            for key, each in self.work.items()
+            if key in other and each.state in {WorkState.DONE, WorkState.CUT}
+        }
+        return {**self.work, **again}
+
+
+def read_earlier_sessions(journal: Path, resolved: ResolvedConfig, plan: FlowPlan) -> EarlierSessions:
+    """Read what the journal of a run says of its planned jobs.
 
     Raises:
         JournalError: the journal is damaged or has another format.
@@ -36,19 +63,23 @@ def read_history(journal: Path) -> History:
     history = History()
     for _, line in read_lines(journal):
         replay_line(journal, line, history.apply)
-    return history
+    engines = {
+        each.key: frozenset(
+            end.inputs[ENGINE_INPUT]
+            for end in history.jobs[each.key].recorded_ends.values()
+            if ENGINE_INPUT in end.inputs
+        )
+        for each in plan.passes
+        if each.key in history.jobs
+    }
+    failed = frozenset(key for key, job in history.jobs.items() if job.failed_with_result)
+    return EarlierSessions(_find_work(resolved, plan, history), failed, engines)
 
 
-def find_earlier_work(
-    resolved: ResolvedConfig, plan: FlowPlan, history: History, engine_version: str = ""
-) -> dict[str, EarlierWork]:
-    """Return what was done of each planned job that calls a model, by key.
-
-    Without ``engine_version`` a change of the rule engine is not noticed.
-    """
+def _find_work(resolved: ResolvedConfig, plan: FlowPlan, history: History) -> dict[str, EarlierWork]:
     settled, unknown = history.charges(lambda call: call.key)
     work: dict[str, EarlierWork] = {}
-    for key, needs, inputs in _planned_inputs(resolved, plan, engine_version):
+    for key, needs, inputs in _planned_inputs(resolved, plan):
         usd = sum((costs[key].usd for costs in (settled, unknown) if key in costs), Decimal(0))
         again = [need for need in needs if need in work and work[need].state is WorkState.AGAIN]
         state, changed = _state(history.jobs.get(key), inputs)
@@ -59,18 +90,17 @@ def find_earlier_work(
 
 
 def _planned_inputs(
-    resolved: ResolvedConfig, plan: FlowPlan, engine_version: str
+    resolved: ResolvedConfig, plan: FlowPlan
 ) -> Iterator[tuple[str, tuple[str, ...], Mapping[str, str]]]:
     """Yield key, needs and hashes of inputs of each job that calls a model, each after those it needs."""
     config = resolved.config
     source = InputSource(resolved.benchmark, resolved.prompts, resolved.model_fingerprints())
-    engine = {ENGINE_INPUT: engine_version} if engine_version else {}
     for each in plan.passes:
         if config.discover is not None:
-            inputs = {**pass_inputs(each, source, config.discover, resolved.tools), **engine}
+            inputs = pass_inputs(each, source, config.discover, resolved.tools)
             yield each.key, (), digests_of_inputs(inputs)
     for step in plan.steps:
-        inputs = dict(step_inputs(step, source, config.sandbox, resolved.adapters))
+        inputs = step_inputs(step, source, config.sandbox, resolved.adapters)
         yield step.key, step.needs, digests_of_inputs(inputs)
 
 
@@ -90,8 +120,8 @@ def _state(job: JobHistory | None, inputs: Mapping[str, str]) -> tuple[WorkState
 
 
 def _changed(end: RecordedEnd, inputs: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of changed inputs; an end that has recorded none is taken as unchanged."""
+    """Return the names of changed inputs but the engine; an end that has recorded none is unchanged."""
     if not end.inputs:
         return ()
-    names = {*end.inputs, *inputs} - ({ENGINE_INPUT} if ENGINE_INPUT not in inputs else set())
+    names = {*end.inputs, *inputs} - {ENGINE_INPUT}
     return tuple(sorted(name for name in names if end.inputs.get(name) != inputs.get(name)))

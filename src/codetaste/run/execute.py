@@ -44,7 +44,6 @@ from codetaste.report.live.display import live_display
 from codetaste.report.live.logs import logs_folder, run_logs
 from codetaste.report.live.progress import RunProgress
 from codetaste.report.summary import Summary
-from codetaste.run.earlier_work import find_earlier_work
 from codetaste.run.limits import limiter_summary
 from codetaste.run.results import RunContext, collect_results, compare_agents, product_folders
 from codetaste.run.services import open_models, open_rule_tools, open_scan_context
@@ -157,18 +156,14 @@ def _repeated_keys(planned: RunPlan, options: RunOptions) -> frozenset[str]:
     selected = planned.flows.selected_keys
     if options.rerun:
         return selected
-    if not options.rerun_failed or planned.history is None:
-        return frozenset()
-    jobs = planned.history.jobs
-    return frozenset(key for key in selected if key in jobs and jobs[key].failed_with_result)
+    return selected & planned.earlier.failed if options.rerun_failed and planned.earlier else frozenset()
 
 
 def _check_engine(planned: RunPlan, options: RunOptions, version: str) -> None:
     """Check that a new version of the rule engine does not make finished passes be bought again, unasked."""
-    if planned.history is None or options.rerun or options.yes:
+    if planned.earlier is None or options.rerun or options.yes:
         return
-    work = find_earlier_work(planned.resolved, planned.flows, planned.history, version)
-    if repeats := describe_repeats(planned.dry_run.with_work(work)):
+    if repeats := describe_repeats(planned.dry_run.with_work(planned.earlier.with_engine(version))):
         raise ConfigError(f"{repeats}; pass --yes to do so, or give the run another name")
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from codetaste.llm.price_table import PriceEntry
-    from codetaste.orchestration.journal.history import History
     from codetaste.run.config import Config
+    from codetaste.run.earlier_work import EarlierSessions
     from codetaste.run.flow_plan import FlowPlan
     from codetaste.run.resolve import ResolvedConfig
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 class RunPlan:
     """A config with everything it names resolved, and its planned work; nothing is started yet.
 
-    ``history`` is that of its earlier sessions, None if there was none.
+    ``earlier`` is what earlier sessions did, None if there was none.
     """
 
     resolved: ResolvedConfig
     limits: RuntimeLimits
     flows: FlowPlan
     dry_run: DryRun
-    history: History | None = None
+    earlier: EarlierSessions | None = None
 
     @property
     def repeats(self) -> str:
@@ -89,14 +89,13 @@ def plan_run(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ())
             f"{path}: nothing to do: it has no section of a flow: [discover], [[tracks]] or [evaluate]"
         )
     flows.check_descriptions(resolved.benchmark)
-    dry_run, history = _make_dry_run(config, flows, resolved.prices()), None
+    dry_run, earlier = _make_dry_run(config, flows, resolved.prices()), None
     if journal.is_file() and journal.stat().st_size:
-        from codetaste.run.earlier_work import find_earlier_work, read_history  # noqa: PLC0415 - rarely needed
+        from codetaste.run.earlier_work import read_earlier_sessions  # noqa: PLC0415 - not for a new run
 
-        history = read_history(journal)
-        work = find_earlier_work(resolved, flows, history)
-        dry_run = replace(dry_run.with_work(work), run=directory)
-    return RunPlan(resolved, limits, flows, dry_run, history)
+        earlier = read_earlier_sessions(journal, resolved, flows)
+        dry_run = replace(dry_run.with_work(earlier.work), run=directory)
+    return RunPlan(resolved, limits, flows, dry_run, earlier)
 
 
 def _make_dry_run(config: Config, flows: FlowPlan, prices: Mapping[str, PriceEntry]) -> DryRun:
