@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from support.flows.tiny_benchmark import TinyBenchmark
+from support.flows import tiny_benchmark
+from support.flows.tiny_benchmark import CommandResult, TinyBenchmark, Workspace
 from support.flows.trial_runs import make_trial_workspace, output_folder, read_metadata
 
 pytestmark = pytest.mark.heavy
@@ -173,3 +175,36 @@ def test_unaffordable_judgement_ends_trial_by_budget(tmp_path: Path, alpha: Tiny
     assert metadata["finish_reason"] == "budget_exceeded"
     assert workspace.ledger("judge") == []
     assert len(list((output_folder(workspace, alpha, "open/multiplan") / "refactoring_plans").iterdir())) == 5
+
+
+CHEAP_OUTPUT = "{ input = 3.0, output = 0.3 }"
+"""What a reply may cost at most is little, so that a budget can be used up almost to its end."""
+
+
+@pytest.mark.heavy
+def test_budgets_of_steps_and_of_the_trial(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    """A plan and its execution each fit into a budget that both together exceed."""
+
+    def run(name: str, budget: Decimal, track: str = "") -> tuple[Workspace, CommandResult]:
+        agent = f"max_output_tokens = 1024\nbudget_usd = {budget}"
+        workspace = make_trial_workspace(tmp_path / name, alpha, ("open/plan",), agent=agent, track=track)
+        text = workspace.config.read_text()
+        workspace.config.write_text(text.replace(tiny_benchmark.PRICE, CHEAP_OUTPUT))
+        return workspace, workspace.run("--json")
+
+    def costs(workspace: Workspace) -> dict[str, Decimal]:
+        found: defaultdict[str, Decimal] = defaultdict(Decimal)
+        for line in workspace.ledger("m"):
+            found["plan" if "/plan/plan-attempt" in line["call"] else "execute"] += Decimal(line["cost_usd"])
+        return found
+
+    free, result = run("free", Decimal(1))
+    assert result.code == 0
+    steps = costs(free)
+    assert len(steps) == 2, free.ledger("m")[0]
+    budget = (3 * max(steps.values()) + sum(steps.values())) / 4
+    for track, code, reason in (("", 1, "budget_exceeded"), ("budgets = 'step'", 0, "success")):
+        workspace, result = run(reason, budget, track)
+        metadata = read_metadata(output_folder(workspace, alpha, "open/plan"))
+        assert (result.code, metadata["finish_reason"]) == (code, reason), (steps, budget)
+        assert (sum(costs(workspace).values()) > budget) is (reason == "success")
