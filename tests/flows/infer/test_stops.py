@@ -14,7 +14,13 @@ import pytest
 
 from support.flows import tiny_benchmark
 from support.flows.tiny_benchmark import TinyBenchmark, Workspace
-from support.flows.trial_runs import apply_prediction, make_trial_workspace, output_folder, read_metadata
+from support.flows.trial_runs import (
+    agent_table,
+    apply_prediction,
+    make_trial_workspace,
+    output_folder,
+    read_metadata,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -263,3 +269,42 @@ def test_max_turns_ends_trial_and_submits_patch_so_far(tmp_path: Path, alpha: Ti
     metadata = read_metadata(output_folder(workspace, alpha))
     assert metadata["additional"]["patch_files"] == metadata["additional"]["turns"] == 5
     assert len(workspace.ledger("m")) == calls + 2
+
+
+REPORTS_COST = """#!/bin/sh
+[ "$1" = --version ] && echo 1 && exit
+cat >/dev/null
+echo 'more = 1' >pack/more.py
+echo '{"type": "end", "spent": 0.75, "turns": 3}'
+"""
+REPORTING_MANIFEST = """protocol = "none"
+versions = ["1"]
+default = "1"
+install = ""
+
+[[end_events]]
+when = { type = "end" }
+outcome = "success"
+
+[numbers]
+cost_usd = "spent"
+turns = "turns"
+"""
+
+
+def test_cost_of_an_agent_without_a_served_model_is_the_one_that_it_reports(
+    tmp_path: Path, alpha: TinyBenchmark
+) -> None:
+    make_harness(tmp_path / "mine", REPORTS_COST)
+    (tmp_path / "mine" / "agent.toml").write_text(REPORTING_MANIFEST)
+    more = agent_table("cli", "m", harness="./mine") + "[evaluate]\n"
+    workspace = make_trial_workspace(tmp_path, alpha, coder="coder", more=more)
+    result = workspace.run("--json", "--only", "infer/cli/*")
+    metadata = read_metadata(output_folder(workspace, alpha, agent="cli"))
+    assert (result.code, metadata["finish_reason"]) == (0, "success"), result.err
+    assert metadata["cost_usd"] == 0.75
+    assert result.json["money"]["settled_usd"] == "0", "codetaste has paid nothing"
+    rows = workspace.cli("report", "r", "--table", "effort", "--json").json["tables"][0]
+    names = [column["name"] for column in rows["columns"]]
+    (cells,) = [row["cells"] for row in rows["rows"]]
+    assert cells[names.index("cost_usd")]["mean"] == 0.75
