@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _DESCRIPTORS = 3
+_USUAL_COLUMNS, _LEAST_COLUMNS = 80, 20
 
 
 @dataclass(slots=True)
@@ -85,7 +86,9 @@ def width_of(stream: TextIO) -> int | None:
     """Return the columns of the terminal that ``stream`` goes to; None where it goes elsewhere."""
     if not stream.isatty():
         return None
-    return shutil.get_terminal_size(os.get_terminal_size(stream.fileno())).columns
+    # A terminal may say that it has no columns, and text cannot be wrapped to a few.
+    columns = shutil.get_terminal_size(os.get_terminal_size(stream.fileno())).columns
+    return max(columns or _USUAL_COLUMNS, _LEAST_COLUMNS)
 
 
 _COLOURS = {"red": 31, "green": 32, "yellow": 33}

@@ -24,10 +24,11 @@ def run_on_terminal(
     until: Callable[[TerminalOutput, int], None] | None = None,
 ) -> TerminalOutput:
     """Run the command on a pseudo-terminal; call ``until`` with the process id after each read."""
+    ours = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
     return terminal.run_on_terminal(
         [sys.executable, "-W", "error", "-m", "codetaste.run", str(workspace.config), *args],
         workspace.folder,
-        {**os.environ, "XDG_CACHE_HOME": str(workspace.cache), "TERM": term, **workspace.env},
+        {**ours, "XDG_CACHE_HOME": str(workspace.cache), "TERM": term, **workspace.env},
         size=size,
         until=until,
     )
@@ -130,3 +131,13 @@ def test_dumb_terminal_gets_no_display(tmp_path: Path, alpha: TinyBenchmark) -> 
     assert shown.code == 0
     assert "2 of 2 jobs ended well" in shown.last
     assert b"\x1b[" not in shown.raw
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("columns", [0, 1, 7])
+def test_terminal_without_columns_is_no_fault(tmp_path: Path, alpha: TinyBenchmark, columns: int) -> None:
+    workspace = alpha.make_workspace(tmp_path, {"m": "quick"})
+    for args in (("--dry-run",), ("--set", "run.nome=x"), ()):
+        shown = run_on_terminal(workspace, *args, size=TerminalSize(columns, 30))
+        assert b"Traceback" not in shown.raw
+        assert shown.code == (2 if "--set" in args else 0)

@@ -65,7 +65,7 @@ def run_on_terminal(
         command, cwd=folder, env=dict(env), stdin=sub, stdout=sub, stderr=sub, start_new_session=True
     )
     os.close(sub)
-    screen = pyte.Screen(size.columns, size.lines)
+    screen = pyte.Screen(max(1, size.columns), size.lines)
     stream = pyte.ByteStream(screen)
     stream.feed(typed.encode())
     terminal = TerminalOutput()

@@ -36,7 +36,7 @@ _WIDE = 110
 """From this number of columns on a job has one line."""
 _GROUPS, _GAUGES, _BAD = 5, 3, 3
 _LEAST_JOB_LINES = 8
-_LEAST_INSTANCE = 6
+_LEAST_INSTANCE, _LEAST_TITLE = 6, 12
 _TIME_WIDTH, _MONEY_WIDTH = 13, 9
 
 
@@ -164,7 +164,7 @@ def _wide(job: JobProgress, now_s: float, width: int) -> Iterator[Text]:
 
 
 def _narrow(job: JobProgress, now_s: float, width: int) -> Iterator[Text]:
-    title_width = width - _TIME_WIDTH - _MONEY_WIDTH - 2
+    title_width = max(_LEAST_TITLE, width - _TIME_WIDTH - _MONEY_WIDTH - 2)
     yield Text(f"{fit_title(job.title, title_width):<{title_width}} {_facts(job, now_s)}")
     yield Text(f"  {_activity(job, now_s)}", style=_style(job) or "dim")
 
