@@ -21,7 +21,7 @@ from codetaste.evaluation.metrics import (
     ifr_plus,
     pass_thresholds,
     passes,
-    strict,
+    strict_success,
 )
 
 sides = st.integers(0, 200).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total)))
@@ -118,9 +118,9 @@ def test_strict_and_f1_are_those_of_the_published_analysis(
     passed: bool | None, precision: float | None, rate: float | None
 ) -> None:
     if passed is None or rate is None:
-        assert strict(passed, rate) is None
+        assert strict_success(passed, rate) is None
     else:
-        assert strict(passed, rate) == (1.0 if passed and rate == 1.0 else 0.0)
+        assert strict_success(passed, rate) == (1.0 if passed and rate == 1.0 else 0.0)
     value = f1(passed, precision, rate)
     if passed is None:
         assert value is None

@@ -115,7 +115,7 @@ def alignment(passed: float | None, rate: float | None) -> float | None:
     return None if passed is None or rate is None else passed * rate
 
 
-def strict(passed: float | None, rate: float | None) -> float | None:
+def strict_success(passed: float | None, rate: float | None) -> float | None:
     """1 if the tests pass and every rule is followed (IFR = 1), else 0, as in the published analysis.
 
     None if PASS or IFR is None.

@@ -20,7 +20,7 @@ from codetaste.report.table import Cell, Table
 from codetaste.report.tables.benchmark import table_1, table_2
 from codetaste.report.tables.effort import attempts_table, counts_table, effort_table
 from codetaste.report.tables.groups import GroupBy, group_table
-from codetaste.report.tables.scores import strict_table
+from codetaste.report.tables.scores import strict_success_table
 from support.evaluation.records import several, trial
 
 
@@ -147,14 +147,14 @@ def test_table_1_of_published_benchmark_equals_the_paper(published_data: Path) -
     assert len(table_2(describe_benchmark(open_benchmark(published_data))).rows) == 87
 
 
-def test_strict_table_has_strict_success_f1_and_medians() -> None:
+def test_strict_success_table_has_strict_success_f1_and_medians() -> None:
     made = [(True, 1.0, 0.5), (True, 0.5, 0.5), (False, 1.0, 1.0), (True, 1.0, 0.2)]
     records = [
         trial(instance=f"o__r{number}-1", ifr=rate, passed=passed, prec=prec, added=number, removed=number)
         for number, (passed, rate, prec) in enumerate(made)
     ]
-    row = cells(strict_table(aggregate(records)))
-    assert row["strict"] == 2 / 4
+    row = cells(strict_success_table(aggregate(records)))
+    assert row["strict_success"] == 2 / 4
     assert row["f1"] == pytest.approx((2 / 3 + 0.5 + 0 + 1 / 3) / 4)
     assert (row["ifr"], row["prec"], row["edited"]) == (1.0, 0.5, 3.0)
     assert row["alignment"] == (0.5 + 1.0) / 2

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import GOLDEN, NULL
 from codetaste.benchmark.trial_identity import TrialIdentity
-from codetaste.evaluation.metrics import alignment, f1, strict
+from codetaste.evaluation.metrics import alignment, f1, strict_success
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +47,7 @@ class TrialSource(StrEnum):
 
 
 class _Combined:
-    """The scores that combine PASS with rates: A = IFR x PASS (CodeTaste §4.1), strict and F₁."""
+    """The scores that combine PASS with rates: A = IFR x PASS (CodeTaste §4.1), strict success and F₁."""
 
     __slots__ = ()
 
@@ -73,9 +73,9 @@ class _Combined:
         return alignment(self.passed, self.ifr_minus)
 
     @property
-    def strict(self) -> float | None:
+    def strict_success(self) -> float | None:
         """1 if PASS and IFR are 1, else 0. Published as ``strict_ifr_x_test_success``."""
-        return strict(self.passed, self.ifr)
+        return strict_success(self.passed, self.ifr)
 
     @property
     def f1(self) -> float | None:

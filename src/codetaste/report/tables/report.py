@@ -13,7 +13,7 @@ from codetaste.report.tables.benchmark import table_1, table_2
 from codetaste.report.tables.comparison import comparison_table, differences_table
 from codetaste.report.tables.effort import attempts_table, counts_table, effort_table
 from codetaste.report.tables.groups import group_table
-from codetaste.report.tables.scores import strict_table, table_3, table_4, table_5
+from codetaste.report.tables.scores import strict_success_table, table_3, table_4, table_5
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,18 @@ if TYPE_CHECKING:
     from codetaste.report.tables.groups import GroupBy
 
 TableName = Literal[
-    "1", "2", "3", "4", "5", "strict", "comparison", "modes", "differences", "effort", "attempts", "counts"
+    "1",
+    "2",
+    "3",
+    "4",
+    "5",
+    "strict-success",
+    "comparison",
+    "modes",
+    "differences",
+    "effort",
+    "attempts",
+    "counts",
 ]
 TABLE_NAMES: tuple[TableName, ...] = get_args(TableName)
 DEFAULT_TABLES = ("comparison", "4", "5", "effort", "attempts", "counts")
@@ -93,7 +104,7 @@ _OF_VIEW: dict[str, Callable[[AggregatedTrials], Table | None]] = {
     "3": table_3,
     "4": table_4,
     "5": table_5,
-    "strict": strict_table,
+    "strict-success": strict_success_table,
     "effort": effort_table,
     "attempts": attempts_table,
     "counts": counts_table,
