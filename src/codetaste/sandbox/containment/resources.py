@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import threading
 import time
 from collections import defaultdict
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ _KIB, _BLOCK = 1024, 512
 _MAX_PATH = 3000  # characters; Linux allows 4095
 _HIERARCHIES = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))  # version 1, version 2
 _COUNTER = itertools.count()
+_SEARCH = threading.Lock()
+"""Sandboxes open at once; two searches at once would take each other's trial group for a fault."""
 _JOIN = 'echo 0 >"$0/cgroup.procs" && exec "$@"'
 _REMOVE_WITHIN_S = 2.0
 
@@ -112,10 +115,13 @@ def _proportional_share(pid: int, default: int) -> int:
 
 def make_cgroup(processes: int) -> Path | None:
     """Create a control group of at most ``processes``; None where it is impossible or unnecessary."""
-    top = _hierarchy() if os.geteuid() == 0 else None
+    if os.geteuid() != 0:
+        return None
+    with _SEARCH:
+        top = _hierarchy()
     if top is None:
         return None
-    group = top / f"codetaste-{os.getpid()}-{next(_COUNTER)}"
+    group = _free_name(top)
     try:
         group.mkdir()
         (group / "pids.max").write_text(str(processes))
@@ -124,6 +130,12 @@ def make_cgroup(processes: int) -> Path | None:
             group.rmdir()
         return None
     return group
+
+
+def _free_name(top: Path) -> Path:
+    """Return the path of a new group: a killed process with the same id may have left some."""
+    names = (top / f"codetaste-{os.getpid()}-{number}" for number in _COUNTER)
+    return next(name for name in names if not name.exists())
 
 
 def argv_in_cgroup(group: Path | None, argv: tuple[str, ...]) -> tuple[str, ...]:
@@ -155,7 +167,7 @@ def _hierarchy() -> Path | None:
                     leftover.rmdir()  # fails while it has processes
         trial = top / f"codetaste-{os.getpid()}-trial"
         with contextlib.suppress(OSError):
-            trial.mkdir()
+            trial.mkdir(exist_ok=True)
             usable = os.access(trial / "pids.max", os.W_OK)
             trial.rmdir()
             if usable:
