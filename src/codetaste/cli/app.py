@@ -79,6 +79,10 @@ app.command(
 )
 app.command("codetaste.cli.commands.config:config", help="Check config files; print their JSON schema.")
 app.command("codetaste.cli.commands.agents:agents", help="List and install command-line coding agents.")
+app.command(
+    "codetaste.cli.commands.environment:environment",
+    help="Prove execution environments of instances, and build their images.",
+)
 app.command("codetaste.cli.commands.rules:rules", help="Work with OpenGrep rules.")
 app.command(
     "codetaste.cli.commands.tool:tool",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import AliasChoices, Field, field_validator
 
 from codetaste.core.section import Section
+from codetaste.core.units import Bytes
 from codetaste.evaluation.changed_lines import Exclusions
 
 BENCHMARK_RULES, DISCOVER_PREFIX = "benchmark", "discover/"
@@ -14,11 +15,17 @@ class EvaluateConfig(Section):
     """How the trials of a run are scored; the section may be added after the trials have ended."""
 
     tests: bool = False
-    """Whether to run tests in containers for PASS. This is not implemented yet: PASS is always computed from
-    recorded test metrics, and true prints a warning."""
+    """Whether to run the tests of each instance in containers for PASS, on R, on R∘X* and on each prediction;
+    otherwise PASS is computed from recorded results. It needs an execution environment of the instance."""
     baseline_runs: int = Field(default=5, ge=1, le=1000)
     """Test runs on each of R and R∘X* that determine the PASS thresholds (CodeTaste §4.1). A recorded
     baseline counts all of its runs."""
+    test_cpus: float = Field(default=1.0, gt=0, le=1024)
+    """Cores of one test run; as many runs as the host has cores for are made at once."""
+    test_memory: Bytes = Field(default=4 * 1024**3, ge=16 * 1024**2)
+    """Memory at which a test run is killed."""
+    test_memory_reserved: Bytes = Field(default=1024**3, ge=16 * 1024**2)
+    """Memory that a test run is guaranteed: no more runs are made at once than the host has memory for."""
     exclusions: Exclusions = Exclusions.PUBLISHED
     """Which files do not count for precision: those that the published harness leaves out, or none."""
     pseudo_agents: bool = Field(default=True, validation_alias=AliasChoices("pseudo_agents", "references"))

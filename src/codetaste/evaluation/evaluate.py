@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from codetaste.evaluation.evasion.flags import FlaggedRule
     from codetaste.evaluation.evasion.hidden_matches import HiddenCode
     from codetaste.evaluation.rule_set import RuleSet
+    from codetaste.evaluation.test_runs.cheating.flags import CheatingFlag
+    from codetaste.evaluation.test_runs.test_run import TestRun
     from codetaste.rules.scan.model import Match, Scanner, ScanProblem, ScanResult
     from codetaste.source.patch.model import Patch
     from codetaste.source.tree.overlay import OverlayTree
@@ -74,6 +76,8 @@ class Evaluation:
         files: number of files that the patch changes.
         exclusions: files left out of ``precision`` and ``line_counts``.
         pass_result: PASS.
+        test_run: the test run that PASS was measured with; None if it was not measured.
+        test_flags: what in the patch or in its test run may have made tests pass without the code.
         positive_matches: matches of Γ⁺ in R∘X̂, under the rules' original ids.
         negative_matches: matches of Γ⁻ in R∘X̂.
         problems: problems in scanning R∘X̂, routine parse errors included.
@@ -101,6 +105,8 @@ class Evaluation:
     files: int = 0
     exclusions: Exclusions = Exclusions.PUBLISHED
     pass_result: PassResult = UNTESTED
+    test_run: TestRun | None = None
+    test_flags: tuple[CheatingFlag, ...] = ()
     positive_matches: tuple[Match, ...] = ()
     negative_matches: tuple[Match, ...] = ()
     problems: tuple[ScanProblem, ...] = ()

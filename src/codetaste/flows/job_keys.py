@@ -17,3 +17,18 @@ def sources_key(instance: Instance) -> str:
 def pass_key(model_id: str, instance: Instance, direction: Direction) -> str:
     """Return the key of the job in which a model discovers the rules of one direction."""
     return f"discover/{model_id}/{instance.id}/{direction.value}"
+
+
+def environment_key(instance: Instance) -> str:
+    """Return the key of the job that proves the execution environment of ``instance``."""
+    return f"environment/{instance.id}"
+
+
+def image_key(instance: Instance) -> str:
+    """Return the key of the job that makes or finds the runtime image of ``instance``."""
+    return f"image/{instance.id}"
+
+
+def baseline_key(instance: Instance, side: str, number: int) -> str:
+    """Return the key of a baseline test run, from 1, on one side of ``instance``."""
+    return f"tests/{side}/{instance.id}/{number}"

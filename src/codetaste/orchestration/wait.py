@@ -21,6 +21,7 @@ class WaitReason(StrEnum):
     RATE_LIMIT = "rate_limit"
     OVERLOADED = "overloaded"
     CALL_RETRY = "call_retry"
+    TESTS = "tests"
 
     @property
     def of_model(self) -> bool:
@@ -41,6 +42,7 @@ _TEXTS = {
     WaitReason.RATE_LIMIT: "{}: rate limit (429)",
     WaitReason.OVERLOADED: "{}: overloaded",
     WaitReason.CALL_RETRY: "{}: retry of a call",
+    WaitReason.TESTS: "test runs of {}",
 }
 
 

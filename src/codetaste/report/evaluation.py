@@ -38,6 +38,8 @@ def _body(evaluation: Evaluation) -> Iterator[str]:
     yield from _list_rules("reductive rules that still match", still)
     flagged = [f"{each.rule_id} ({each.reason}: {each.path}:{each.line})" for each in evaluation.flagged]
     yield from _list_rules("additive rules that match only code without effect", flagged)
+    flags = [f"{each.kind}: {each.evidence}{_place(each.path, each.line)}" for each in evaluation.test_flags]
+    yield from _list_rules("flags of the test run", flags)
     for note in (*evaluation.notes, *evaluation.pass_result.notes):
         yield f"note: {note}"
 
@@ -75,8 +77,14 @@ def _scores(evaluation: Evaluation) -> Iterator[str]:
     else:
         detail += f"; at least {bounds.min_passed} must pass, at most {bounds.max_failed} may fail"
     yield _row("PASS", "?" if passed is None else "yes" if passed else "no", detail)
+    if passed and (flags := len(evaluation.test_flags)):
+        yield _row("", "no", f"if the {plural(flags, 'flag')} of its test run counted")
     if counts is not None and passed is not None:
         yield _row("A", _rate(alignment(passed, ifr(counts))), "PASS × IFR")
+
+
+def _place(path: str, line: int) -> str:
+    return "" if not path else f" ({path}:{line})" if line else f" ({path})"
 
 
 def _row(name: str, value: str, detail: str) -> str:

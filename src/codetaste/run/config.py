@@ -16,6 +16,7 @@ from codetaste.benchmark.layout import GOLDEN, NULL
 from codetaste.core.section import FilePath, Section, read_toml, validation_messages
 from codetaste.core.text import did_you_mean, quoted
 from codetaste.core.units import Seconds, Usd
+from codetaste.environment.config import EnvironmentConfig
 from codetaste.errors import ConfigError
 from codetaste.evaluation.config import EvaluateConfig
 from codetaste.flows.discover.plan import DiscoverConfig
@@ -60,6 +61,7 @@ class Config(Section):
     agents: tuple[AgentConfig, ...] = ()
     tracks: tuple[TrackConfig, ...] = ()
     discover: DiscoverConfig | None = None
+    environment: EnvironmentConfig | None = None
     evaluate: EvaluateConfig | None = None
 
     def model_by_id(self, name: str) -> ModelConfig:
@@ -67,8 +69,17 @@ class Config(Section):
         return next(model for model in self.models if model.id == name)
 
     def used_agents(self) -> list[AgentConfig]:
-        """Return the agents that some track uses."""
-        return [agent for agent in self.agents if any(track.includes(agent.id) for track in self.tracks)]
+        """Return the agents that some track or ``[environment]`` uses."""
+        return [
+            agent
+            for agent in self.agents
+            if agent is self.setup_agent() or any(track.includes(agent.id) for track in self.tracks)
+        ]
+
+    def setup_agent(self) -> AgentConfig | None:
+        """Return the agent that sets up environments, which was checked to exist; None for no agent."""
+        wanted = None if self.environment is None else self.environment.agent
+        return next((agent for agent in self.agents if agent.id == wanted), None)
 
     def scripted_models(self) -> list[str]:
         """Return the ids of the scripted models."""
@@ -155,6 +166,13 @@ def _cross_section_problems(config: Config) -> Iterator[str]:
             yield (
                 f"agents[{agent.id}].model: no [[models]] has the id {agent.model!r}"
                 f"{did_you_mean(agent.model, known)}"
+            )
+    if config.environment is not None and config.environment.agent is not None:
+        agents = [agent.id for agent in config.agents]
+        if config.environment.agent not in agents:
+            yield (
+                f"environment.agent: no [[agents]] has the id {config.environment.agent!r}"
+                f"{did_you_mean(config.environment.agent, agents)}"
             )
     for number, track in enumerate(config.tracks):
         for problem in _track_problems(track, config):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from contextlib import AsyncExitStack
@@ -31,8 +30,10 @@ from codetaste.evaluation.config import EvaluateConfig
 from codetaste.flows.agents.services import AgentSet, open_agent_services
 from codetaste.flows.discover.context import DiscoveryContext
 from codetaste.flows.discover.jobs import discovery_handlers, discovery_jobs
+from codetaste.flows.environment.jobs import environment_handlers, environment_jobs
 from codetaste.flows.evaluate.context import EvaluationContext, load_references
 from codetaste.flows.evaluate.jobs import evaluation_handlers, evaluation_jobs
+from codetaste.flows.evaluate.test_jobs import test_handlers, test_jobs
 from codetaste.flows.infer.context import InferenceContext
 from codetaste.flows.infer.jobs import inference_handlers, inference_jobs
 from codetaste.llm.build import check_ledgers
@@ -46,7 +47,14 @@ from codetaste.report.live.progress import RunProgress
 from codetaste.report.summary import Summary
 from codetaste.run.limits import limiter_summary
 from codetaste.run.results import RunContext, collect_results, compare_agents, product_folders
-from codetaste.run.services import open_models, open_rule_tools, open_scan_context
+from codetaste.run.services import (
+    cpu_count,
+    memory_bytes,
+    open_environment_context,
+    open_models,
+    open_rule_tools,
+    open_scan_context,
+)
 from codetaste.run.signals import StopRequest, listen_for_signals
 
 if TYPE_CHECKING:
@@ -58,11 +66,6 @@ if TYPE_CHECKING:
     from codetaste.orchestration.session import Session
     from codetaste.run.config import Config
     from codetaste.run.plan import RunOptions, RunPlan
-
-_NO_TEST_RUNS = (
-    "evaluate.tests: running tests in containers is not implemented yet; PASS is computed from recorded "
-    "results and is unknown where there are none"
-)
 
 MODELS_FOLDER = "models"
 """The folder of a run with the ledgers of its models."""
@@ -118,7 +121,7 @@ async def _open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions
     benchmark, sandbox, out = resolved.benchmark, config.sandbox, config.run.out / config.run.name
     cache = await to_thread.run_sync(cache_dir, notify)
     warnings: list[str] = []
-    discovery, inference, evaluation = None, None, None
+    discovery, environments, inference, evaluation = None, None, None, None
     if plan.passes or plan.evaluations:
         scan = await open_scan_context(benchmark, resolved.rules(), cache)
         warnings.extend(filter(None, [scan.engine.warning]))
@@ -129,8 +132,6 @@ async def _open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions
     if config.discover is not None and plan.passes:
         discovery = DiscoveryContext(out, config.discover, models, resolved.tools, resolved.prompts, tools)
     section = config.evaluate or EvaluateConfig()
-    if plan.evaluations and section.tests:
-        warnings.append(_NO_TEST_RUNS)
     for line in (*warnings, format_worst_case(planned.dry_run)):
         notify(line)
     progress = RunProgress()
@@ -138,17 +139,24 @@ async def _open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions
     await to_thread.run_sync(check_ledgers, out / MODELS_FOLDER, session.history.calls)
     # Files of an earlier process in the run's folder are removed now that the session has locked it.
     agent_configs: dict[str, Mapping[str, Any]] = {}
-    if plan.steps:
+    if plan.steps or plan.environments:
         agents = AgentSet(config.used_agents(), resolved.adapters, models, resolved.prompts)
         services = open_agent_services(agents, sandbox, out, cache, notify)
         opened = await stack.enter_async_context(services)
+        if plan.environments:
+            opening = open_environment_context(resolved, opened, models, session.note)
+            environments = await stack.enter_async_context(opening)
+            environments.check_engine(plan.environments)
+    if plan.steps:
         inference = InferenceContext(benchmark, models, resolved.prompts, opened)
         agent_configs = {agent.id: inference.agent_config(agent) for agent in config.used_agents()}
     if plan.evaluations:
         references = await to_thread.run_sync(load_references, benchmark, plan.evaluations)
         evaluation = EvaluationContext(benchmark, out, section, scan, references, agent_configs)
         await to_thread.run_sync(evaluation.remove_scratch)
-    return RunContext(out, plan, session, progress, models, discovery, inference, evaluation)
+    return RunContext(
+        out, plan, session, progress, models, discovery, environments, inference, evaluation
+    )
 
 
 def _repeated_keys(planned: RunPlan, options: RunOptions) -> frozenset[str]:
@@ -182,10 +190,15 @@ async def _open_session(
     opening = open_session(
         out,
         BudgetLimits(usd=config.run.budget_usd, wall_s=config.run.time_limit),
-        capacities={"jobs": config.run.concurrency, "sandbox": config.sandbox.max, "cpu": cpu_count()},
+        capacities={
+            "jobs": config.run.concurrency,
+            "sandbox": config.sandbox.max,
+            "cpu": cpu_count(),
+            "memory": memory_bytes(),
+        },
         observers=[observer, logs],
         rerun=repeated,
-        grace_s=_EXTRACTION_GRACE_S if plan.steps else _GRACE_S,
+        grace_s=_EXTRACTION_GRACE_S if plan.steps or plan.environments else _GRACE_S,
     )
     session = await stack.enter_async_context(opening)
     frozen = _frozen_config(limits.base, planned.resolved.benchmark)
@@ -219,6 +232,9 @@ async def _add_jobs(context: RunContext) -> None:
     if context.discovery is not None:
         session.add_handlers(discovery_handlers(context.discovery))
         jobs.extend(discovery_jobs(plan.passes, context.discovery, (NamedLimits("discover"),)))
+    if context.environments is not None:
+        session.add_handlers(environment_handlers(context.environments))
+        jobs.extend(environment_jobs(plan.environments, context.environments, (NamedLimits("environment"),)))
     if context.inference is not None:
         session.add_handlers(inference_handlers(context.inference))
         jobs.extend(inference_jobs(plan.steps, context.inference, (NamedLimits("infer"),)))
@@ -226,15 +242,14 @@ async def _add_jobs(context: RunContext) -> None:
         session.add_handlers(evaluation_handlers(context.evaluation))
         budget = (NamedLimits("evaluate"),)
         jobs.extend(await evaluation_jobs(plan.evaluations, context.evaluation, budget, cpu_count()))
+        if context.environments is not None:
+            suites = context.environments.suites
+            session.add_handlers(test_handlers(context.evaluation, suites))
+            jobs.extend(test_jobs(plan.evaluations, suites, budget))
     made: dict[str, Job] = {}
     for job in jobs:
         made.setdefault(job.key, job)
     session.add(*made.values())
-
-
-def cpu_count() -> int:
-    """Return the number of CPUs that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 _STOPPED = 130

@@ -11,12 +11,14 @@ from codetaste.benchmark.layout import Track
 from codetaste.benchmark.trial_identity import StepKind
 from codetaste.core.text import did_you_mean
 from codetaste.errors import ConfigError
+from codetaste.environment.record import names_environment
 from codetaste.flows.discover.plan import plan_passes, worst_case_usd
+from codetaste.flows.environment.plan import EnvironmentTask, plan_environments
 from codetaste.flows.evaluate.plan import evaluation_tasks
-from codetaste.flows.infer.plan import Trial, plan_trials, with_previous_steps
+from codetaste.flows.infer.plan import Trial, TrialNames, plan_trials, with_previous_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.instance import Instance
@@ -28,12 +30,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FlowPlan:
-    """The discovery passes, trial steps and evaluations of a run, including prerequisites.
+    """The discovery passes, environments, trial steps and evaluations of a run, including prerequisites.
 
     ``selected_keys`` are the job keys that the user selected; all other jobs are prerequisites of these.
     """
 
     passes: tuple[DiscoveryPass, ...] = ()
+    environments: tuple[EnvironmentTask, ...] = ()
     steps: tuple[Step, ...] = ()
     evaluations: tuple[EvaluationTask, ...] = ()
     selected_keys: frozenset[str] = frozenset()
@@ -43,11 +46,17 @@ class FlowPlan:
         """The trials that the steps belong to."""
         return tuple({step.trial.key: step.trial for step in self.steps}.values())
 
+    @property
+    def tests(self) -> bool:
+        """Whether tests are run."""
+        return any(task.baseline_runs for task in self.evaluations)
+
     def worst_case_usd(self, discover: DiscoverConfig | None) -> Decimal | None:
         """Return the sum of the flows' budgets in US dollars; None where a flow has no budget."""
         passes_usd = worst_case_usd(discover, self.passes) if discover is not None else Decimal(0)
         trials_usd = sum(trial.worst_case[0] for trial in self.trials)
-        return None if passes_usd is None else passes_usd + trials_usd
+        setup_usd = sum((task.limits.usd or Decimal(0) for task in self.environments), Decimal(0))
+        return None if passes_usd is None else passes_usd + trials_usd + setup_usd
 
     def check_descriptions(self, benchmark: Benchmark) -> None:
         """Check that every task has the descriptions that its agents and judges need.
@@ -73,24 +82,28 @@ class FlowPlan:
             yield step.trial.instance, Track.INSTRUCTED if judged else step.trial.track.track
 
 
-def plan_flows(config: Config, instances: Sequence[Instance], only: Sequence[str] = ()) -> FlowPlan:
+def plan_flows(
+    config: Config, instances: Sequence[Instance], only: Sequence[str] = (), *, benchmark: Benchmark | None = None
+) -> FlowPlan:
     """List the work of a run at ``instances``.
 
-    ``only`` are globs on job keys; other jobs are left out unless a selected one needs them.
+    ``only`` are globs on job keys; other jobs are left out unless a selected one needs them. With
+    ``benchmark`` the runtime images that it names are used.
 
     Raises:
         ConfigError: a glob matches no job.
     """
     labels = config.labels()
     passes = plan_passes(config.discover, instances, labels) if config.discover is not None else ()
-    steps = [
-        step
-        for trial in plan_trials(config.agents, config.tracks, instances, labels, config.scripted_models())
-        for step in trial.steps
-    ]
+    environments = _environments(config, instances, labels, benchmark)
+    images = {each.instance.id: each.image_key for each in environments}
+    names = TrialNames(labels, config.scripted_models(), images)
+    trials = plan_trials(config.agents, config.tracks, instances, names)
+    steps = [step for trial in trials for step in trial.steps]
     evaluations = evaluation_tasks(config.evaluate, steps, instances) if config.evaluate is not None else ()
     keys = [
         *(each.key for each in passes),
+        *(key for each in environments if each.proves for key in (each.key, each.image_key)),
         *(step.key for step in steps),
         *(task.key for task in evaluations),
     ]
@@ -100,9 +113,29 @@ def plan_flows(config: Config, instances: Sequence[Instance], only: Sequence[str
     chosen = frozenset(key for key in keys if not only or any(fnmatchcase(key, glob) for glob in only))
     evaluations = tuple(each for each in evaluations if each.key in chosen)
     needed = chosen.union(*(each.needs for each in evaluations))
+    chosen_steps = with_previous_steps(step for step in steps if step.key in needed)
+    needed = needed.union(*(step.needs for step in chosen_steps))
+    needed |= {each.image_key for each in evaluations if each.baseline_runs}
     return FlowPlan(
         tuple(each for each in passes if each.key in needed),
-        with_previous_steps(step for step in steps if step.key in needed),
+        tuple(each for each in environments if {each.key, each.image_key} & needed),
+        chosen_steps,
         evaluations,
         chosen,
+    )
+
+
+def _environments(
+    config: Config, instances: Sequence[Instance], labels: Mapping[str, str], benchmark: Benchmark | None
+) -> tuple[EnvironmentTask, ...]:
+    """Return the environments that are proven by this run, or that its trials and test runs use."""
+    if config.environment is not None:
+        agent = config.setup_agent()
+        label = "" if agent is None else labels[agent.model]
+        return plan_environments(config.environment, agent, label, instances)
+    tested = config.evaluate is not None and config.evaluate.tests
+    return tuple(
+        EnvironmentTask(instance, proves=False, builds=tested)
+        for instance in instances
+        if tested or (benchmark is not None and names_environment(benchmark, instance))
     )

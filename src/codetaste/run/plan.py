@@ -71,6 +71,21 @@ def plan_run(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ())
         JournalError: another version of codetaste made the run.
     """
     base = read_config(path, settings)
+    try:
+        return plan_config(base, path.parent, only)
+    except ConfigError as error:
+        if str(error).startswith("--only"):
+            raise
+        raise ConfigError(*(f"{path}: {problem}" for problem in error.problems)) from error
+
+
+def plan_config(base: Config, base_dir: Path, only: Sequence[str] = ()) -> RunPlan:
+    """Plan the work of a config whose paths are relative to ``base_dir``.
+
+    Raises:
+        ConfigError: what the config names does not exist; all problems are reported together.
+        JournalError: another version of codetaste made the run.
+    """
     directory = base.run.out / base.run.name
     journal = directory / JOURNAL_FILE
     if journal.is_file():
@@ -79,14 +94,11 @@ def plan_run(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ())
     config = limits.config
     for line in limits.messages:
         notify(line)
-    try:
-        resolved = resolve_config(config, path.parent)
-    except ConfigError as error:
-        raise ConfigError(*(f"{path}: {problem}" for problem in error.problems)) from error
-    flows = plan_flows(config, resolved.instances, only)
+    resolved = resolve_config(config, base_dir)
+    flows = plan_flows(config, resolved.instances, only, benchmark=resolved.benchmark)
     if not flows.selected_keys:
         raise ConfigError(
-            f"{path}: nothing to do: it has no section of a flow: [discover], [[tracks]] or [evaluate]"
+            "nothing to do: it has no section of a flow: [discover], [environment], [[tracks]] or [evaluate]"
         )
     flows.check_descriptions(resolved.benchmark)
     dry_run, earlier = _make_dry_run(config, flows, resolved.prices()), None
@@ -101,6 +113,11 @@ def plan_run(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ())
 def _make_dry_run(config: Config, flows: FlowPlan, prices: Mapping[str, PriceEntry]) -> DryRun:
     jobs = (
         *(PlannedJob(each.key, (each.sources_key,), each.model_id, each.group) for each in flows.passes),
+        *(
+            PlannedJob(each.key, each.needs, each.model_id, "environments")
+            for each in flows.environments
+            if each.proves
+        ),
         *(PlannedJob(step.key, step.needs, step.model_id, step.group) for step in flows.steps),
         *(PlannedJob(task.key, task.needs, "", task.group) for task in flows.evaluations),
     )

@@ -11,7 +11,9 @@ from codetaste.benchmark.layout import OUTPUTS_FOLDER
 from codetaste.benchmark.trial_identity import StepKind
 from codetaste.flows.discover.publish import discovery_folder, rules_file, write_discovered_benchmarks
 from codetaste.flows.discover.result import DiscoveryResult
-from codetaste.flows.evaluate.evaluate_prediction import prediction_folder
+from codetaste.flows.environment.publish import environments_root, publish_environment
+from codetaste.flows.environment.result import EnvironmentResult
+from codetaste.flows.evaluate.predictions import prediction_folder
 from codetaste.flows.evaluate.finish import finish_evaluations, read_comparison_records
 from codetaste.flows.evaluate.result import EvaluationResult
 from codetaste.flows.infer.finish import finish_trials
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from codetaste.flows.context import ModelSet
     from codetaste.flows.discover.context import DiscoveryContext
+    from codetaste.flows.environment.context import EnvironmentContext
     from codetaste.flows.evaluate.context import EvaluationContext
     from codetaste.flows.infer.context import InferenceContext
     from codetaste.orchestration.job import Outcome
@@ -49,6 +52,7 @@ class RunContext:
     progress: RunProgress
     models: ModelSet
     discovery: DiscoveryContext | None
+    environments: EnvironmentContext | None
     inference: InferenceContext | None
     evaluation: EvaluationContext | None
 
@@ -69,6 +73,8 @@ async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) 
             path = str(rules_file(each, context.discovery)) if outcome.usable else ""
             text = DiscoveryResult.from_json(outcome.value).describe() if outcome.usable else ""
             lines.append(SummaryLine(outcome, each.title, each.model_id, text, path))
+    if context.environments is not None:
+        lines.extend(await _environment_lines(context, outcomes))
     trials: dict[str, Outcome] = {}
     if context.inference is not None:
         budget = session.budget.child("infer")
@@ -98,6 +104,23 @@ async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) 
         lines.append(
             SummaryLine(outcome, task.title, "", result.summary if result else "", path, hidden=hidden)
         )
+    return lines
+
+
+async def _environment_lines(context: RunContext, outcomes: Mapping[str, Outcome]) -> list[SummaryLine]:
+    """Write the proven environments, and return a line for each environment of this run."""
+    lines: list[SummaryLine] = []
+    assert context.environments is not None  # noqa: S101 - the caller checked it
+    for task in context.plan.environments:
+        if not task.proves:
+            continue
+        outcome, image = outcomes[task.key], outcomes[task.image_key]
+        result = EnvironmentResult.from_json(outcome.value) if outcome.usable else None
+        path = await publish_environment(task, result, image.value, context.environments, context.session.record.blobs)
+        text = "" if result is None else result.describe()
+        lines.append(SummaryLine(outcome, task.title, task.model_id, text, str(path) if path else ""))
+        if result is not None and result.proven and not image.usable:
+            lines.append(SummaryLine(image, f"{task.instance.id} image", ""))
     return lines
 
 
@@ -141,6 +164,10 @@ def product_folders(context: RunContext, outcomes: Mapping[str, Outcome]) -> dic
         for each in context.plan.passes:
             if outcomes[each.key].usable:
                 named[f"rules discovered by {each.model_label}"] = discovery_folder(each, context.discovery)
+    if context.environments is not None and any(
+        outcomes[each.key].usable for each in context.plan.environments if each.proves
+    ):
+        named["environments"] = environments_root(context.environments)
     if context.inference is not None:
         named["predictions"] = context.out / OUTPUTS_FOLDER
     elif context.evaluation is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,10 +11,18 @@ import anyio
 from anyio import to_thread
 
 from codetaste.console.streams import notify
+from codetaste.core.files import remove_tree
 from codetaste.core.paths import cache_dir
+from codetaste.environment.base_image.build import POLYGLOT_IMAGE
+from codetaste.environment.config import EnvironmentConfig
+from codetaste.environment.registries import registry_hosts
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
+from codetaste.evaluation.config import EvaluateConfig
+from codetaste.evaluation.test_runs.suite import SuiteLimits
 from codetaste.flows.context import ModelSet, ScanContext
 from codetaste.flows.discover.context import RuleToolServices
+from codetaste.flows.environment.context import EnvironmentContext
+from codetaste.flows.test_runs.context import SUITES_FOLDER, SuiteServices
 from codetaste.llm.build import build_metered_model
 from codetaste.llm.ratelimit.registry import LimiterRegistry
 from codetaste.rules.cache.keys import engine_cache_name
@@ -24,6 +33,7 @@ from codetaste.rules.engine.opengrep import OpenGrep, RuleEngineLimits
 from codetaste.rules.scan.full import FullScanner
 from codetaste.sandbox.containment.engine import choose_engine
 from codetaste.sandbox.containment.host_view import find_ripgrep
+from codetaste.sandbox.egress import open_allowlist_egress
 from codetaste.sandbox.local.shell import read_only_shell
 
 if TYPE_CHECKING:
@@ -31,6 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.flows.agents.run import AgentServices
     from codetaste.llm.metering.metered import MeteredModel
     from codetaste.rules.config import RulesConfig
     from codetaste.rules.engine.install import RuleEngine
@@ -78,6 +89,65 @@ async def open_rule_tools(
     rg = find_ripgrep()
     open_shell = partial(read_only_shell, tools={"rg": rg} if rg else {}, engine=containment)
     return RuleToolServices(benchmark, scan, open_shell, sandbox.shell_memory_bytes)
+
+
+@asynccontextmanager
+async def open_environment_context(
+    resolved: ResolvedConfig, agents: AgentServices, models: ModelSet, note: Callable[[str], None]
+) -> AsyncIterator[EnvironmentContext]:
+    """Open what environments and test runs share: the proxy to the registries, and where scripts are mounted.
+
+    Args:
+        resolved: the config.
+        agents: what the runs of agents share.
+        models: the open models.
+        note: receives each host that is reached or refused, once.
+
+    Raises:
+        ConfigError: a host of the config is invalid.
+        SandboxError: the proxy cannot be opened.
+    """
+    config, evaluate = resolved.config, resolved.config.evaluate or EvaluateConfig()
+    section = config.environment or EnvironmentConfig()
+    hosts = [*section.hosts, *(await registry_hosts() if section.registries else ())]
+    folder = (agents.out / SUITES_FOLDER).absolute()
+    async with open_allowlist_egress(hosts, note=lambda request: note(str(request))) as egress:
+        suites = SuiteServices(
+            sandboxes=agents.sandboxes,
+            sandbox_config=config.sandbox,
+            cache=agents.cache,
+            folder=folder,
+            network=egress,
+            limits=SuiteLimits(section.setup_time_limit, section.test_time_limit),
+            cpus=min(evaluate.test_cpus, cpu_count()),
+            memory_bytes=evaluate.test_memory,
+            memory_reserved_bytes=min(evaluate.test_memory_reserved, memory_bytes()),
+        )
+        try:
+            yield EnvironmentContext(
+                benchmark=resolved.benchmark,
+                config=section,
+                base_image=section.image or POLYGLOT_IMAGE,
+                suites=suites,
+                egress=egress,
+                hosts=tuple(hosts),
+                agents=agents,
+                models=models,
+                prompts=resolved.prompts,
+            )
+        finally:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(remove_tree, folder)
+
+
+def cpu_count() -> int:
+    """Return the number of CPUs that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def memory_bytes() -> int:
+    """Return the memory of this host that jobs may use: nine tenths of it."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 9 // 10
 
 
 async def open_scan_context(benchmark: Benchmark, rules: RulesConfig, cache: Path) -> ScanContext:

@@ -11,7 +11,7 @@ from codetaste.evaluation.metrics import METRICS_VERSION, alignment, ifr, ifr_mi
 if TYPE_CHECKING:
     from codetaste.evaluation.evaluate import Evaluation
 
-SCORES_FORMAT = 3
+SCORES_FORMAT = 4
 """Version of the keys; a file without it has format 1. Scores of another format are computed again."""
 _MAX_LISTED_PATHS = 100
 
@@ -22,7 +22,7 @@ def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
     It contains no matches and at most a hundred paths.
     """
     rules, counts, precision = evaluation.rules, evaluation.rule_counts, evaluation.precision
-    correctness = evaluation.pass_result
+    correctness, run = evaluation.pass_result, evaluation.test_run
     passed, tests, baseline = correctness.passed, correctness.tests, correctness.baseline
     whole, plus, minus = (None if counts is None else rate(counts) for rate in (ifr, ifr_plus, ifr_minus))
     effective = counts and replace(counts, positive_matched=counts.positive_matched - len(evaluation.flagged))
@@ -65,6 +65,20 @@ def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
         "tests": tests and asdict(tests),
         "baseline": bounds and {**bounds, "runs": baseline.runs, "source": baseline.source},
         "passed_reason": correctness.reason or None,
+        "passed_unflagged": None if passed is None else passed and not evaluation.test_flags,
+        "test_run": run and {
+            "problem": run.problem,
+            "message": _text(run.message),
+            "exit_code": run.exit_code,
+            "setup_s": round(run.setup_s, 3),
+            "tests_s": round(run.tests_s, 3),
+            "reported_tests": len(run.cases),
+            "contradictions": list(map(_text, run.contradictions)),
+        },
+        "test_flags": [
+            {"kind": each.kind.value, "path": _text(each.path), "line": each.line, "evidence": _text(each.evidence)}
+            for each in evaluation.test_flags[:_MAX_LISTED_PATHS]
+        ],
         "unscannable_files": len(evaluation.unscannable),
         "unscannable": [_text(path) for path in evaluation.unscannable[:_MAX_LISTED_PATHS]],
         "timed_out": [_text(path) for path in evaluation.timed_out[:_MAX_LISTED_PATHS]],

@@ -119,6 +119,7 @@ class TrialScores(_Combined):
         removed: |L⁻| with the published directory exclusions.
         flagged_rules: additive rules that match only code without effect.
         ifr_unflagged: IFR as if these did not match.
+        test_flags: what in it may have made tests pass without the code.
         scored_by: programs that computed the scores, e.g. "codetaste 0.6.0, opengrep 1.30.0"; "" if unknown.
         rules_sha256: hash of the rules that it was scored with, "" if unknown.
         notes: remarks for the reader, a line each.
@@ -138,6 +139,7 @@ class TrialScores(_Combined):
     removed: int | None = None
     flagged_rules: int = 0
     ifr_unflagged: float | None = None
+    test_flags: int = 0
     scored_by: str = ""
     rules_sha256: str = ""
     notes: tuple[str, ...] = ()

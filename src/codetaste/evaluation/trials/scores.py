@@ -57,6 +57,7 @@ def scores_from_json(scores: Mapping[str, Any]) -> TrialScores:
         added=parse_count(scores.get("added"), "added"),
         removed=parse_count(scores.get("removed"), "removed"),
         flagged_rules=parse_count(scores.get("flagged_rules"), "flagged_rules") or 0,
+        test_flags=len(flags) if isinstance(flags := scores.get("test_flags"), list) else 0,
         scored_by=f"codetaste {version}, {parse_text(scores.get('engine'))}",
         rules_sha256=_rules(scores.get("rules_sha256")),
         notes=tuple(note for each in notes if (note := parse_text(each, 300))),

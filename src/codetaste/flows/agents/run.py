@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from codetaste.benchmark.layout import DESCRIPTION_FILES, FinishReason, Track
 from codetaste.errors import CodetasteError, ModelUnavailable, SandboxError
+from codetaste.evaluation.test_runs.suite import MAX_SETUP_S
+from codetaste.evaluation.test_runs.system_services import system_services
+from codetaste.flows.agents.inputs import OWN_LOOP_PROMPT
 from codetaste.flows.agents.result import AgentRunResult, utc_now
 from codetaste.harness.testbed.testbed import prepare_testbed, testbed_archive
 from codetaste.orchestration.retry import mark_given_up
@@ -32,11 +35,12 @@ if TYPE_CHECKING:
 
     from anyio import CapacityLimiter
 
+    from codetaste.environment.runtime import RuntimeEnvironment
     from codetaste.harness.config import AgentConfig
     from codetaste.harness.testbed.testbed import Testbed
     from codetaste.llm.messages import Request
     from codetaste.orchestration.job import JobContext
-    from codetaste.sandbox.base import Egress, Mount, Sandbox, SandboxProvider
+    from codetaste.sandbox.base import Egress, Mount, Sandbox, SandboxProvider, SandboxSpec
     from codetaste.sandbox.config import SandboxConfig
     from codetaste.source.origin import Origin
 
@@ -70,7 +74,7 @@ class AgentRunner(Protocol):
         """Limits that it enforces itself: a run that one of them cut continues once it is raised."""
         ...
 
-    def first_request(self, task: str) -> Request | None:
+    def first_request(self, task: str, system_prompt: str = OWN_LOOP_PROMPT) -> Request | None:
         """Return a request that costs no more than the first model call; None where that is unknown."""
         ...
 
@@ -114,7 +118,8 @@ class AgentRunSpec:
     """What is run: an agent, the code that it gets, and its whole prompt.
 
     ``model_label`` is the display name of its model. ``name`` distinguishes several runs of one job; "" where
-    there is one. ``track`` and ``mode`` are those of its trial.
+    there is one. ``track`` and ``mode`` are those of its trial. ``system_prompt`` names the system prompt of
+    the own loop. ``environment`` is that of the instance; without it the sandbox has the config's image.
     """
 
     agent: AgentConfig
@@ -124,6 +129,8 @@ class AgentRunSpec:
     name: str = ""
     track: str = ""
     mode: str = ""
+    system_prompt: str = OWN_LOOP_PROMPT
+    environment: RuntimeEnvironment | None = None
 
 
 @dataclass(slots=True)
@@ -153,6 +160,15 @@ class AgentRun(ABC):
             SandboxError: the sandbox cannot be read.
         """
 
+    async def collect(self) -> None:
+        """Stop the sandbox and take the output.
+
+        Raises:
+            SandboxError: the sandbox cannot be stopped or read.
+        """
+        await self.sandbox.stop()
+        await self.extract()
+
     @property
     def file_key(self) -> str:
         """The beginning of the names of this run's files in the run's folder."""
@@ -165,21 +181,46 @@ class AgentRun(ABC):
             SandboxError: the sandbox could not be opened.
             ToolMissing: the CLI agent cannot be installed on this host.
         """
-        agent, services = self.spec.agent, self.services
-        trees = await checkout_trees(self.spec.origin, services.cache)
-        self.testbed = await prepare_testbed(Tree(trees.base, trees.base_digest), services.cache)
-        mounts, egress = await services.runners[agent.id].prepare()
-        lifetime_s = max(_LEAST_LIFETIME_S, 4 * agent.time_limit)
-        wanted = sandbox_spec(
-            services.sandbox_config, self.job.key, mounts=mounts, egress=egress, lifetime_s=lifetime_s
-        )
+        self.testbed = await self.prepare_testbed()
+        needs = await self.services.runners[self.spec.agent.id].prepare()
         async with AsyncExitStack() as stack:
-            self.sandbox = await stack.enter_async_context(services.sandboxes.open(wanted))
-            description = {DESCRIPTION_PATH: f"{self.spec.task}\n".encode()}
-            await self.sandbox.put(testbed_archive(self.testbed, description))
+            opening = self.services.sandboxes.open(self.sandbox_spec(needs))
+            self.sandbox = await stack.enter_async_context(opening)
+            await self._fill(stack)
             stack.push_async_callback(self._stop_and_extract)
             self._stack = stack.pop_all()
         return self
+
+    async def prepare_testbed(self) -> Testbed:
+        """Return what /testbed has before the agent starts: R alone."""
+        trees = await checkout_trees(self.spec.origin, self.services.cache)
+        return await prepare_testbed(Tree(trees.base, trees.base_digest), self.services.cache)
+
+    def sandbox_spec(self, needs: SandboxNeeds) -> SandboxSpec:
+        """Return the sandbox that the agent works in."""
+        environment = self.spec.environment
+        of_environment: dict[str, Any] = {}
+        if environment is not None:
+            of_environment = {"image": environment.image, "privileges": environment.privileges}
+        return sandbox_spec(
+            self.services.sandbox_config,
+            self.job.key,
+            mounts=needs.mounts,
+            egress=needs.egress,
+            lifetime_s=max(_LEAST_LIFETIME_S, 4 * self.spec.agent.time_limit),
+            **of_environment,
+        )
+
+    async def _fill(self, stack: AsyncExitStack) -> None:
+        """Put R and the task into the sandbox, and start what the environment's tests need."""
+        environment = self.spec.environment
+        prepared = environment is not None and environment.testbed_commit == self.testbed.commit
+        description = {DESCRIPTION_PATH: f"{self.spec.task}\n".encode()}
+        await self.sandbox.put(testbed_archive(self.testbed, description, with_tree=not prepared))
+        if environment is not None:
+            services = system_services(self.sandbox, environment.privileges, MAX_SETUP_S)
+            if problem := await stack.enter_async_context(services):
+                raise SandboxError(f"the environment {environment.image} does not start: {problem}")
 
     async def run_agent(self) -> None:
         """Run the agent until it ends, or until its time or its sandbox does."""
@@ -220,8 +261,7 @@ class AgentRun(ABC):
         """Stop the sandbox and extract the output; an error must not hide why the run ended."""
         self.result.finished_at = self.result.finished_at or utc_now()
         try:
-            await self.sandbox.stop()
-            await self.extract()
+            await self.collect()
         except CodetasteError as error:
             self._extraction_error = error
         self._extracted = True

@@ -80,9 +80,9 @@ class OwnLoopRunner:
         """Its maximum of turns."""
         return {LoopEnd.MAX_TURNS: self.agent.max_turns or DEFAULT_MAX_TURNS}
 
-    def first_request(self, task: str) -> Request:
+    def first_request(self, task: str, system_prompt: str = OWN_LOOP_PROMPT) -> Request:
         """Return the first request of the loop."""
-        settings = self._settings(task)
+        settings = self._settings(task, system_prompt)
         return settings.build_request(settings.first_messages())
 
     async def prepare(self) -> SandboxNeeds:
@@ -91,7 +91,8 @@ class OwnLoopRunner:
 
     async def run(self, run: AgentRun) -> None:
         """Run the loop; its transcript is written on every ending."""
-        settings, result, job = self._settings(run.spec.task, run.spec.name), run.result, run.job
+        spec, result, job = run.spec, run.result, run.job
+        settings = self._settings(spec.task, spec.system_prompt, spec.name)
         state = AgentState(settings.first_messages())
         tool_context = CodeContext(run.sandbox, Facts(), job.note)
         try:
@@ -105,14 +106,14 @@ class OwnLoopRunner:
         finally:
             result.turns, result.tool_calls = state.turns, state.tool_calls
             with job.cleanup_scope():
-                label = run.spec.model_label
+                label = spec.model_label
                 await write_transcript(run.services.out, run.file_key, label, settings, state)
 
-    def _settings(self, task: str, name: str = "") -> LoopSettings:
+    def _settings(self, task: str, system_prompt: str, name: str = "") -> LoopSettings:
         """Return the settings of the loop; ``name`` prefixes the names of its effects."""
         agent = self.agent
         return LoopSettings(
-            system=self.prompts.load(OWN_LOOP_PROMPT).render(),
+            system=self.prompts.load(system_prompt).render(),
             task=task,
             tools=CODE_TOOLS,
             max_turns=self.limits[LoopEnd.MAX_TURNS],
@@ -152,7 +153,7 @@ class CliAgentRunner:
         """None: what limits the program is part of its options."""
         return {}
 
-    def first_request(self, task: str) -> Request | None:
+    def first_request(self, task: str, system_prompt: str = "") -> Request | None:
         """Return a request with the task alone: the agent adds an unknown amount of its own prompt."""
         if self.gateway is None:
             return None

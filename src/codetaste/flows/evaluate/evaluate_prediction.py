@@ -31,6 +31,8 @@ from codetaste.evaluation.output.scores_json import scores_to_json
 from codetaste.evaluation.pseudo_agents import NULL_PATCH, golden_patch, pseudo_agent_config
 from codetaste.evaluation.rule_set import RuleSet
 from codetaste.evaluation.test_results import compare_with_baseline
+from codetaste.flows.evaluate.measured_tests import measured_tests
+from codetaste.flows.evaluate.predictions import prediction_folder, prediction_patch
 from codetaste.flows.evaluate.result import EvaluationResult
 from codetaste.flows.infer.outputs import output_folder
 from codetaste.flows.infer.results import ExecuteResult
@@ -45,13 +47,6 @@ if TYPE_CHECKING:
     from codetaste.flows.evaluate.context import EvaluationContext, EvaluationInputs
     from codetaste.flows.evaluate.plan import EvaluationTask
     from codetaste.source.checkout import Trees
-
-
-def prediction_folder(out: Path, task: EvaluationTask) -> Path:
-    """Return the folder of the prediction; predictions of pseudo agents belong to no track."""
-    if task.trial is not None:
-        return output_folder(out, task.trial)
-    return pseudo_trial_folder(out / OUTPUTS_FOLDER, task.instance.path, task.agent_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +71,19 @@ async def evaluate_prediction(
     trees = await checkout_trees(context.benchmark.origin(task.instance), context.scan.cache)
     scratch = context.scratch / digest_parts(task.key)[:16]
     await to_thread.run_sync(partial(scratch.mkdir, parents=True, exist_ok=True))
-    patch = await _patch(task, context, inputs, trees, scratch)
+    patch = await prediction_patch(task, context, inputs, trees, scratch)
     problem = ""
     try:
         rules = await context.load_rules(task, inputs)
     except (ConfigError, RuleError) as error:
         rules, problem = RuleSet(), "; ".join(str(error).split("\n"))
     reference = context.references[task.instance.id]
-    tests, tests_problem = await to_thread.run_sync(recorded_test_counts, task, context, patch)
+    measured = await measured_tests(task, inputs) if task.baseline_runs else None
+    if measured is None:
+        tests, tests_problem = await to_thread.run_sync(recorded_test_counts, task, context, patch)
+        pass_result = compare_with_baseline(tests, reference.baseline)
+    else:
+        tests_problem, pass_result = "", measured.result
     evaluation = await evaluate(
         rules,
         trees.base,
@@ -91,24 +91,17 @@ async def evaluate_prediction(
         context.scan.scanner,
         scratch=scratch,
         exclusions=context.config.exclusions,
-        pass_result=compare_with_baseline(tests, reference.baseline),
+        pass_result=pass_result,
         engine=context.scan.engine.label,
     )
     if problem and evaluation.status is EvaluationStatus.NO_RULES:
         evaluation = replace(evaluation, reason=problem)
-    notes = (*evaluation.notes, *filter(None, (tests_problem, reference.problem)))
-    return EvaluatedPrediction(replace(evaluation, notes=notes), patch, _metadata(task, inputs))
-
-
-async def _patch(
-    task: EvaluationTask, context: EvaluationContext, inputs: EvaluationInputs, trees: Trees, scratch: Path
-) -> bytes:
-    if task.execution is not None:
-        prediction = ExecuteResult.from_json(inputs.values[task.execution.key])
-        return (await inputs.load_text(prediction.patch)).encode("utf-8", "surrogateescape")
-    if task.agent_id == GOLDEN:
-        return await golden_patch(context.benchmark, task.instance, trees, scratch)
-    return NULL_PATCH
+    problem = "" if measured else reference.problem
+    notes = (*evaluation.notes, *filter(None, (tests_problem, problem)))
+    evaluation = replace(evaluation, notes=notes)
+    if measured is not None:
+        evaluation = await to_thread.run_sync(with_test_run, evaluation, measured, patch, trees.base)
+    return EvaluatedPrediction(evaluation, patch, _metadata(task, inputs))
 
 
 def _metadata(task: EvaluationTask, inputs: EvaluationInputs) -> Mapping[str, Any]:

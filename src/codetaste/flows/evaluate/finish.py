@@ -15,9 +15,9 @@ from codetaste.flows.evaluate.context import EvaluationInputs
 from codetaste.flows.evaluate.evaluate_prediction import (
     evaluate_prediction,
     files_unchanged,
-    prediction_folder,
     write_evaluated_prediction,
 )
+from codetaste.flows.evaluate.predictions import prediction_folder
 from codetaste.flows.evaluate.result import EvaluationResult
 from codetaste.orchestration.job import Status
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import GOLDEN, NULL
 from codetaste.benchmark.trial_identity import StepKind
-from codetaste.flows.job_keys import pass_key, sources_key
+from codetaste.evaluation.test_runs.gates import Side
+from codetaste.flows.job_keys import baseline_key, image_key, pass_key, sources_key
 from codetaste.rules.registration import Direction
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class EvaluationTask:
     execution: Step | None = None
     rules_model_id: str | None = None
     """Id of the model that discovers the rules in this run; None for the benchmark's rules."""
+    baseline_runs: int = 0
+    """Test runs on each of R and R∘X* that PASS is measured with; 0 takes recorded results."""
 
     @property
     def trial(self) -> Trial | None:
@@ -77,20 +80,71 @@ class EvaluationTask:
     @property
     def needs(self) -> tuple[str, ...]:
         """The keys of the jobs that must have a result first."""
-        execution = () if self.execution is None else (self.execution.key,)
-        return (self.sources_key, *execution, *self.pass_keys)
+        tests = (self.tests_key, *self.baseline_keys) if self.baseline_runs else ()
+        return (self.sources_key, *self.patch_keys, *self.pass_keys, *tests)
+
+    @property
+    def patch_keys(self) -> tuple[str, ...]:
+        """The key of the job that makes the patch; empty for a pseudo agent."""
+        return () if self.execution is None else (self.execution.key,)
+
+    @property
+    def image_key(self) -> str:
+        """The key of the job that makes or finds the instance's runtime image."""
+        return image_key(self.instance)
+
+    @property
+    def tests_key(self) -> str:
+        """The key of the job that runs the tests on the patched code."""
+        return f"tests/{self.key.removeprefix('evaluate/')}"
+
+    @property
+    def baseline_keys(self) -> tuple[str, ...]:
+        """The keys of the baseline's test runs."""
+        return tuple(each.key for each in baseline_tasks(self.instance, self.baseline_runs))
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineTask:
+    """One test run, from 1, on R or on R∘X*."""
+
+    instance: Instance
+    side: Side
+    number: int
+
+    @property
+    def key(self) -> str:
+        """The job's key."""
+        return baseline_key(self.instance, self.side, self.number)
+
+    @property
+    def image_key(self) -> str:
+        """The key of the job that makes or finds the instance's runtime image."""
+        return image_key(self.instance)
+
+    @property
+    def title(self) -> str:
+        """The job's display name."""
+        return f"{self.instance.id} tests on {self.side}, run {self.number}"
+
+
+def baseline_tasks(instance: Instance, runs: int) -> tuple[BaselineTask, ...]:
+    """Return the test runs of the baseline of ``instance``: ``runs`` on each side (CodeTaste §4.1)."""
+    return tuple(BaselineTask(instance, side, number) for number in range(1, runs + 1) for side in Side)
 
 
 def evaluation_tasks(
     config: EvaluateConfig, steps: Iterable[Step], instances: Iterable[Instance]
 ) -> tuple[EvaluationTask, ...]:
     """List the evaluations; those of pseudo agents come first, since their predictions need no agent run."""
-    by = config.discovery_model
+    by, runs = config.discovery_model, config.baseline_runs if config.tests else 0
     pseudo = (
-        EvaluationTask(instance, agent_id, rules_model_id=by)
+        EvaluationTask(instance, agent_id, rules_model_id=by, baseline_runs=runs)
         for instance in (instances if config.pseudo_agents else ())
         for agent_id in (GOLDEN, NULL)
     )
     executions = (step for step in steps if step.kind is StepKind.EXECUTE)
-    trials = (EvaluationTask(step.trial.instance, step.trial.agent.id, step, by) for step in executions)
+    trials = (
+        EvaluationTask(step.trial.instance, step.trial.agent.id, step, by, runs) for step in executions
+    )
     return (*pseudo, *trials)

@@ -8,7 +8,7 @@ description picks one of five plans. The paper has the two with plans on the ope
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
@@ -96,6 +96,8 @@ class Trial:
     """Display names of models by id; that of a scripted model says that it is scripted."""
     scripted: bool
     """Whether the agent's model is scripted."""
+    image_key: str = ""
+    """The key of the job that makes or finds the instance's runtime image; "" where there is none."""
 
     @property
     def identity(self) -> TrialIdentity:
@@ -217,22 +219,41 @@ class Step:
         earlier = tuple(step.key for step in self.previous_steps)
         if self.kind is StepKind.JUDGE:
             return earlier
-        return tuple(filter(None, (self.sources_key, self.install_key, *earlier)))
+        return tuple(filter(None, (self.sources_key, self.trial.image_key, self.install_key, *earlier)))
+
+
+@dataclass(frozen=True, slots=True)
+class TrialNames:
+    """What trials are named by and wait for.
+
+    Attributes:
+        models: display names of models, by id.
+        scripted: ids of scripted models.
+        images: key of the job of the runtime image, by instance id, where there is one.
+    """
+
+    models: Mapping[str, str]
+    scripted: Collection[str]
+    images: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan_trials(
     agents: Sequence[AgentConfig],
     tracks: Sequence[TrackConfig],
     instances: Iterable[Instance],
-    labels: Mapping[str, str],
-    scripted: Collection[str],
+    names: TrialNames,
 ) -> tuple[Trial, ...]:
-    """List the trials: agents × tracks × instances × attempts.
-
-    ``labels`` are display names by model id, ``scripted`` the ids of scripted models.
-    """
+    """List the trials: agents × tracks × instances × attempts."""
     return tuple(
-        Trial(agent, track, instance, attempt, labels, agent.model in scripted)
+        Trial(
+            agent,
+            track,
+            instance,
+            attempt,
+            names.models,
+            agent.model in names.scripted,
+            names.images.get(instance.id, ""),
+        )
         for instance in instances
         for track in tracks
         for agent in agents

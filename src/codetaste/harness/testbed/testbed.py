@@ -69,7 +69,9 @@ async def prepare_testbed(base: Tree, cache: Path) -> Testbed:
     return Testbed(made.path, commit.strip())
 
 
-async def testbed_archive(testbed: Testbed, files: Mapping[str, bytes]) -> AsyncIterator[bytes]:
+async def testbed_archive(
+    testbed: Testbed, files: Mapping[str, bytes], *, with_tree: bool = True
+) -> AsyncIterator[bytes]:
     """Yield the tar archive that prepares a sandbox for an agent (``Sandbox.put``), in chunks.
 
     Names have no leading slash, folders come before their content, and the sandbox's user owns all members.
@@ -77,11 +79,15 @@ async def testbed_archive(testbed: Testbed, files: Mapping[str, bytes]) -> Async
     Args:
         testbed: R.
         files: further files by absolute path below /task_description, /output or /home/agent.
+        with_tree: include R; not where the sandbox has it already.
 
     Raises:
         SourceError: a path is outside these folders, or the cached archive cannot be read.
     """
     task_members = _task_members(files)
+    if not with_tree:
+        yield task_members
+        return
     try:
         archive = await to_thread.run_sync((testbed.folder / ARCHIVE_FILE).open, "rb")
         try:

@@ -1,0 +1,42 @@
+"""``RuntimeEnvironment``: what sandboxes of an instance are opened from once its environment is proven."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from codetaste.sandbox.base import Privileges
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeEnvironment:
+    """The execution environment of an instance, as trials and test runs use it.
+
+    Attributes:
+        image: the runtime image; it has R in /testbed, set up, and the scripts in /scripts.
+        image_id: its id in the engine.
+        testbed_commit: the only commit of the repository in /testbed.
+        privileges: what its scripts need.
+        hosts: the hosts that its tests need, empty for none.
+        key: hash of all that the image was made from.
+    """
+
+    image: str
+    image_id: str
+    testbed_commit: str
+    privileges: Privileges
+    hosts: tuple[str, ...] = ()
+    key: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the environment as JSON data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read what ``to_json`` returned."""
+        return cls(**{**data, "privileges": Privileges(data["privileges"]), "hosts": tuple(data["hosts"])})

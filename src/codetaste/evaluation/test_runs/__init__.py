@@ -1,0 +1,1 @@
+"""Run test suites in sandboxes, and judge what they report."""

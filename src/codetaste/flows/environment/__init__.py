@@ -1,0 +1,1 @@
+"""Execution environments: existing scripts, neighbours and a setup agent are tried, gates decide."""

@@ -1,0 +1,184 @@
+"""Build one environment: existing scripts first, then those of neighbours, then a setup agent in rounds.
+
+The gates alone decide (CodeTaste §3.3). Each round of the agent starts from the image that the round before
+left, and what the gates found is the beginning of its prompt. A round and its gates are effects: after a
+crash neither an agent's round nor a test run that has ended is repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from codetaste.environment.image_names import ImageStage, InstanceImage
+from codetaste.environment.levels import Level
+from codetaste.core.units import format_exact_usd
+from codetaste.errors import BudgetExceeded, DeadlineExceeded
+from codetaste.evaluation.test_runs.gates import GateReport, feedback, pass_gates
+from codetaste.benchmark.layout import FinishReason
+from codetaste.flows.agents.run import AgentRunSpec
+from codetaste.flows.environment.candidates import Candidate, find_candidates
+from codetaste.flows.environment.gate_sandboxes import gate_sandboxes
+from codetaste.flows.environment.inputs import FEEDBACK_PROMPT, SYSTEM_PROMPT, TASK_PROMPT
+from codetaste.flows.environment.result import EnvironmentResult, load_scripts, store_scripts
+from codetaste.flows.environment.setup_run import SetupRun
+from codetaste.orchestration.shortfall import Shortfall
+from codetaste.orchestration.wait import Wait, WaitReason
+from codetaste.sandbox.docker.images import image_exists
+
+if TYPE_CHECKING:
+    from codetaste.flows.environment.context import EnvironmentContext
+    from codetaste.flows.environment.plan import EnvironmentTask
+    from codetaste.orchestration.job import JobContext
+    from codetaste.orchestration.journal.journal import Json
+
+
+def setup_prompt(context: EnvironmentContext) -> str:
+    """Return the prompt of the first round."""
+    return context.prompts.load(TASK_PROMPT).render(base=describe_base(context.base_image))
+
+
+def describe_base(image: str) -> str:
+    """Return what the prompt says of the base image."""
+    return f"It is made from the image {image}; /etc/codetaste/image.json lists the tools and their versions."
+
+
+@dataclass(slots=True)
+class _Build:
+    """The state of one environment's job."""
+
+    task: EnvironmentTask
+    context: EnvironmentContext
+    job: JobContext
+    best: EnvironmentResult = EnvironmentResult(Level.NONE)
+    last_failure: str = ""
+
+    async def prove(self, candidate: Candidate, name: str) -> GateReport:
+        """Run the gates on a candidate, once; ``name`` is that of the effect."""
+
+        async def run() -> Json:
+            with self.job.waiting(Wait(WaitReason.TESTS, candidate.source)):
+                async with gate_sandboxes(self.task, candidate, self.context) as opening:
+                    report = await pass_gates(opening, self.context.suites.limits)
+            return report.to_json()
+
+        report = GateReport.from_json(await self.job.effect(f"gates/{name}", run))
+        outcome = "passes all gates" if report.failure is None else str(report.failure)
+        self.job.note(f"{candidate.source}: {outcome}")
+        return report
+
+    async def keep(self, candidate: Candidate, report: GateReport) -> None:
+        """Take a candidate as the result if it came further than those before."""
+        failure = "" if report.failure is None else str(report.failure)
+        self.last_failure = "" if report.failure is None else feedback(report.failure)
+        tried = self.best.tried if not self.best.source else (*self.best.tried, _tried(self.best))
+        new = EnvironmentResult(
+            level=report.level,
+            source=candidate.source,
+            setup_image=candidate.image,
+            scripts=await store_scripts(candidate.scripts, self.job),
+            privileges=report.privileges,
+            failure=failure,
+            counts={
+                side.value: asdict(run.counts) for side, run in report.runs.items() if run.counts
+            },
+            rounds=self.best.rounds,
+        )
+        if new.level >= self.best.level:
+            self.best = replace(new, tried=tried)
+        else:
+            self.best = replace(self.best, tried=(*self.best.tried, _tried(new)))
+
+
+def _tried(result: EnvironmentResult) -> str:
+    return f"{result.source}: {result.failure}"
+
+
+async def build_environment(task: EnvironmentTask, context: EnvironmentContext, job: JobContext) -> Json:
+    """Build the environment of an instance and return the job's value.
+
+    Raises:
+        SandboxError: no sandbox could be opened.
+        ModelError: the provider stayed unusable after all retries.
+    """
+    build = _Build(task, context, job)
+    for number, candidate in enumerate(await find_candidates(task, context), start=1):
+        report = await build.prove(candidate, f"candidate-{number}")
+        await build.keep(candidate, report)
+        if build.best.proven:
+            break
+    if not build.best.proven and task.agent is not None:
+        await _run_agent(build)
+    result = replace(build.best, cost_usd=format_exact_usd(job.budget.snapshot().spent.usd))
+    if not result.proven and job.early_end is None:
+        job.fall_short(Shortfall("no_environment", result.failure or "there is nothing to try"))
+    return result.to_json()
+
+
+async def _run_agent(build: _Build) -> None:
+    """Call the agent, at most as often as the config says, until its environment passes the gates."""
+    context, image = build.context, build.context.base_image
+    for number in range(1, context.config.rounds + 1):
+        record = await _run_round(build, number, image)
+        build.best = replace(build.best, rounds=(*build.best.rounds, record["run"]))
+        if record["image"]:
+            image = record["image"]
+            scripts = await load_scripts(record["scripts"], build.job.load_text)
+            assert build.task.agent is not None  # noqa: S101 - the caller checked it
+            candidate = Candidate(f"agent {build.task.agent.id}", image, scripts)
+            await build.keep(candidate, await build.prove(candidate, f"round-{number}"))
+            if build.best.proven:
+                return
+        else:
+            build.last_failure = record["problem"]
+            build.best = replace(build.best, failure=build.best.failure or record["problem"])
+        if _limit_reached(build, record["run"]):
+            return
+
+
+async def _run_round(build: _Build, number: int, image: str) -> dict[str, Any]:
+    """Run the agent once and return what it left; a round whose image still exists is not run again."""
+    job, context, task, name = build.job, build.context, build.task, f"round-{number}"
+    if job.is_recorded(name):
+        recorded: Any = job.recorded(name)
+        if not recorded["image"] or await image_exists(context.suites.sandboxes, recorded["image"]):
+            return dict(recorded)
+    assert task.agent is not None  # noqa: S101 - the caller checked it
+    assert context.agents is not None  # noqa: S101 - as above
+    prompt = setup_prompt(context)
+    if build.last_failure and number > 1:
+        prompt = context.prompts.load(FEEDBACK_PROMPT).render(failure=build.last_failure, task=prompt)
+    origin = context.benchmark.origin(task.instance)
+    spec = AgentRunSpec(
+        task.agent, origin, prompt, task.model_label, name, mode="setup", system_prompt=SYSTEM_PROMPT
+    )
+    run = SetupRun(
+        spec,
+        context.agents,
+        job,
+        image=image,
+        name=str(InstanceImage(task.instance.id, ImageStage.SETUP, tag=f"{context.agents.out.name}-{name}")),
+        network=context.egress,
+    )
+    async with run:
+        await run.run_agent()
+    record = {
+        "run": run.result.to_json(),
+        "image": run.setup_image,
+        "problem": run.problem,
+        "scripts": "" if run.scripts is None else await store_scripts(run.scripts, job),
+    }
+    await job.record(name, record)
+    return record
+
+
+def _limit_reached(build: _Build, run: Any) -> bool:  # noqa: ANN401 - JSON
+    """Whether a limit ended the round, so that there is no other; the job's end says so."""
+    reason = run["finish_reason"]
+    if reason == FinishReason.BUDGET_EXCEEDED:
+        build.job.end_early(BudgetExceeded(f"the budget was used up after {run['turns']} turns"))
+    elif reason == FinishReason.TIMEOUT:
+        build.job.end_early(DeadlineExceeded(f"the time limit was reached after {run['turns']} turns"))
+    else:
+        return False
+    return True

@@ -1,0 +1,86 @@
+"""Environment jobs: one proves an instance's environment, one makes its runtime image (CodeTaste §3.3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from codetaste.flows.agents.runners import CliAgentRunner
+from codetaste.flows.environment.build import build_environment, setup_prompt
+from codetaste.flows.environment.image import make_runtime_image
+from codetaste.flows.environment.inputs import SYSTEM_PROMPT, environment_inputs
+from codetaste.flows.inputs import digest_of_inputs, digests_of_inputs
+from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
+from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.orchestration.job import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from codetaste.flows.environment.context import EnvironmentContext
+    from codetaste.flows.environment.plan import EnvironmentTask
+    from codetaste.orchestration.budget.cost import BudgetPath
+    from codetaste.orchestration.job import Handler
+
+BUILD, IMAGE = "environment.build", "environment.image"
+"""The kinds of the jobs."""
+
+
+def environment_jobs(
+    tasks: Iterable[EnvironmentTask], context: EnvironmentContext, budget: BudgetPath
+) -> list[Job]:
+    """Return the jobs of ``tasks`` and of the sources that they need, under ``budget``."""
+    made: dict[str, Job] = {}
+    for task in tasks:
+        sources = sources_job(task.instance, budget)
+        made.setdefault(sources.key, sources)
+        made[task.key] = _build_job(task, context, budget)
+        made[task.image_key] = Job(
+            task.image_key,
+            IMAGE,
+            budget,
+            fingerprint=digest_parts("image", task.instance.commit_hash, task.instance.golden_commit_hash),
+            parameters=task,
+            needs=(sources.key, task.key),
+            resources={"sandbox": 1, "cpu": 1},
+            title=f"{task.instance.id} image",
+            group="runtime images",
+            costs_nothing=True,
+        )
+    return list(made.values())
+
+
+def environment_handlers(context: EnvironmentContext) -> dict[str, Handler]:
+    """Return what runs the jobs of ``environment_jobs``, by kind."""
+    return {
+        SOURCES: sources_handler(context.benchmark, context.suites.cache),
+        BUILD: lambda job, run: build_environment(job.parameters, context, run),
+        IMAGE: lambda job, run: make_runtime_image(job.parameters, context, run),
+    }
+
+
+def _build_job(task: EnvironmentTask, context: EnvironmentContext, budget: BudgetPath) -> Job:
+    inputs = environment_inputs(task, context.source, context.config, context.adapters)
+    request, handler_limits = None, {}
+    if task.agent is not None and context.agents is not None:
+        runner = context.agents.runners[task.agent.id]
+        request = runner.first_request(setup_prompt(context), SYSTEM_PROMPT)
+        handler_limits = {"rounds": context.config.rounds, **runner.limits}
+    model = context.models.models.get(task.model_id)
+    return Job(
+        task.key,
+        BUILD,
+        budget,
+        fingerprint=digest_of_inputs(inputs),
+        inputs=digests_of_inputs(inputs),
+        parameters=task,
+        needs=task.needs,
+        resources={"sandbox": 1},
+        lane=task.model_label,
+        title=task.title,
+        group="environments",
+        costs_nothing=task.agent is None,
+        # Scripts and neighbours cost nothing, so that an empty budget does not keep the job from starting.
+        min_cost=None if request is None or model is None else model.min_cost(request),
+        limits=task.limits,
+        handler_limits=handler_limits,
+    )

@@ -1,0 +1,124 @@
+"""``SetupRun``: a setup agent in a container with sudo; its output are the scripts and a setup image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from codetaste.environment.scripts import MAX_BYTES, SCRIPTS, EnvironmentScripts, read_scripts_archive
+from codetaste.errors import ConfigError, SandboxError
+from codetaste.flows.agents.run import AgentRun
+from codetaste.harness.testbed.testbed import prepare_commits
+from codetaste.sandbox.base import CommandLimits, Privileges
+from codetaste.sandbox.docker.provider import commit_sandbox
+from codetaste.sandbox.egress import join_egress
+from codetaste.sandbox.provider import sandbox_spec
+from codetaste.source.checkout import checkout_trees
+from codetaste.source.tree.store import Tree
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from codetaste.flows.agents.run import SandboxNeeds
+    from codetaste.harness.testbed.testbed import Testbed
+    from codetaste.sandbox.base import Egress, SandboxSpec
+
+_CLEAN_S = 120.0
+_COMMIT_S = 1800.0
+# What is created and deleted between two commits is in no layer of the image. Files of CLI agents may have the
+# token of their session at the gateway, which is dead by then; it is removed all the same.
+_CLEAN = """
+rm -rf /home/agent/.claude /home/agent/.claude.json /home/agent/.codex /home/agent/.qwen
+grep -rlsIE --null 'ct-[A-Za-z0-9_-]{43}' /home /root /etc /opt /scripts | xargs -0 -r rm -f --
+find /testbed /task_description /output -mindepth 1 -delete
+find /tmp /var/tmp -mindepth 1 -delete 2>/dev/null
+rm -f /home/agent/.bash_history /root/.bash_history
+exit 0
+"""
+
+
+@dataclass(slots=True)
+class SetupRun(AgentRun):
+    """One run of a setup agent.
+
+    Attributes:
+        image: what the sandbox starts from.
+        name: of the setup image that it leaves.
+        network: what it reaches besides its model.
+        scripts: what it wrote; None with a ``problem``.
+        setup_image: id of the image, "" if none could be made.
+        problem: why there is no environment to try.
+    """
+
+    image: str = field(kw_only=True)
+    name: str = field(kw_only=True)
+    network: Egress = field(kw_only=True)
+    scripts: EnvironmentScripts | None = field(default=None, init=False)
+    setup_image: str = field(default="", init=False)
+    problem: str = field(default="the agent left no scripts", init=False)
+
+    async def prepare_testbed(self) -> Testbed:
+        """Return a repository of two commits: HEAD~1 is R, HEAD is R∘X*."""
+        trees = await checkout_trees(self.spec.origin, self.services.cache)
+        commits = (Tree(trees.base, trees.base_digest), Tree(trees.golden, trees.golden_digest))
+        return await prepare_commits(commits, self.services.cache)
+
+    def sandbox_spec(self, needs: SandboxNeeds) -> SandboxSpec:
+        """Return the sandbox: with sudo, and with the registries."""
+        return sandbox_spec(
+            self.services.sandbox_config,
+            self.job.key,
+            image=self.image,
+            privileges=Privileges.SUDO,
+            mounts=needs.mounts,
+            egress=join_egress(needs.egress, self.network),
+            lifetime_s=4 * self.spec.agent.time_limit + 3600.0,
+        )
+
+    async def collect(self) -> None:
+        """Read the scripts, commit the sandbox without /testbed, and stop it.
+
+        Raises:
+            SandboxError: the sandbox is gone, or cannot be committed.
+        """
+        try:
+            await self.extract()
+        finally:
+            await self.sandbox.stop()
+
+    async def extract(self) -> None:
+        """Read the scripts and commit the sandbox; what an agent left wrong is the ``problem``."""
+        if self.sandbox.end is not None:
+            self.problem = f"the sandbox ended: {self.sandbox.end}"
+            return
+        try:
+            self.scripts = await _read_scripts(self)
+        except ConfigError as error:
+            self.problem = str(error)
+            return
+        await self.sandbox.run(["/bin/sh", "-c", _CLEAN], limits=CommandLimits(_CLEAN_S), root=True)
+        self.setup_image = await commit_sandbox(self.sandbox, self.name, "setup", within_s=_COMMIT_S)
+        self.problem = ""
+
+
+async def _read_scripts(run: SetupRun) -> EnvironmentScripts:
+    """Read /scripts, which the agent wrote.
+
+    Raises:
+        ConfigError: it is not what the contract wants; one line for each fault.
+        SandboxError: it cannot be read.
+    """
+    archive = bytearray()
+
+    async def take(piece: bytes) -> None:
+        room = 4 * MAX_BYTES - len(archive)
+        archive.extend(piece[:room])
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield bytes(archive)
+
+    command = ["tar", "-C", "/", "-cf", "-", "--", SCRIPTS.lstrip("/")]
+    done = await run.sandbox.run(command, limits=CommandLimits(_CLEAN_S), sink=take, root=True)
+    if done.exit_code is None:
+        raise SandboxError(f"{SCRIPTS} could not be read within {_CLEAN_S:.0f} s")
+    return await read_scripts_archive(chunks())

@@ -1,0 +1,1 @@
+"""Test runs in fresh sandboxes: what environments and evaluations share."""
