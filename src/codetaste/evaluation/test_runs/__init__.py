@@ -1,1 +1,1 @@
-"""Run test suites in sandboxes, and judge what they report."""
+"""Running and judging test suites: the result of ``run_tests``, reports of tests, signs of cheating."""
