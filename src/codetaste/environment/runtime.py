@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from codetaste.environment.levels import Level
 from codetaste.sandbox.base import Privileges
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ class RuntimeEnvironment:
         image_id: its id in the engine.
         testbed_commit: the only commit of the repository in /testbed.
         privileges: what its scripts need.
-        hosts: the hosts that its tests need, empty for none.
+        hosts: the hosts that its tests may reach; empty if they need no network.
+        asked_hosts: the hosts that they asked for when they had no network.
+        level: what was proven.
         key: hash of all that the image was made from.
     """
 
@@ -31,12 +34,22 @@ class RuntimeEnvironment:
     privileges: Privileges
     hosts: tuple[str, ...] = ()
     key: str = ""
+    asked_hosts: tuple[str, ...] = ()
+    level: Level = Level.GATES_PASS
 
     def to_json(self) -> dict[str, Any]:
         """Return the environment as JSON data."""
-        return asdict(self)
+        return {**asdict(self), "level": self.level.value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Read what ``to_json`` returned."""
-        return cls(**{**data, "privileges": Privileges(data["privileges"]), "hosts": tuple(data["hosts"])})
+        return cls(
+            **{
+                **data,
+                "privileges": Privileges(data["privileges"]),
+                "hosts": tuple(data["hosts"]),
+                "asked_hosts": tuple(data["asked_hosts"]),
+                "level": Level(data["level"]),
+            }
+        )

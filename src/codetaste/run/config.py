@@ -167,18 +167,19 @@ def _cross_section_problems(config: Config) -> Iterator[str]:
                 f"agents[{agent.id}].model: no [[models]] has the id {agent.model!r}"
                 f"{did_you_mean(agent.model, known)}"
             )
-    if config.environment is not None and config.environment.agent is not None:
-        agents = [agent.id for agent in config.agents]
-        if config.environment.agent not in agents:
-            yield (
-                f"environment.agent: no [[agents]] has the id {config.environment.agent!r}"
-                f"{did_you_mean(config.environment.agent, agents)}"
-            )
+    yield from _environment_problems(config)
     for number, track in enumerate(config.tracks):
         for problem in _track_problems(track, config):
             yield f"tracks[{number}]{problem}"
     yield from _duplicate_tracks(config)
     yield from _evaluation_problems(config)
+
+
+def _environment_problems(config: Config) -> Iterator[str]:
+    wanted = None if config.environment is None else config.environment.agent
+    agents = [agent.id for agent in config.agents]
+    if wanted is not None and wanted not in agents:
+        yield f"environment.agent: no [[agents]] has the id {wanted!r}{did_you_mean(wanted, agents)}"
 
 
 def _duplicates(names: Sequence[str]) -> list[str]:

@@ -154,9 +154,7 @@ async def _open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions
         references = await to_thread.run_sync(load_references, benchmark, plan.evaluations)
         evaluation = EvaluationContext(benchmark, out, section, scan, references, agent_configs)
         await to_thread.run_sync(evaluation.remove_scratch)
-    return RunContext(
-        out, plan, session, progress, models, discovery, environments, inference, evaluation
-    )
+    return RunContext(out, plan, session, progress, models, discovery, environments, inference, evaluation)
 
 
 def _repeated_keys(planned: RunPlan, options: RunOptions) -> frozenset[str]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from codetaste.benchmark.layout import Track
 from codetaste.benchmark.trial_identity import StepKind
 from codetaste.core.text import did_you_mean
+from codetaste.environment.existing import names_environment
 from codetaste.errors import ConfigError
-from codetaste.environment.record import names_environment
 from codetaste.flows.discover.plan import plan_passes, worst_case_usd
 from codetaste.flows.environment.plan import EnvironmentTask, plan_environments
 from codetaste.flows.evaluate.plan import evaluation_tasks
@@ -83,7 +83,11 @@ class FlowPlan:
 
 
 def plan_flows(
-    config: Config, instances: Sequence[Instance], only: Sequence[str] = (), *, benchmark: Benchmark | None = None
+    config: Config,
+    instances: Sequence[Instance],
+    only: Sequence[str] = (),
+    *,
+    benchmark: Benchmark | None = None,
 ) -> FlowPlan:
     """List the work of a run at ``instances``.
 

@@ -13,8 +13,8 @@ from codetaste.flows.discover.publish import discovery_folder, rules_file, write
 from codetaste.flows.discover.result import DiscoveryResult
 from codetaste.flows.environment.publish import environments_root, publish_environment
 from codetaste.flows.environment.result import EnvironmentResult
-from codetaste.flows.evaluate.predictions import prediction_folder
 from codetaste.flows.evaluate.finish import finish_evaluations, read_comparison_records
+from codetaste.flows.evaluate.predictions import prediction_folder
 from codetaste.flows.evaluate.result import EvaluationResult
 from codetaste.flows.infer.finish import finish_trials
 from codetaste.flows.infer.outputs import output_folder
@@ -109,14 +109,16 @@ async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) 
 
 async def _environment_lines(context: RunContext, outcomes: Mapping[str, Outcome]) -> list[SummaryLine]:
     """Write the proven environments, and return a line for each environment of this run."""
-    lines: list[SummaryLine] = []
+    lines, blobs = list[SummaryLine](), context.session.record.blobs
     assert context.environments is not None  # noqa: S101 - the caller checked it
     for task in context.plan.environments:
         if not task.proves:
             continue
         outcome, image = outcomes[task.key], outcomes[task.image_key]
         result = EnvironmentResult.from_json(outcome.value) if outcome.usable else None
-        path = await publish_environment(task, result, image.value, context.environments, context.session.record.blobs)
+        path = await publish_environment(
+            task, result, image.value, context.environments, context.session.record.blobs
+        )
         text = "" if result is None else result.describe()
         lines.append(SummaryLine(outcome, task.title, task.model_id, text, str(path) if path else ""))
         if result is not None and result.proven and not image.usable:

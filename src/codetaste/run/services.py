@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from codetaste.core.files import remove_tree
 from codetaste.core.paths import cache_dir
 from codetaste.environment.base_image.build import POLYGLOT_IMAGE
 from codetaste.environment.config import EnvironmentConfig
-from codetaste.environment.registries import registry_hosts
+from codetaste.environment.registries import Registries, find_registries
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
 from codetaste.evaluation.config import EvaluateConfig
 from codetaste.evaluation.test_runs.suite import SuiteLimits
@@ -31,6 +32,7 @@ from codetaste.rules.cache.store import MatchStore
 from codetaste.rules.engine.install import find_rule_engine
 from codetaste.rules.engine.opengrep import OpenGrep, RuleEngineLimits
 from codetaste.rules.scan.full import FullScanner
+from codetaste.sandbox.base import HOME
 from codetaste.sandbox.containment.engine import choose_engine
 from codetaste.sandbox.containment.host_view import find_ripgrep
 from codetaste.sandbox.egress import open_allowlist_egress
@@ -109,7 +111,10 @@ async def open_environment_context(
     """
     config, evaluate = resolved.config, resolved.config.evaluate or EvaluateConfig()
     section = config.environment or EnvironmentConfig()
-    hosts = [*section.hosts, *(await registry_hosts() if section.registries else ())]
+    registries = await find_registries() if section.registries else Registries(())
+    for problem in registries.problems:
+        note(problem)
+    hosts = [*section.hosts, *registries.hosts]
     folder = (agents.out / SUITES_FOLDER).absolute()
     async with open_allowlist_egress(hosts, note=lambda request: note(str(request))) as egress:
         suites = SuiteServices(
@@ -117,7 +122,8 @@ async def open_environment_context(
             sandbox_config=config.sandbox,
             cache=agents.cache,
             folder=folder,
-            network=egress,
+            network=replace(egress, env={**registries.variables, **egress.env}),
+            home={f"{HOME}/{name}": text.encode() for name, text in registries.files.items()},
             limits=SuiteLimits(section.setup_time_limit, section.test_time_limit),
             cpus=min(evaluate.test_cpus, cpu_count()),
             memory_bytes=evaluate.test_memory,
@@ -129,7 +135,6 @@ async def open_environment_context(
                 config=section,
                 base_image=section.image or POLYGLOT_IMAGE,
                 suites=suites,
-                egress=egress,
                 hosts=tuple(hosts),
                 agents=agents,
                 models=models,

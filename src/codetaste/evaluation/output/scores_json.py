@@ -66,7 +66,8 @@ def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
         "baseline": bounds and {**bounds, "runs": baseline.runs, "source": baseline.source},
         "passed_reason": correctness.reason or None,
         "passed_unflagged": None if passed is None else passed and not evaluation.test_flags,
-        "test_run": run and {
+        "test_run": run
+        and {
             "problem": run.problem,
             "message": _text(run.message),
             "exit_code": run.exit_code,
@@ -76,7 +77,12 @@ def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
             "contradictions": list(map(_text, run.contradictions)),
         },
         "test_flags": [
-            {"kind": each.kind.value, "path": _text(each.path), "line": each.line, "evidence": _text(each.evidence)}
+            {
+                "kind": each.kind.value,
+                "path": _text(each.path),
+                "line": each.line,
+                "evidence": _text(each.evidence),
+            }
             for each in evaluation.test_flags[:_MAX_LISTED_PATHS]
         ],
         "unscannable_files": len(evaluation.unscannable),

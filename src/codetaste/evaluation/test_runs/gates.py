@@ -6,7 +6,7 @@ and twice on R∘X*. What is wrong is named by gate, with the end of the log, fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -112,9 +112,7 @@ class GateReport:
         """Read what ``to_json`` returned."""
         failure = data["failure"]
         if failure is not None:
-            failure = GateFailure(
-                **{**failure, "gate": Gate(failure["gate"]), "side": Side(failure["side"])}
-            )
+            failure = GateFailure(**{**failure, "gate": Gate(failure["gate"]), "side": Side(failure["side"])})
         return cls(
             Level(data["level"]),
             Privileges(data["privileges"]),
@@ -170,11 +168,10 @@ async def _try_side(
     except SandboxError as error:
         failure = GateFailure(Gate.SETUP, side, str(error), infrastructure=True)
         return GateReport(report.level, report.privileges, failure, report.runs, report.written_bytes)
-    failure = (
-        judge_run(first, side)
-        or (second and judge_repetition(first, second, side))
-        or judge_size(written, side)
-    )
+    failure = judge_run(first, side)
+    if failure is None and second is not None:
+        failure = judge_repetition(first, second, side)
+    failure = failure or judge_size(written, side)
     level = level_of(first, failure)
     if side is Side.BASE:
         level = min(level, report.level)
@@ -185,30 +182,31 @@ async def _try_side(
 
 def judge_run(run: TestRun, side: Side) -> GateFailure | None:
     """Return the gate that a single run fails; None if it passes those that one run can show."""
-
-    def failure(gate: Gate, message: str, *, infrastructure: bool = False) -> GateFailure:
+    infrastructure = run.problem is not None and run.problem.infrastructure
+    for gate, message in _faults(run):
         return GateFailure(gate, side, message, run.log, infrastructure)
+    return None
 
+
+def _faults(run: TestRun) -> Iterator[tuple[Gate, str]]:
+    """Yield the gates that a run fails, and why; the first one counts."""
     if run.problem is not None:
-        gate = Gate.SETUP if run.problem in _SETUP_PROBLEMS else Gate.RESULT
-        return failure(gate, run.message, infrastructure=run.problem.infrastructure)
+        yield Gate.SETUP if run.problem in _SETUP_PROBLEMS else Gate.RESULT, run.message
     counts = run.counts
     if counts is None:
-        return failure(Gate.RESULT, "run_tests reported no counts")
+        yield Gate.RESULT, "run_tests reported no counts"
+        return
     if run.contradictions:
-        return failure(Gate.RESULT, "; ".join(run.contradictions))
+        yield Gate.RESULT, "; ".join(run.contradictions)
     if counts.total < MIN_TESTS:
-        return failure(Gate.TESTS, f"{counts.total} tests; at least {MIN_TESTS} are needed")
+        yield Gate.TESTS, f"{counts.total} tests; at least {MIN_TESTS} are needed"
     if counts.pass_rate < MIN_PASS_RATE:
-        return failure(
-            Gate.PASS_RATE,
-            f"{counts.passed} of {counts.total} tests pass; a share of {MIN_PASS_RATE:g} is needed",
-        )
+        text = f"{counts.passed} of {counts.total} tests pass; a share of {MIN_PASS_RATE:g} is needed"
+        yield Gate.PASS_RATE, text
     if run.changed_files:
-        return failure(Gate.CLEAN_TREE, f"git status shows changes: {', '.join(run.changed_files[:5])}")
+        yield Gate.CLEAN_TREE, f"git status shows changes: {', '.join(run.changed_files[:5])}"
     if run.left_processes:
-        return failure(Gate.PROCESSES, f"processes are left: {', '.join(run.left_processes[:5])}")
-    return None
+        yield Gate.PROCESSES, f"processes are left: {', '.join(run.left_processes[:5])}"
 
 
 def judge_repetition(first: TestRun, second: TestRun, side: Side) -> GateFailure | None:
@@ -219,7 +217,11 @@ def judge_repetition(first: TestRun, second: TestRun, side: Side) -> GateFailure
     failure = judge_run(second, side)
     if failure is not None:
         return GateFailure(
-            Gate.REPEATABLE, side, f"in the second run: {failure.message}", failure.log, failure.infrastructure
+            Gate.REPEATABLE,
+            side,
+            f"in the second run: {failure.message}",
+            failure.log,
+            failure.infrastructure,
         )
     if first.counts is None or second.counts is None or first.counts.total == second.counts.total:
         return None

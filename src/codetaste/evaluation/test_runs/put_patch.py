@@ -79,9 +79,7 @@ def _members(tree: OverlayTree, name: str, now_s: int, folders: set[str]) -> byt
         into.write(member_header(_inside(name), tarfile.SYMTYPE, link=target, mtime_s=now_s))
     else:
         content, mode = path.read_bytes(), 0o755 if status.st_mode & 0o100 else 0o644
-        into.write(
-            member_header(_inside(name), tarfile.REGTYPE, mode=mode, size=len(content), mtime_s=now_s)
-        )
+        into.write(member_header(_inside(name), tarfile.REGTYPE, mode=mode, size=len(content), mtime_s=now_s))
         into.write(content + b"\0" * (-len(content) % tarfile.BLOCKSIZE))
     return into.getvalue()
 

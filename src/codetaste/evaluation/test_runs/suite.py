@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.core.text import printable
 from codetaste.errors import SandboxError
-from codetaste.evaluation.test_runs.collect_reports import collect_cases
+from codetaste.evaluation.test_runs.collect_reports import collect_reports
 from codetaste.evaluation.test_runs.problems import RunProblem
 from codetaste.evaluation.test_runs.result_line import (
     MAX_HEAD_BYTES,
@@ -58,7 +58,9 @@ __codetaste_processes() {
 }
 cd /testbed || exit 125
 if [ -n "$__codetaste_clean" ]; then git clean -xdffq >&2 || exit 125; fi
-if [ -n "$__codetaste_system" ]; then /scripts/setup_system.sh >&2 || { echo "$__codetaste_mark system $?"; exit 125; }; fi
+if [ -n "$__codetaste_system" ]; then
+    /scripts/setup_system.sh >&2 || { echo "$__codetaste_mark system $?"; exit 125; }
+fi
 source /scripts/setup_shell.sh >&2 && {
     __codetaste_before=$(__codetaste_processes 2>/dev/null)
     echo "$__codetaste_mark tests"
@@ -69,6 +71,7 @@ source /scripts/setup_shell.sh >&2 && {
     exit 0
 }
 """
+
 
 @dataclass(frozen=True, slots=True)
 class SuiteLimits:
@@ -87,6 +90,8 @@ class _Output:
     tail: bytearray = field(default_factory=bytearray)
     omitted: int = 0
     tests_began_s: float | None = None
+    tests_began_at: float = 0.0
+    """In seconds of the epoch, as times of files are."""
     ended_s: float | None = None
     _line: bytes = b""
 
@@ -102,7 +107,7 @@ class _Output:
         self._line = self._line[-_MAX_MARK_BYTES:]
         for line in lines:
             if self.tests_began_s is None and line == self.mark + b" tests":
-                self.tests_began_s = time.monotonic()
+                self.tests_began_s, self.tests_began_at = time.monotonic(), time.time()
             elif line.startswith(self.mark + b" end "):
                 self.ended_s = time.monotonic()
 
@@ -133,7 +138,9 @@ async def run_suite(
         async with system_services(sandbox, privileges, limits.setup_s) as problem:
             if problem:
                 return TestRun(
-                    problem=RunProblem.SETUP_SYSTEM_FAILED, message=problem, setup_s=time.monotonic() - began_s
+                    problem=RunProblem.SETUP_SYSTEM_FAILED,
+                    message=problem,
+                    setup_s=time.monotonic() - began_s,
                 )
             return await _run_user_script(sandbox, privileges, limits, began_s, clean=clean)
     except SandboxError as error:
@@ -157,11 +164,11 @@ async def _run_user_script(
     run = replace(run, setup_s=tests_from_s - began_s, tests_s=(output.ended_s or now_s) - tests_from_s)
     if output.tests_began_s is None:
         return run
-    cases, contradictions = await collect_cases(sandbox, run.counts)
+    reports = await collect_reports(sandbox, output.tests_began_at, run.counts)
     return replace(
         run,
-        cases=cases,
-        contradictions=(*run.contradictions, *contradictions),
+        cases=reports.cases,
+        report_contradictions=reports.contradictions,
         changed_files=await changed_files(sandbox),
     )
 
@@ -217,7 +224,7 @@ def _left_processes(lists: bytes, mark: bytes) -> tuple[str, ...]:
     after, _, before = lists.partition(mark + b" before\n")
     known = {line.split(b" ")[0] for line in before.split(b"\n")}
     left = [
-        printable(line.decode(errors="replace").partition(" ")[2])
+        printable(line.decode(errors="replace").partition(" ")[2].strip())
         for line in after.split(b"\n")
         if line.strip() and line.split(b" ")[0] not in known and _OWN not in line
     ]
@@ -257,4 +264,3 @@ def _log(stderr: bytes, stdout: bytes) -> str:
     parts = [stderr.decode(errors="replace").rstrip(), stdout.decode(errors="replace").rstrip()]
     text = "\n".join(filter(None, parts))
     return text if len(text) <= _LOG_CHARS else f"…{text[-_LOG_CHARS:]}"
-

@@ -27,7 +27,9 @@ class TestRun:
         tests_s: seconds of ``run_tests``.
         log: end of what the scripts wrote, for people.
         cases: the tests of the reports that the run wrote, by name; empty where it wrote none.
-        contradictions: what in the output or the reports does not agree with the counts.
+        contradictions: what in the output does not agree with the counts.
+        report_contradictions: what in the reports does not, by the name of the count. The script may count
+            something else than the reports have: then all runs of a suite have the same names here.
         left_processes: processes that the tests started and did not end.
         changed_files: versioned files that differ after the run, as ``git status`` names them.
         asked_hosts: hosts that the run wanted to reach and was refused.
@@ -44,6 +46,7 @@ class TestRun:
     log: str = ""
     cases: Mapping[str, CaseStatus] = field(default_factory=dict)
     contradictions: tuple[str, ...] = ()
+    report_contradictions: Mapping[str, str] = field(default_factory=dict)
     left_processes: tuple[str, ...] = ()
     changed_files: tuple[str, ...] = ()
     asked_hosts: tuple[str, ...] = ()

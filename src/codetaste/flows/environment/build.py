@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from codetaste.benchmark.layout import FinishReason
+from codetaste.core.units import format_exact_usd
+from codetaste.environment.existing import find_image
 from codetaste.environment.image_names import ImageStage, InstanceImage
 from codetaste.environment.levels import Level
-from codetaste.core.units import format_exact_usd
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
 from codetaste.evaluation.test_runs.gates import GateReport, feedback, pass_gates
-from codetaste.benchmark.layout import FinishReason
 from codetaste.flows.agents.run import AgentRunSpec
 from codetaste.flows.environment.candidates import Candidate, find_candidates
 from codetaste.flows.environment.gate_sandboxes import gate_sandboxes
@@ -24,7 +25,6 @@ from codetaste.flows.environment.result import EnvironmentResult, load_scripts, 
 from codetaste.flows.environment.setup_run import SetupRun
 from codetaste.orchestration.shortfall import Shortfall
 from codetaste.orchestration.wait import Wait, WaitReason
-from codetaste.sandbox.docker.images import image_exists
 
 if TYPE_CHECKING:
     from codetaste.flows.environment.context import EnvironmentContext
@@ -79,9 +79,7 @@ class _Build:
             scripts=await store_scripts(candidate.scripts, self.job),
             privileges=report.privileges,
             failure=failure,
-            counts={
-                side.value: asdict(run.counts) for side, run in report.runs.items() if run.counts
-            },
+            counts={side.value: asdict(run.counts) for side, run in report.runs.items() if run.counts},
             rounds=self.best.rounds,
         )
         if new.level >= self.best.level:
@@ -141,7 +139,7 @@ async def _run_round(build: _Build, number: int, image: str) -> dict[str, Any]:
     job, context, task, name = build.job, build.context, build.task, f"round-{number}"
     if job.is_recorded(name):
         recorded: Any = job.recorded(name)
-        if not recorded["image"] or await image_exists(context.suites.sandboxes, recorded["image"]):
+        if not recorded["image"] or await find_image(context.suites.sandboxes, recorded["image"]):
             return dict(recorded)
     assert task.agent is not None  # noqa: S101 - the caller checked it
     assert context.agents is not None  # noqa: S101 - as above
@@ -158,11 +156,11 @@ async def _run_round(build: _Build, number: int, image: str) -> dict[str, Any]:
         job,
         image=image,
         name=str(InstanceImage(task.instance.id, ImageStage.SETUP, tag=f"{context.agents.out.name}-{name}")),
-        network=context.egress,
+        suites=context.suites,
     )
     async with run:
         await run.run_agent()
-    record = {
+    record: dict[str, Any] = {
         "run": run.result.to_json(),
         "image": run.setup_image,
         "problem": run.problem,

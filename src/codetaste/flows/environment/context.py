@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from codetaste.flows.test_runs.context import SuiteServices
     from codetaste.harness.adapter import Adapter
     from codetaste.llm.prompts import Prompts
-    from codetaste.sandbox.base import Egress
 
 DOCKER, PODMAN = "docker", "podman"
 
@@ -35,8 +34,7 @@ class EnvironmentContext:
         config: the section ``[environment]``.
         base_image: the image that environments are made from.
         suites: opens the sandboxes of the gates.
-        egress: what the agent and the setup scripts reach: registries and the config's hosts.
-        hosts: these, as entries of the allow list.
+        hosts: what the agent and the setup scripts reach, as entries of the allow list.
         agents: what the runs of agents share.
         models: the open models.
         prompts: the prompts.
@@ -46,7 +44,6 @@ class EnvironmentContext:
     config: EnvironmentConfig
     base_image: str
     suites: SuiteServices
-    egress: Egress
     hosts: tuple[str, ...]
     agents: AgentServices
     models: ModelSet

@@ -60,5 +60,7 @@ def _open(
     side: Side,
     privileges: Privileges,
 ) -> AbstractAsyncContextManager[Sandbox]:
-    wanted = SuiteSandbox(task.key, candidate.image, folder, privileges, context.egress, testbeds[side])
+    wanted = SuiteSandbox(
+        task.key, candidate.image, folder, privileges, context.suites.network, testbeds[side]
+    )
     return open_suite_sandbox(context.suites, wanted)

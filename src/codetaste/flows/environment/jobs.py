@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from codetaste.flows.agents.runners import CliAgentRunner
 from codetaste.flows.environment.build import build_environment, setup_prompt
 from codetaste.flows.environment.image import make_runtime_image
 from codetaste.flows.environment.inputs import SYSTEM_PROMPT, environment_inputs
 from codetaste.flows.inputs import digest_of_inputs, digests_of_inputs
 from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
-from codetaste.orchestration.budget.cost import BudgetLimits
 from codetaste.orchestration.job import Job
 
 if TYPE_CHECKING:

@@ -1,17 +1,113 @@
-"""Where a run's environments are written: a folder in the published layout, ``runs/NAME/environment``."""
+"""Write the environments of a run to a folder in the published layout, ``runs/NAME/environment``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+
+from codetaste.benchmark.layout import environment_folder, scripts_folder
+from codetaste.environment.image_names import ImageStage, image_name
+from codetaste.environment.record import (
+    Builder,
+    EnvironmentDetails,
+    EnvironmentRecord,
+    ImageIdentity,
+    NetworkUse,
+    RecordedMetrics,
+    new_metadata,
+    write_record,
+)
+from codetaste.environment.runtime import RuntimeEnvironment
+from codetaste.flows.environment.result import load_scripts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from codetaste.environment.scripts import EnvironmentScripts
     from codetaste.flows.environment.context import EnvironmentContext
+    from codetaste.flows.environment.plan import EnvironmentTask
+    from codetaste.flows.environment.result import EnvironmentResult
+    from codetaste.orchestration.journal.blobs import Blobs
 
 ENVIRONMENTS_FOLDER = "environment"
+"""The folder of a run with its environments."""
 
 
 def environments_root(context: EnvironmentContext) -> Path:
     """Return the folder of the run with its environments."""
     return context.out / ENVIRONMENTS_FOLDER
+
+
+async def publish_environment(
+    task: EnvironmentTask,
+    result: EnvironmentResult | None,
+    runtime: Any,  # noqa: ANN401 - JSON
+    context: EnvironmentContext,
+    blobs: Blobs,
+) -> Path | None:
+    """Write scripts and metadata of an environment, and return its folder; None where there is nothing.
+
+    ``runtime`` is the value of the job that made the runtime image, None without one.
+
+    Raises:
+        JournalError: a text cannot be read, or a file not be written; StorageFull is one of these.
+    """
+    if result is None or not result.scripts:
+        return None
+    scripts = await load_scripts(result.scripts, blobs.load)
+    image = None if runtime is None else RuntimeEnvironment.from_json(runtime)
+    record = _record(task, result, image, context)
+    return await to_thread.run_sync(write_environment, environments_root(context), task, record, scripts)
+
+
+def write_environment(
+    root: Path, task: EnvironmentTask, record: EnvironmentRecord, scripts: EnvironmentScripts
+) -> Path:
+    """Write an environment below ``root`` in the published layout, and return its folder; blocking.
+
+    Raises:
+        JournalError: a file cannot be written; StorageFull is one of these.
+    """
+    scripts.write(scripts_folder(root, task.instance))
+    write_record(root, task.instance, record)
+    return environment_folder(root, task.instance)
+
+
+def _record(
+    task: EnvironmentTask,
+    result: EnvironmentResult,
+    image: RuntimeEnvironment | None,
+    context: EnvironmentContext,
+) -> EnvironmentRecord:
+    counts = {side: RecordedMetrics(**each) for side, each in result.counts.items()}
+    metadata = new_metadata(
+        task.instance,
+        golden_metrics=counts.get("golden"),
+        base_metrics=counts.get("base"),
+        setup_image=image_name(task.instance, ImageStage.SETUP),
+        runtime_image=image_name(task.instance, ImageStage.RUNTIME),
+        has_execution_environment=result.proven,
+        reason_no_execution_environment="" if result.proven else result.failure,
+    )
+    source, _, built_by = result.source.partition(" ")
+    details = EnvironmentDetails(
+        level=result.level,
+        builder={"agent": Builder.AGENT, "neighbour": Builder.NEIGHBOUR}.get(source, Builder.IMPORT),
+        built_by=built_by,
+        privileges=result.privileges,
+        base_image=ImageIdentity(name=context.base_image),
+        setup_image=ImageIdentity(name=metadata.setup_image or "", id=result.setup_image),
+        cost_usd=Decimal(result.cost_usd),
+        attempts=len(result.rounds),
+    )
+    if image is not None:
+        details = details.model_copy(
+            update={
+                "level": image.level,
+                "network": NetworkUse(needed=bool(image.hosts), hosts=image.asked_hosts),
+                "runtime_image": ImageIdentity(name=image.image, id=image.image_id, key=image.key),
+            }
+        )
+    return EnvironmentRecord(metadata, details)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from codetaste.environment.scripts import MAX_BYTES, SCRIPTS, EnvironmentScripts, read_scripts_archive
 from codetaste.errors import ConfigError, SandboxError
 from codetaste.flows.agents.run import AgentRun
-from codetaste.harness.testbed.testbed import prepare_commits
+from codetaste.harness.testbed.testbed import prepare_testbed
 from codetaste.sandbox.base import CommandLimits, Privileges
 from codetaste.sandbox.docker.provider import commit_sandbox
 from codetaste.sandbox.egress import join_egress
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from codetaste.flows.agents.run import SandboxNeeds
+    from codetaste.flows.test_runs.context import SuiteServices
     from codetaste.harness.testbed.testbed import Testbed
-    from codetaste.sandbox.base import Egress, SandboxSpec
+    from codetaste.sandbox.base import SandboxSpec
 
 _CLEAN_S = 120.0
 _COMMIT_S = 1800.0
@@ -44,7 +45,7 @@ class SetupRun(AgentRun):
     Attributes:
         image: what the sandbox starts from.
         name: of the setup image that it leaves.
-        network: what it reaches besides its model.
+        suites: has what it reaches besides its model.
         scripts: what it wrote; None with a ``problem``.
         setup_image: id of the image, "" if none could be made.
         problem: why there is no environment to try.
@@ -52,7 +53,7 @@ class SetupRun(AgentRun):
 
     image: str = field(kw_only=True)
     name: str = field(kw_only=True)
-    network: Egress = field(kw_only=True)
+    suites: SuiteServices = field(kw_only=True)
     scripts: EnvironmentScripts | None = field(default=None, init=False)
     setup_image: str = field(default="", init=False)
     problem: str = field(default="the agent left no scripts", init=False)
@@ -60,8 +61,8 @@ class SetupRun(AgentRun):
     async def prepare_testbed(self) -> Testbed:
         """Return a repository of two commits: HEAD~1 is R, HEAD is R∘X*."""
         trees = await checkout_trees(self.spec.origin, self.services.cache)
-        commits = (Tree(trees.base, trees.base_digest), Tree(trees.golden, trees.golden_digest))
-        return await prepare_commits(commits, self.services.cache)
+        base, golden = Tree(trees.base, trees.base_digest), Tree(trees.golden, trees.golden_digest)
+        return await prepare_testbed(base, self.services.cache, golden)
 
     def sandbox_spec(self, needs: SandboxNeeds) -> SandboxSpec:
         """Return the sandbox: with sudo, and with the registries."""
@@ -71,7 +72,7 @@ class SetupRun(AgentRun):
             image=self.image,
             privileges=Privileges.SUDO,
             mounts=needs.mounts,
-            egress=join_egress(needs.egress, self.network),
+            egress=join_egress(needs.egress, self.suites.network),
             lifetime_s=4 * self.spec.agent.time_limit + 3600.0,
         )
 

@@ -15,10 +15,8 @@ from codetaste.benchmark.layout import (
     EVALUATION_FOLDER,
     GOLDEN,
     METADATA_FILE,
-    OUTPUTS_FOLDER,
     PREDICTION_FILE,
     FinishReason,
-    pseudo_trial_folder,
 )
 from codetaste.core.files import write_atomically
 from codetaste.errors import ConfigError, RuleError
@@ -28,13 +26,12 @@ from codetaste.evaluation.evaluate import Evaluation, EvaluationStatus, evaluate
 from codetaste.evaluation.metrics import ifr
 from codetaste.evaluation.output.result_files import read_recorded_tests, write_evaluation
 from codetaste.evaluation.output.scores_json import scores_to_json
-from codetaste.evaluation.pseudo_agents import NULL_PATCH, golden_patch, pseudo_agent_config
+from codetaste.evaluation.pseudo_agents import pseudo_agent_config
 from codetaste.evaluation.rule_set import RuleSet
 from codetaste.evaluation.test_results import compare_with_baseline
-from codetaste.flows.evaluate.measured_tests import measured_tests
+from codetaste.flows.evaluate.measured_tests import measured_tests, with_test_run
 from codetaste.flows.evaluate.predictions import prediction_folder, prediction_patch
 from codetaste.flows.evaluate.result import EvaluationResult
-from codetaste.flows.infer.outputs import output_folder
 from codetaste.flows.infer.results import ExecuteResult
 from codetaste.flows.sources import digest_parts, file_digest
 from codetaste.source.checkout import checkout_trees
@@ -46,7 +43,6 @@ if TYPE_CHECKING:
     from codetaste.evaluation.metrics import TestCounts
     from codetaste.flows.evaluate.context import EvaluationContext, EvaluationInputs
     from codetaste.flows.evaluate.plan import EvaluationTask
-    from codetaste.source.checkout import Trees
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +96,7 @@ async def evaluate_prediction(
     notes = (*evaluation.notes, *filter(None, (tests_problem, problem)))
     evaluation = replace(evaluation, notes=notes)
     if measured is not None:
-        evaluation = await to_thread.run_sync(with_test_run, evaluation, measured, patch, trees.base)
+        evaluation = with_test_run(evaluation, measured)
     return EvaluatedPrediction(evaluation, patch, _metadata(task, inputs))
 
 

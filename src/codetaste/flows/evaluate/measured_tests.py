@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from codetaste.evaluation.test_results import PassResult, compare_with_baseline
@@ -12,6 +12,7 @@ from codetaste.flows.evaluate.plan import baseline_tasks
 from codetaste.flows.evaluate.stored_runs import load_run
 
 if TYPE_CHECKING:
+    from codetaste.evaluation.evaluate import Evaluation
     from codetaste.evaluation.test_runs.test_run import TestRun
     from codetaste.flows.evaluate.context import EvaluationInputs
     from codetaste.flows.evaluate.plan import EvaluationTask
@@ -44,3 +45,9 @@ async def measured_tests(task: EvaluationTask, inputs: EvaluationInputs) -> Meas
     if baseline.problem:
         result = PassResult(counts, baseline.as_recorded(), None, baseline.problem)
     return MeasuredTests(run, baseline, result)
+
+
+def with_test_run(evaluation: Evaluation, measured: MeasuredTests) -> Evaluation:
+    """Return ``evaluation`` with the test run that PASS was measured with."""
+    notes = tuple(measured.run.contradictions)
+    return replace(evaluation, test_run=measured.run, notes=(*evaluation.notes, *notes))

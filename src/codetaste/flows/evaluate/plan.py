@@ -144,7 +144,5 @@ def evaluation_tasks(
         for agent_id in (GOLDEN, NULL)
     )
     executions = (step for step in steps if step.kind is StepKind.EXECUTE)
-    trials = (
-        EvaluationTask(step.trial.instance, step.trial.agent.id, step, by, runs) for step in executions
-    )
+    trials = (EvaluationTask(step.trial.instance, step.trial.agent.id, step, by, runs) for step in executions)
     return (*pseudo, *trials)

@@ -70,7 +70,7 @@ def test_jobs(tasks: Iterable[EvaluationTask], suites: SuiteServices, budget: Bu
     return list(made.values())
 
 
-def _job(  # noqa: PLR0913 - the fields of a job
+def _job(
     key: str,
     kind: str,
     parameters: BaselineTask | EvaluationTask,
@@ -134,11 +134,9 @@ class _TestedCode:
     patch: Callable[[Path], Awaitable[bytes]]
 
 
-async def _run(
-    code: _TestedCode, context: EvaluationContext, suites: SuiteServices, job: JobContext
-) -> Json:
+async def _run(code: _TestedCode, context: EvaluationContext, suites: SuiteServices, job: JobContext) -> Json:
     """Run the tests, up to three times if only the machine is to blame; return the job's value."""
-    value = job.needs[code.image_key]
+    value: Any = job.needs[code.image_key]
     run = TestRun(problem=RunProblem.IMAGE_UNAVAILABLE, message=_NO_ENVIRONMENT)
     if value is not None:
         environment = RuntimeEnvironment.from_json(value)
@@ -159,7 +157,7 @@ async def _run(
     return await store_run(run, job)
 
 
-async def _run_once(  # noqa: PLR0913 - one run of one suite
+async def _run_once(
     code: _TestedCode,
     environment: RuntimeEnvironment,
     context: EvaluationContext,
@@ -177,7 +175,10 @@ async def _run_once(  # noqa: PLR0913 - one run of one suite
         suites.network if environment.hosts else NO_EGRESS,
     )
     try:
-        async with applied_patch(trees.base, patch, scratch) as applied, open_suite_sandbox(suites, wanted) as sandbox:
+        async with (
+            applied_patch(trees.base, patch, scratch) as applied,
+            open_suite_sandbox(suites, wanted) as sandbox,
+        ):
             await put_patch(sandbox, applied.tree)
             return await run_suite(sandbox, environment.privileges, suites.limits)
     except (PatchError, PatchDoesNotApply) as error:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from codetaste.environment.runtime import RuntimeEnvironment
@@ -26,7 +27,8 @@ class SuiteServices:
         sandbox_config: the section ``[sandbox]``.
         cache: the folder where trees and testbeds are cached between runs.
         folder: a folder of the run for the scripts that sandboxes mount, and for patched trees.
-        network: what a test run reaches if its environment needs the network.
+        network: what a test run reaches if its environment needs the network: the registries of this host.
+        home: files in HOME with the settings of tools for these, by path.
         limits: time limits of the scripts.
         cpus: cores of one test run.
         memory_bytes: memory at which a test run is killed.
@@ -38,6 +40,7 @@ class SuiteServices:
     cache: Path
     folder: Path
     network: Egress
+    home: Mapping[str, bytes]
     limits: SuiteLimits
     cpus: float
     memory_bytes: int

@@ -64,6 +64,7 @@ async def open_suite_sandbox(services: SuiteServices, wanted: SuiteSandbox) -> A
         lifetime_s=3600.0 + 2 * (limits.setup_s + limits.tests_s),
     )
     async with services.sandboxes.open(spec) as sandbox:
+        home = services.home if wanted.egress is services.network else {}
         if wanted.testbed is not None:
-            await sandbox.put(testbed_archive(wanted.testbed, {}))
+            await sandbox.put(testbed_archive(wanted.testbed, home))
         yield sandbox

@@ -75,7 +75,10 @@ async def prepare_testbed(base: Tree, cache: Path, *later: Tree) -> Testbed:
 
 
 async def testbed_archive(
-    testbed: Testbed, files: Mapping[str, bytes], *, with_tree: bool = True
+    testbed: Testbed,
+    files: Mapping[str, bytes],
+    *,
+    with_tree: bool = True,  # noqa: PT028 - no test
 ) -> AsyncIterator[bytes]:
     """Yield the tar archive that prepares a sandbox for an agent (``Sandbox.put``), in chunks.
 
