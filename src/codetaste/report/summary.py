@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from codetaste.console.exit_codes import STOPPED
 from codetaste.console.streams import colour
 from codetaste.core.text import printable, shorten, wrap
 from codetaste.core.units import format_duration, format_usd
@@ -76,7 +77,7 @@ class Summary:
     def exit_code(self) -> int:
         """130 when the user stopped the run, 0 when every job ended well (or has a result), 1 otherwise."""
         if self.stop_reason:
-            return 130
+            return STOPPED
         fine = all(line.outcome.usable if self.exit_zero else line.ending.well for line in self.lines)
         return 0 if fine else 1
 
