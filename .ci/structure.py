@@ -44,7 +44,7 @@ PROSE_WORDS = frozenset(["whoever", "nobody", "somebody", "strangers", "deaf", "
 """In no docstring, no message and no page."""
 LAYOUT_FILE = "benchmark/layout.py"
 """Names of the published layout and of a run's folder are its constants ``…_FILE(S)`` and ``…_FOLDER(S)``."""
-PROTOCOLS = {"openai-chat": 2, "openai-responses": 1, "openai": 5, "anthropic": 11}
+PROTOCOLS = {"openai-chat": 1, "openai-responses": 1, "openai": 3, "anthropic": 7}
 """In how many files at most a protocol is named."""
 
 
