@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from codetaste.orchestration.job import Outcome
+    from codetaste.orchestration.journal.history import JobState
     from codetaste.orchestration.shortfall import Shortfall
 
-ENDED = {status.value: status for status in Status}
-"""The status of a job by the state that shows it."""
-
+_STATUSES = {status.value: status for status in Status}
 
 class Mark(Enum):
     """What a job's line begins with, and its colour on a terminal."""
@@ -70,6 +69,12 @@ def ending_of(status: Status, shortfall: Shortfall | None, error: str) -> Ending
         return Ending(mark, shortfall.name.replace("_", " "), shortfall.text)
     mark = Mark.OK if status is Status.DONE else Mark.CUT if status.by_limit else Mark.NONE
     return Ending(mark, status.value.replace("_", " "), error)
+
+
+def ending_in_state(state: JobState, shortfall: Shortfall | None, error: str) -> Ending | None:
+    """Return the ending of a job in ``state``; None if it has not ended."""
+    status = _STATUSES.get(state)
+    return None if status is None else ending_of(status, shortfall, error)
 
 
 def ending_of_outcome(outcome: Outcome) -> Ending:
