@@ -97,9 +97,8 @@ def _write(root: Path, instance: Instance, texts: Mapping[Track, str]) -> None:
     table = root / INSTANCES_FILE
     earlier = open_benchmark(root).instances if table.exists() else ()
     content = format_table([*earlier, instance])
-    read_table(
-        content.encode(), str(table)
-    )  # refuses names, languages, and an instance that is there already
+    # Reading it refuses invalid names and languages, and an instance that is there already.
+    read_table(content.encode(), str(table))
     for track, text in texts.items():
         write_atomically(description_path(root, instance, track), f"{text.strip()}\n")
     write_atomically(table, content)
