@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     from codetaste.report.statistics.comparison import Comparison
 
 
+MAX_LINES = 20
+"""Up to this number all jobs have a line."""
+_MOST_BAD = 14
+"""Of more jobs those that ended well are only counted, and at most this number of the others has a line."""
+_MAX_JOB_LINE = 400
+
+
 @dataclass(frozen=True, slots=True)
 class SummaryLine:
     """One job in the summary: its result and its output path."""
@@ -80,12 +87,6 @@ class Summary:
             return STOPPED
         fine = all(line.outcome.usable if self.exit_zero else line.ending.well for line in self.lines)
         return 0 if fine else 1
-
-
-MAX_LINES = 20
-"""Up to this number all jobs have a line."""
-_MOST_BAD = 14
-"""Of more jobs those that ended well are only counted, and at most this number of the others has a line."""
 
 
 def render_summary(summary: Summary, width: int | None = None, *, coloured: bool = False) -> str:
@@ -169,9 +170,6 @@ def _job_line(line: SummaryLine, width: int) -> str:
     found = f"{';' if how else ''} {line.result}" if line.result else ""
     text = printable(f"{line.title:<{width}} {money:>9}{how}{found}{again}", _MAX_JOB_LINE)
     return f"  {ending.mark.text:<3} {text}"
-
-
-_MAX_JOB_LINE = 400
 
 
 def summary_to_json(summary: Summary) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Whether a rule sees a file in a place: the engine scans the old file there.
+"""Test whether a rule sees a file at another path: the engine scans the old file there.
 
-All places are in one folder, so that the engine starts once. A place for which several rules are in question
-gets its own folder for each further one.
+The files for all paths are in one folder, so that the engine starts once. A path at which several rules are
+tested needs one more scan for each further rule.
 """
 
 from __future__ import annotations
