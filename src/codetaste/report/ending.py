@@ -1,4 +1,4 @@
-"""How jobs ended, as people see it: a mark, a name to count by, and the reason in one line.
+"""How jobs ended, as users see it: a mark, a name to count by, and the reason in one line.
 
 A job ended well if it is done and no limit, fault or mistake of its agent ended it. ``docs/guide/resume.md``
 lists every ending.
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.shortfall import Shortfall
 
 _STATUSES = {status.value: status for status in Status}
+
 
 class Mark(Enum):
     """What a job's line begins with, and its colour on a terminal."""
