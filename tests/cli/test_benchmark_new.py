@@ -48,7 +48,7 @@ def test_new_instance_is_shown_and_is_not_made_twice(folder: Path) -> None:
     [
         ({"--base": "nothing"}, "--base: {repo} has no commit 'nothing'"),
         ({"--golden": "HEAD~1"}, "--base and --golden: both commits of {repo} have the same files"),
-        ({"--repo": "absent"}, "--repo: {folder}/absent is not a folder"),
+        ({"--repo": "absent"}, "--repo: {folder}/absent: no such folder"),
         ({"--repo": "."}, "--repo: {folder} is not a git repository"),
         ({"--language": "klingon"}, "language 'klingon' is unknown"),
         ({"--name": "owner"}, "repo '' is not a valid name"),

@@ -43,14 +43,6 @@ def test_unknown_prompt_error_lists_known_prompts(folder: Path, name: str) -> No
         load_prompt(name, folder=folder)
 
 
-def test_digest_depends_on_text_alone(folder: Path) -> None:
-    prompt = load_prompt("ask", folder=folder)
-    for name, text in (("same", prompt.text), ("other", "other")):
-        (folder / f"{name}.md").write_text(text)
-    assert load_prompt("same", folder=folder).digest == prompt.digest
-    assert load_prompt("other", folder=folder).digest != prompt.digest
-
-
 def test_prompt_edited_after_it_was_read_stays_as_it_was(folder: Path) -> None:
     before = load_prompt("ask", folder=folder)
     (folder / "ask.md").write_text("other")

@@ -17,8 +17,8 @@ class EvaluateConfig(Section):
     """Whether to run tests in containers for PASS. This is not implemented yet: PASS is always computed from
     recorded test metrics, and true prints a warning."""
     baseline_runs: int = Field(default=5, ge=1, le=1000)
-    """Test runs on each of R and R∘X* that determine the PASS thresholds (CodeTaste §4.1). A recorded
-    baseline counts all of its runs."""
+    """How often tests are to run on each of R and R∘X* for the PASS thresholds (CodeTaste §4.1). It has no
+    effect yet, as ``tests`` is not implemented: of a recorded baseline all runs count."""
     exclusions: Exclusions = Exclusions.PUBLISHED
     """Which files do not count for precision: those that the published harness leaves out, or none."""
     pseudo_agents: bool = Field(default=True, validation_alias=AliasChoices("pseudo_agents", "references"))
@@ -30,7 +30,7 @@ class EvaluateConfig(Section):
 
     @field_validator("rules")
     @classmethod
-    def _known_source(cls, rules: str) -> str:
+    def _check_rules(cls, rules: str) -> str:
         if rules != BENCHMARK_RULES and not (
             rules.startswith(DISCOVER_PREFIX) and len(rules) > len(DISCOVER_PREFIX)
         ):

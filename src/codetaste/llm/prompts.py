@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache, cached_property
-from hashlib import sha256
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from codetaste.core.files import read_text_file
@@ -27,18 +26,13 @@ _README = "README.md"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*(/[a-z0-9][a-z0-9_-]*)*")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Prompt:
     """The template in one prompt file."""
 
     name: str
     text: str
     path: Path
-
-    @cached_property
-    def digest(self) -> str:
-        """The sha256 of the text in hex, for fingerprints."""
-        return sha256(self.text.encode()).hexdigest()
 
     def render(self, **values: Any) -> str:  # noqa: ANN401 - template values
         """Return the text with ``values`` filled in, without leading and trailing white space.
@@ -124,7 +118,7 @@ def load_prompt(name: str, *, folder: Path | None = None) -> Prompt:
 def _environment() -> Environment:
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - heavy
 
-    # No loader: a prompt is one file, so that its digest covers all of it.
+    # No loader: a prompt is one file, so that its text decides all of it.
     return Environment(
         undefined=StrictUndefined,
         autoescape=False,  # noqa: S701 - text for a model, not HTML

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from codetaste.llm.price_table import PriceEntry
 
 
+MAX_LINES = 20
+"""Up to this number each job and each trial has a line; more are counted by group."""
+_WITHOUT_MODEL = "those that call no model"
+
+
 class WorkState(StrEnum):
     """What earlier sessions of a run did of a job."""
 
@@ -168,10 +173,6 @@ def render_dry_run(dry_run: DryRun, width: int | None = None, *, as_json: bool) 
     return wrap("\n".join(lines), width, "  ")
 
 
-MAX_LINES = 20
-"""Up to this number each job and each trial has a line; more are counted by group."""
-
-
 def _job_lines(dry_run: DryRun) -> list[str]:
     """Return a line for each job, or the jobs of each group by what was done of them."""
     if len(dry_run.jobs) > MAX_LINES:
@@ -209,9 +210,6 @@ def _group_lines(dry_run: DryRun) -> list[str]:
         rows.append((name, str(len(works)), *cells))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(map(_align, range(len(row)), row, widths)) for row in rows]
-
-
-_WITHOUT_MODEL = "those that call no model"
 
 
 def _align(column: int, cell: str, width: int) -> str:

@@ -14,7 +14,7 @@ from anyio import to_thread
 
 from codetaste.benchmark.benchmark import QUICKSTART
 from codetaste.benchmark.layout import RUN_CONFIG_FILE
-from codetaste.console.exit_codes import error_to_json
+from codetaste.console.exit_codes import STOPPED, error_to_json
 from codetaste.console.json import json_document
 from codetaste.console.streams import (
     notify,
@@ -43,7 +43,7 @@ from codetaste.report.dry_run import describe_repeats, format_worst_case, prices
 from codetaste.report.live.display import live_display
 from codetaste.report.live.logs import logs_folder, run_logs
 from codetaste.report.live.progress import RunProgress
-from codetaste.report.summary import Summary
+from codetaste.report.summary import Summary, render_summary, summary_to_json
 from codetaste.run.limits import limiter_summary
 from codetaste.run.results import RunContext, collect_results, compare_agents, product_folders
 from codetaste.run.services import open_models, open_rule_tools, open_scan_context
@@ -237,9 +237,6 @@ def cpu_count() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-_STOPPED = 130
-
-
 async def run_and_report(planned: RunPlan, options: RunOptions) -> int:
     """Execute the plan and print its summary; see ``run`` for the exit code.
 
@@ -248,8 +245,6 @@ async def run_and_report(planned: RunPlan, options: RunOptions) -> int:
         ToolMissing: commands cannot be contained on this machine, or there is no rule engine.
         JournalError: the run directory is in use, damaged, or full.
     """
-    from codetaste.report.summary import render_summary, summary_to_json  # noqa: PLC0415 - not for a dry run
-
     stop, summary = StopRequest(), None
     async with anyio.create_task_group() as tasks:
         stop.scope = tasks.cancel_scope
@@ -266,6 +261,6 @@ async def run_and_report(planned: RunPlan, options: RunOptions) -> int:
         return summary.exit_code
     if options.as_json:
         print_result(
-            error_to_json(Cause.CANCELLED, [f"stopped before the work began: {stop.reason}"], _STOPPED)
+            error_to_json(Cause.CANCELLED, [f"stopped before the work began: {stop.reason}"], STOPPED)
         )
-    return _STOPPED
+    return STOPPED

@@ -1,4 +1,4 @@
-"""Resolve what a config names (benchmark, instances, tools, agents), and open models, rule engine and shell.
+"""Resolve what a config names: benchmark, instances, prompts, tools and agents.
 
 Names in the config that do not exist are reported here, all together, before anything is started.
 """

@@ -1,6 +1,6 @@
 """What a patch wrote where a rule does not look: whole files, literals, comments, encoded texts.
 
-Each file is read once, and what is searched for is found then: no text is kept.
+Each file is read and searched once; its text is not stored.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def read_file(place: Path, limit: int = MAX_FILE_BYTES) -> bytes:
         if place.is_symlink():
             return os.fsencode(place.readlink())
         with place.open("rb") as file:
-            # As much memory is taken as is asked for.
+            # read() allocates as many bytes as it may read.
             return file.read(min(limit, os.fstat(file.fileno()).st_size))
     except OSError:
         return b""

@@ -1,4 +1,4 @@
-"""Whether nothing in a tree uses a new source file.
+"""Find the new source files of a tree that nothing uses.
 
 A file is used if another file names it (in Go and Java: one of its declarations), in code or in a literal,
 unless that file is new and unused itself. Tests and programs need no other file. Languages whose files are

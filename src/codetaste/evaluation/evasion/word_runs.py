@@ -21,7 +21,8 @@ _KEY_BYTES = 2 * CONTEXT_WORDS - 1
 """The length of the shortest run of so many words."""
 _WORD = re.compile(rb"[A-Za-z0-9_\x80-\xff]+")
 _ESCAPES = tuple(b"\\%c" % letter for letter in b"abefnrtv0")
-_NO_WORD_TO_SPACE = bytes(byte if _WORD.match(bytes([byte])) else ord(" ") for byte in range(256))
+_SPACE = ord(" ")
+_NO_WORD_TO_SPACE = bytes(byte if _WORD.match(bytes([byte])) else _SPACE for byte in range(256))
 
 
 class RunSearch:
@@ -57,9 +58,6 @@ class RunSearch:
                     found.add(run)
             at = words.index(b" ", at) + 1
         return found
-
-
-_SPACE = ord(" ")
 
 
 class OldFile:
