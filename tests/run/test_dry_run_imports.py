@@ -72,9 +72,9 @@ print(*sys.modules, sep="\\n", file=sys.stderr)
 def test_dry_run_imports_nothing_that_executes(
     module: str, words: list[str], example: str, tmp_path: Path
 ) -> None:
-    config = EXAMPLES / f"{example}.toml"
+    config, new = EXAMPLES / f"{example}.toml", ("--set", f"run.out={tmp_path}")
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(module=module), *words, str(config), "--dry-run"],
+        [sys.executable, "-c", PROGRAM.format(module=module), *words, str(config), "--dry-run", *new],
         cwd=tmp_path,
         capture_output=True,
         text=True,
