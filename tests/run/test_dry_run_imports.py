@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-PLANS = {"quickstart": "discover/scripted/", "compare": "infer/thorough/open/multiplan/"}
-"""Examples, and a part of a key in their plan."""
+PLANS = {"quickstart": "discover/scripted/", "compare": "open/multiplan plan by thorough"}
+"""Examples, and a part of their plan."""
 NOT_FOR_PLANNING = (
     "aiodocker",
     "anthropic",
