@@ -12,7 +12,13 @@ from anyio import to_thread
 
 from codetaste.benchmark.benchmark import open_benchmark
 from codetaste.benchmark.instance import Instance
-from codetaste.benchmark.instances_csv import format_table, read_table
+from codetaste.benchmark.instances_csv import (
+    LANGUAGES,
+    format_table,
+    is_path_name,
+    nearest_names_hint,
+    read_table,
+)
 from codetaste.benchmark.layout import INSTANCES_FILE, Track, description_path
 from codetaste.core.files import write_atomically
 from codetaste.errors import ConfigError, SourceError
@@ -86,13 +92,15 @@ async def create_instance(root: Path, new: NewInstance) -> Instance:
     changed = (await _git(clone, "diff-tree", "-r", "-z", "--name-only", base, golden)).split("\0")[:-1]
     if not changed:
         raise ConfigError(f"--base and --golden: both commits of {repo} have the same files")
-    owner, _, name = (new.name or f"local/{_folder_name(repo)}").partition("/")
-    language = new.language or _guess_language(changed)
+    owner, name = _split_name(new.name or f"local/{_folder_name(repo)}")
+    language = _check_language(new.language) if new.language else _guess_language(changed)
     extra = {"origin": str(repo)}
     instance = Instance(owner, name, base, golden, None, new.category, language, extra)
     texts = {**(new.descriptions or {})}
     if Track.INSTRUCTED not in texts:
         texts[Track.INSTRUCTED] = await _git(clone, "log", "-1", "--format=%B", golden)
+        if not texts[Track.INSTRUCTED].strip():
+            raise ConfigError("--golden: the message of the commit is empty: name a file, --description")
     for track, text in texts.items():
         if not text.strip():
             raise ConfigError(f"the {track} description is empty")
@@ -100,9 +108,31 @@ async def create_instance(root: Path, new: NewInstance) -> Instance:
     return instance
 
 
+def _split_name(text: str) -> tuple[str, str]:
+    owner, _, repo = text.partition("/")
+    if not (is_path_name(owner) and is_path_name(repo)):
+        raise ConfigError(
+            f"--name: {text!r} is not of the form OWNER/REPO, each of letters, digits, '-', '_' and '.'"
+        )
+    return owner, repo
+
+
+def _check_language(text: str) -> str:
+    language = text.lower()
+    if language not in LANGUAGES:
+        raise ConfigError(f"--language: {text!r} is unknown{nearest_names_hint(language, LANGUAGES, 1)}")
+    return language
+
+
 def _write(root: Path, instance: Instance, texts: Mapping[Track, str]) -> None:
     table = root / INSTANCES_FILE
+    if root.exists() and not root.is_dir():
+        raise ConfigError(f"--to: {root} is not a folder")
     earlier = open_benchmark(root).instances if table.exists() else ()
+    if instance.id in {each.id for each in earlier}:
+        raise ConfigError(
+            f"{table}: {instance.id} is there already; choose another --name, or remove its line first"
+        )
     content = format_table([*earlier, instance])
     # Reading it refuses invalid names and languages, and an instance that is there already.
     read_table(content.encode(), str(table))

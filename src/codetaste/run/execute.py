@@ -115,7 +115,7 @@ async def execute_run(planned: RunPlan, options: RunOptions, stop: StopRequest) 
 async def _open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions) -> RunContext:
     """Open the parts of a run in their order; ``stack`` closes them."""
     resolved, plan, config = planned.resolved, planned.flows, planned.limits.config
-    benchmark, sandbox, out = resolved.benchmark, config.sandbox, config.run.out / config.run.name
+    benchmark, sandbox, out = resolved.benchmark, config.sandbox, planned.limits.directory
     cache = await to_thread.run_sync(cache_dir, notify)
     warnings: list[str] = []
     discovery, inference, evaluation = None, None, None
@@ -175,8 +175,7 @@ async def _open_session(
     repeated: frozenset[str],
 ) -> Session:
     """Open the displays and the session, apply the limits, and journal what this session starts with."""
-    limits, plan, config = planned.limits, planned.flows, planned.limits.config
-    out = config.run.out / config.run.name
+    limits, plan, config, out = planned.limits, planned.flows, planned.limits.config, planned.limits.directory
     observer = await stack.enter_async_context(live_display(progress, config.run.name, sys.stderr))
     logs = await stack.enter_async_context(run_logs(logs_folder(out), lambda text: notify(printable(text))))
     opening = open_session(

@@ -10,7 +10,7 @@ from codetaste.console.streams import notify
 from codetaste.errors import ConfigError
 from codetaste.orchestration.journal.journal import JOURNAL_FILE, check_format
 from codetaste.report.dry_run import DryRun, PlannedJob, PlannedTrial, describe_repeats
-from codetaste.run.config import read_config
+from codetaste.run.config import read_config, runs_folder
 from codetaste.run.flow_plan import plan_flows
 from codetaste.run.limits import RuntimeLimits
 from codetaste.run.resolve import resolve_config
@@ -71,7 +71,7 @@ def plan_run(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ())
         JournalError: another version of codetaste made the run.
     """
     base = read_config(path, settings)
-    directory = base.run.out / base.run.name
+    directory = runs_folder(path, base.run.out) / base.run.name
     journal = directory / JOURNAL_FILE
     if journal.is_file():
         check_format(journal)
@@ -79,6 +79,24 @@ def plan_run(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ())
     config = limits.config
     for line in limits.messages:
         notify(line)
+    resolved, flows = resolve_and_select(path, config, only)
+    dry_run, earlier = _make_dry_run(config, flows, resolved.prices()), None
+    if journal.is_file() and journal.stat().st_size:
+        from codetaste.run.earlier_work import read_earlier_sessions  # noqa: PLC0415 - not for a new run
+
+        earlier = read_earlier_sessions(journal, resolved, flows)
+        dry_run = replace(dry_run.with_work(earlier.work), run=directory)
+    return RunPlan(resolved, limits, flows, dry_run, earlier)
+
+
+def resolve_and_select(
+    path: Path, config: Config, only: Sequence[str] = ()
+) -> tuple[ResolvedConfig, FlowPlan]:
+    """Find all that ``config``, which was read from ``path``, names, and select its work.
+
+    Raises:
+        ConfigError: one line for each name that does not exist, or there is nothing to do.
+    """
     try:
         resolved = resolve_config(config, path.parent)
     except ConfigError as error:
@@ -89,13 +107,7 @@ def plan_run(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ())
             f"{path}: nothing to do: it has no section of a flow: [discover], [[tracks]] or [evaluate]"
         )
     flows.check_descriptions(resolved.benchmark)
-    dry_run, earlier = _make_dry_run(config, flows, resolved.prices()), None
-    if journal.is_file() and journal.stat().st_size:
-        from codetaste.run.earlier_work import read_earlier_sessions  # noqa: PLC0415 - not for a new run
-
-        earlier = read_earlier_sessions(journal, resolved, flows)
-        dry_run = replace(dry_run.with_work(earlier.work), run=directory)
-    return RunPlan(resolved, limits, flows, dry_run, earlier)
+    return resolved, flows
 
 
 def _make_dry_run(config: Config, flows: FlowPlan, prices: Mapping[str, PriceEntry]) -> DryRun:

@@ -19,7 +19,7 @@ class Refactoring:
     """Files that stay, and those of R and of R∘X*, with rules that only the refactoring satisfies."""
 
     name: str
-    kept: Files
+    unchanged: Files
     old: Files
     new: Files
     positive: Rules
@@ -27,11 +27,11 @@ class Refactoring:
 
     @property
     def before(self) -> Files:
-        return {**self.kept, **self.old}
+        return {**self.unchanged, **self.old}
 
     @property
     def after(self) -> Files:
-        return {**self.kept, **self.new}
+        return {**self.unchanged, **self.new}
 
 
 def _rules(language: str, *patterns: str) -> Rules:
