@@ -44,7 +44,7 @@ PROSE_WORDS = frozenset(["whoever", "nobody", "somebody", "strangers", "deaf", "
 """In no docstring, no message and no page."""
 LAYOUT_FILE = "benchmark/layout.py"
 """Names of the published layout and of a run's folder are its constants ``…_FILE(S)`` and ``…_FOLDER(S)``."""
-PROTOCOLS = {"openai-chat": 2, "openai-responses": 1, "openai": 5, "anthropic": 11}
+PROTOCOLS = {"openai-chat": 1, "openai-responses": 1, "openai": 3, "anthropic": 7}
 """In how many files at most a protocol is named."""
 
 
@@ -199,14 +199,16 @@ def prose_faults(modules: list[Module]) -> Iterator[str]:
 
 
 def pages(checkout: Path) -> list[Path]:
-    """Return the texts for people and models: pages at the root and in ``runs/``, docs, prompts."""
-    folders = [path for name in ("docs", "prompts") for path in sorted((checkout / name).rglob("*.md"))]
-    return [*sorted(checkout.glob("*.md")), *sorted(checkout.glob("runs/*.md")), *folders]
+    """Return the pages: those at the root, the README of each folder, and docs."""
+    folders = sorted(checkout.glob("[!.]*/README.md"))
+    docs = [path for path in sorted((checkout / "docs").rglob("*.md")) if path not in folders]
+    return [*sorted(checkout.glob("*.md")), *folders, *docs]
 
 
 def page_faults(checkout: Path) -> Iterator[str]:
     """Check pages and prompts, code in them included, for words that hide what is meant."""
-    for path in pages(checkout):
+    prompts = [path for path in sorted((checkout / "prompts").rglob("*.md")) if path.name != "README.md"]
+    for path in [*pages(checkout), *prompts]:
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
             for word in sorted(set(re.findall(r"\b[a-z]+\b(?!:)", line.lower())) & PROSE_WORDS):
                 yield f"{path.relative_to(checkout)}:{number}: a text has the word {word!r}"
@@ -308,7 +310,7 @@ def command_faults(package: Path, modules: list[Module]) -> Iterator[str]:
 
 def line_faults(checkout: Path) -> Iterator[str]:
     """Check that lines of the documentation can be reviewed; tables and fenced code excepted."""
-    for path in [*sorted(checkout.glob("*.md")), *sorted((checkout / "docs").rglob("*.md"))]:
+    for path in pages(checkout):
         fenced = False
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
             if line.lstrip().startswith("```"):

@@ -23,15 +23,16 @@ def main() -> int:
     inspect, about = peer_python("inspect_ai"), machine()
     command = Path(sys.executable).with_name("codetaste")
     with tempfile.TemporaryDirectory() as folder:
+        new = ("--set", f"run.out={folder}")  # the folder of the checkout may have this run
 
         def run(*words: str | Path) -> Use:
             return measured(words, cwd=Path(folder))
 
         uses = interleaved(
             {
-                "codetaste run --dry-run": lambda: run(command, "run", "--dry-run", CONFIG),
+                "codetaste run --dry-run": lambda: run(command, "run", "--dry-run", CONFIG, *new),
                 "python -m codetaste.run --dry-run": lambda: run(
-                    sys.executable, "-m", "codetaste.run", "--dry-run", CONFIG
+                    sys.executable, "-m", "codetaste.run", "--dry-run", CONFIG, *new
                 ),
                 "import pydantic, cyclopts": lambda: run(sys.executable, "-c", "import pydantic, cyclopts"),
                 "inspect --version": lambda: run(inspect.with_name("inspect"), "--version"),

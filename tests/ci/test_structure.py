@@ -176,6 +176,10 @@ FAULTS = {
         "cli/commands/limit.py: cli/app.py registers no command of this module",
     ),
     "a long line of a page": ({"docs/page.md": "a" * 121}, "docs/page.md:1: 121 columns, at most 120"),
+    "a long line of a folder's page": (
+        {"perf/README.md": "a" * 121},
+        "perf/README.md:1: 121 columns, at most 120",
+    ),
 }
 
 

@@ -40,7 +40,7 @@ def test_new_instance_is_shown_and_is_not_made_twice(folder: Path) -> None:
     assert shown["golden_patch"] == {"files": 1, "added": 1, "removed": 1}
     again = codetaste(*new, cwd=folder)
     assert again.returncode == 2
-    assert f"{made['instance']} is already in line 2" in again.stderr
+    assert f"benchmark/instances.csv: {made['instance']} is there already; choose another" in again.stderr
 
 
 @pytest.mark.parametrize(
@@ -48,10 +48,12 @@ def test_new_instance_is_shown_and_is_not_made_twice(folder: Path) -> None:
     [
         ({"--base": "nothing"}, "--base: {repo} has no commit 'nothing'"),
         ({"--golden": "HEAD~1"}, "--base and --golden: both commits of {repo} have the same files"),
-        ({"--repo": "absent"}, "--repo: {folder}/absent is not a folder"),
+        ({"--repo": "absent"}, "--repo: {folder}/absent: no such folder"),
         ({"--repo": "."}, "--repo: {folder} is not a git repository"),
-        ({"--language": "klingon"}, "language 'klingon' is unknown"),
-        ({"--name": "owner"}, "repo '' is not a valid name"),
+        ({"--language": "Klingon"}, "--language: 'Klingon' is unknown; did you mean kotlin?"),
+        ({"--name": "owner"}, "--name: 'owner' is not of the form OWNER/REPO"),
+        ({"--name": "a/b/c"}, "--name: 'a/b/c' is not of the form OWNER/REPO"),
+        ({"--to": "repo/a.py"}, "--to: repo/a.py is not a folder"),
         ({"--description": "none.md"}, "none.md: cannot be read: No such file or directory"),
     ],
 )
@@ -64,3 +66,17 @@ def test_unusable_option_is_named_and_nothing_is_written(
     assert done.returncode == 2
     assert message.format(repo=folder / "repo", folder=folder) in done.stderr
     assert not (folder / "benchmark").exists()
+
+
+def test_commit_without_a_message_needs_a_description(folder: Path) -> None:
+    git = ["git", "-C", str(folder / "repo"), *USER]
+    (folder / "repo/a.py").write_text("newer = 1\n", "utf-8")
+    subprocess.run([*git, "commit", "-qam", "", "--allow-empty-message"], check=True)
+    new = ("benchmark", "new", "--repo", "repo", "--base", "HEAD~1", "--golden", "HEAD")
+    done = codetaste(*new, cwd=folder)
+    assert (done.returncode, "the message of the commit is empty" in done.stderr) == (2, True), done.stderr
+    (folder / "task.md").write_text("Rename new to newer.\n", "utf-8")
+    made = json.loads(
+        codetaste(*new, "--description", "task.md", "--language", "Python", "--json", cwd=folder).stdout
+    )
+    assert made["language"] == "python"

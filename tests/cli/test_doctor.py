@@ -112,6 +112,19 @@ def test_missing_opengrep_makes_the_machine_unusable(monkeypatch: pytest.MonkeyP
     assert "NEEDED opengrep" in render_doctor_report(report)
 
 
+@pytest.mark.parametrize("installed", [False, True])
+def test_doctor_says_whether_bubblewrap_sandboxes_have_jq(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, installed: bool
+) -> None:
+    if installed:
+        (tmp_path / "jq").write_text("#!/bin/sh\n")
+        (tmp_path / "jq").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    jq = finding_of(anyio.run(examine_machine), "jq")
+    assert (jq.ready, jq.needed, jq.remedy) == (installed, False, "sudo apt-get install jq")
+    assert ("bubblewrap" in jq.detail) is not installed
+
+
 @pytest.mark.parametrize(
     ("answer", "detail"),
     [

@@ -116,6 +116,7 @@ def test_the_numbers_of_a_walk_are_those_of_its_list(title: str, row: str) -> No
     files = {file for file, _ in stations(walk)}
     rooms = {file.partition("/")[0] for file in files}
     assert f"| {row} | {len(stations(walk))} | {len(files)} | {len(rooms)} |" in WALKS
+    assert f"({len(files)} files in {len(rooms)} rooms; before" in " ".join(PAGE.split())
 
 
 def test_the_page_and_the_import_contract_have_the_same_floors() -> None:
@@ -159,3 +160,8 @@ def test_every_file_and_definition_in_the_recipes_exists() -> None:
             assert name in known or (CHECKOUT / name).exists(), name
     for name in re.findall(r"`(\w+)`", recipes):
         assert re.search(rf"\b{name}\b", source), name
+    steps = re.findall(r"^\d\. `([\w./]+)`: (.+)$", recipes, re.MULTILINE)
+    assert len(steps) == 6
+    for file, text in steps:
+        for name in re.findall(r"`(\w+)`", text):
+            assert re.search(rf"\b{name}\b", (CHECKOUT / file).read_text("utf-8")), f"{file}: {name}"

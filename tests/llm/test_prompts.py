@@ -43,14 +43,6 @@ def test_unknown_prompt_error_lists_known_prompts(folder: Path, name: str) -> No
         load_prompt(name, folder=folder)
 
 
-def test_digest_depends_on_text_alone(folder: Path) -> None:
-    prompt = load_prompt("ask", folder=folder)
-    for name, text in (("same", prompt.text), ("other", "other")):
-        (folder / f"{name}.md").write_text(text)
-    assert load_prompt("same", folder=folder).digest == prompt.digest
-    assert load_prompt("other", folder=folder).digest != prompt.digest
-
-
 def test_prompt_edited_after_it_was_read_stays_as_it_was(folder: Path) -> None:
     before = load_prompt("ask", folder=folder)
     (folder / "ask.md").write_text("other")
@@ -77,6 +69,41 @@ def test_folder_with_wrong_prompts_names_each(tmp_path: Path) -> None:
     assert any("plans.md replaces no prompt" in each and "'plan'" in each for each in problems)
     with pytest.raises(ConfigError, match="is not a folder"):
         open_prompts(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("infer", "{% if %}", ":1: Expected an expression"),
+        ("plan", "{{ tusk }}", ": there is no value 'tusk' (did you mean 'task'?)"),
+        (
+            "judge",
+            "{% if plans == 'x' %}{{ z }}{% endif %}",
+            ": there is no value 'z' (known: description, plans)",
+        ),
+        ("code_system", "{{ task }}", ": there is no value 'task' (this prompt is given none)"),
+        ("multiplan", " \n", ": it is empty"),
+    ],
+)
+def test_faulty_template_of_ones_own_is_refused_before_it_is_used(
+    tmp_path: Path, name: str, text: str, problem: str
+) -> None:
+    (tmp_path / f"{name}.md").write_text(text)
+    with pytest.raises(ConfigError, match=re.escape(f"{tmp_path}/{name}.md{problem}")):
+        open_prompts(tmp_path)
+
+
+def test_folder_with_the_name_of_a_prompt_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "judge_again.md").mkdir()
+    with pytest.raises(ConfigError, match=r"judge_again\.md: cannot be read: Is a directory"):
+        open_prompts(tmp_path)
+
+
+def test_template_that_fails_when_it_is_used_is_a_mistake_of_the_config(tmp_path: Path) -> None:
+    (tmp_path / "execute_plan.md").write_text("{{ range(3) | length // 0 }}{{ plan }}")
+    prompt = open_prompts(tmp_path).load("execute_plan")
+    with pytest.raises(ConfigError, match=r"execute_plan\.md: .*by zero \(given: plan\)"):
+        prompt.render(plan="it")
 
 
 def test_installed_prompts_are_valid_templates() -> None:

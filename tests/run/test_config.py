@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codetaste.errors import ConfigError
-from codetaste.run.config import Config, read_config
+from codetaste.run.config import Config, read_config, runs_folder
 from codetaste.run.resolve import resolve_config
 
 VALID: dict[str, Any] = {
@@ -85,6 +85,29 @@ def problems(path: Path, *given_settings: str) -> tuple[str, ...]:
     for problem in caught.value.problems:
         assert "\n" not in problem
     return caught.value.problems
+
+
+@pytest.mark.parametrize(
+    ("config", "out", "expected"),
+    [
+        ("a/c.toml", "runs", "a/runs"),
+        ("c.toml", "runs", "runs"),
+        ("a/c.toml", "../runs", "runs"),
+        ("link/c.toml", "../runs", "deep/runs"),
+        ("{cwd}/a/c.toml", "runs", "a/runs"),
+        ("../c.toml", "runs", "{above}/runs"),
+        ("a/c.toml", "/elsewhere", "/elsewhere"),
+    ],
+)
+def test_runs_are_beside_the_config_wherever_the_command_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: str, out: str, expected: str
+) -> None:
+    here = tmp_path / "here"
+    (here / "deep/er").mkdir(parents=True)
+    (here / "link").symlink_to("deep/er")
+    monkeypatch.chdir(here)
+    found = runs_folder(Path(config.format(cwd=here)), Path(out))
+    assert str(found) == expected.format(above=tmp_path)
 
 
 def test_valid_config_is_read_and_money_is_exact(tmp_path: Path) -> None:

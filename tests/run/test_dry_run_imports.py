@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-PLANS = {"quickstart": "discover/scripted/", "compare": "infer/thorough/open/multiplan/"}
-"""Examples, and a part of a key in their plan."""
+PLANS = {"quickstart": "discover/scripted/", "compare": "open/multiplan plan by thorough"}
+"""Examples, and a part of their plan."""
 NOT_FOR_PLANNING = (
     "aiodocker",
     "anthropic",
@@ -72,9 +72,9 @@ print(*sys.modules, sep="\\n", file=sys.stderr)
 def test_dry_run_imports_nothing_that_executes(
     module: str, words: list[str], example: str, tmp_path: Path
 ) -> None:
-    config = EXAMPLES / f"{example}.toml"
+    config, new = EXAMPLES / f"{example}.toml", ("--set", f"run.out={tmp_path}")
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(module=module), *words, str(config), "--dry-run"],
+        [sys.executable, "-c", PROGRAM.format(module=module), *words, str(config), "--dry-run", *new],
         cwd=tmp_path,
         capture_output=True,
         text=True,

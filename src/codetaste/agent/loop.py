@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _MAX_STEP_S = 1.0
 """A tool that lets no other job run for longer is named."""
+_MAX_END_TEXT = 300
+_CONTEXT_FULL = "the conversation does not fit into the model's context window, however short it is made"
 CUT_OFF_MESSAGE = "Your reply was cut off at its limit of {limit} tokens."
 
 
@@ -198,9 +200,6 @@ async def _turns(
     return LoopEnd.MAX_TURNS
 
 
-_CONTEXT_FULL = "the conversation does not fit into the model's context window, however short it is made"
-
-
 def _describe_mistakes(count: int, reply: Reply, answer: Message) -> str:
     """Describe the last of ``count`` turns without a usable tool call, to which ``answer`` was given."""
     if reply.message.tool_calls:
@@ -217,9 +216,6 @@ def _describe_mistakes(count: int, reply: Reply, answer: Message) -> str:
 def _first_line(text: str) -> str:
     lines = text.strip().splitlines()
     return truncate(lines[0], _MAX_END_TEXT) if lines else ""
-
-
-_MAX_END_TEXT = 300
 
 
 async def _ask(

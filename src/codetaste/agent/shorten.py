@@ -1,4 +1,4 @@
-"""Shortening by rule of a conversation that does not fit into the context window of its model.
+"""Shorten, by fixed rules, a conversation that does not fit into the context window of its model.
 
 First the oldest tool answers are cut to their head and tail; then whole turns, the oldest first, are replaced
 by a list of their tool calls in the first message. The task and the latest turns stay as they are as long as

@@ -197,8 +197,10 @@ def open_benchmark(root: Path, *, repos: Path | None = None) -> Benchmark:
     """
     table = root / INSTANCES_FILE
     if not root.is_dir():
-        hint = "; get it with codetaste benchmark fetch codetaste100" if root.name == PUBLISHED_NAME else ""
-        raise ConfigError(f"{root}: no such benchmark folder{hint}")
+        hint = "get it with codetaste benchmark fetch codetaste100"
+        if root.name != PUBLISHED_NAME:
+            hint = "codetaste benchmark new makes one"
+        raise ConfigError(f"{root}: no such benchmark folder; {hint}")
     try:
         content = read_regular_file(table, _MAX_TABLE_BYTES)
     except OSError as error:

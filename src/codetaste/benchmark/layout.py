@@ -102,11 +102,14 @@ AGENT_CONFIG_FILE = "agent_config.json"
 PLAN_FILE = "refactoring_plan.md"
 PLANS_FOLDER = "refactoring_plans"
 PLAN_FILES = tuple(f"{PLANS_FOLDER}/refactoring_plan{number}.md" for number in range(5))
-PLAN_METADATA_FILE = "plan_metadata.json"
-PLANS_METADATA_FILE = "multiplan_generation_metadata.json"
+PLAN_METADATA_FILES = {
+    Mode.PLAN: "plan_metadata.json",
+    Mode.MULTIPLAN: "multiplan_generation_metadata.json",
+}
 JUDGE_METADATA_FILE = "multiplan_metadata.json"
 JUDGE_OUTPUT_FILE = "judge.out"
-PUBLISHED_LOG_FILE = "inference.out"
+EXECUTION_LOG_FILE = "inference.out"
+PLAN_LOG_FILES = {Mode.PLAN: "plan.out", Mode.MULTIPLAN: "multiplan.out"}
 
 # Files of a trial's evaluation.
 EVALUATION_FOLDER = "evaluation"
@@ -119,9 +122,10 @@ TEST_OUTPUT_FILE = "test_output.txt"
 RULE_OUTPUT_FILE = "rule_output.txt"
 
 TRIAL_FILES = (
-    *(PREDICTION_FILE, METADATA_FILE, AGENT_CONFIG_FILE, PLAN_FILE, PLAN_METADATA_FILE),
-    *(PLANS_METADATA_FILE, JUDGE_METADATA_FILE, JUDGE_OUTPUT_FILE),
+    *(PREDICTION_FILE, METADATA_FILE, AGENT_CONFIG_FILE, PLAN_FILE, *PLAN_METADATA_FILES.values()),
+    *(JUDGE_METADATA_FILE, JUDGE_OUTPUT_FILE),
 )
+TRIAL_LOG_FILES = (EXECUTION_LOG_FILE, *PLAN_LOG_FILES.values())
 EVALUATION_FILES = (
     *(RESULT_FILE, SCORES_FILE, ACTIVITY_FILE, POSITIVE_SARIF_FILE, NEGATIVE_SARIF_FILE, TEST_OUTPUT_FILE),
     *(RULE_OUTPUT_FILE, INSTANCE_METADATA_FILE, *RULES_FILES.values()),

@@ -58,9 +58,9 @@ app.command(
     "codetaste.cli.commands.report:report",
     usage="Usage: codetaste report [OPTIONS] [RUNS...]",
     help="""\
-    Print tables of runs and published outputs: comparison, the paper's tables, costs, activity of agents.
+    Print tables of runs and published outputs: comparison, the paper's tables, costs, discovered rules.
 
-    Several runs are merged. Exit code 1 if they have no trial.
+    Several runs are merged. Exit code 1 if they have neither a trial nor a discovered rule.
     """,
 )
 app.command(

@@ -1,4 +1,4 @@
-"""Runs that commands make of their own options: environments by hand, baselines, one patch's tests."""
+"""Runs that commands make of their own options: environments that are proven by hand."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from codetaste.cli.options import Flag, OptionalPath, Several  # noqa: TC001 - cyclopts reads them
 from codetaste.core.section import validation_messages
 from codetaste.errors import ConfigError
 from codetaste.run.config import Config
@@ -18,64 +19,64 @@ from codetaste.run.plan import RunOptions, plan_config
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_PLACE = Path("options")
+"""Stands for the config file in messages; paths are relative to the working directory."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, kw_only=True)
 class EnvironmentOptions:
-    """The options of the commands that prove environments; see their help."""
+    """Options of the commands that prove environments."""
 
     benchmark: str
-    repos: Path | None
-    instances: Sequence[str]
-    image: str
-    hosts: Sequence[str]
-    registries: bool
-    out: Path
-    engine: str
-    socket: Path | None
-    as_json: bool
+    """A folder in the published layout, with the scripts of instances."""
+    repos: OptionalPath = None
+    """A folder of clones OWNER/REPO; otherwise each instance's own origin is used."""
+    instance: Several = ()
+    """Globs on instance ids; default all."""
+    image: str = ""
+    """The image that environments are made from; default that of image build --polyglot."""
+    host: Several = ()
+    """A host that the setup scripts may reach, besides the registries of this machine's tools."""
+    no_registries: Flag = False
+    """Let the scripts reach no registry."""
+    out: Path = Path("runs")
+    """Folder of runs; the results are in OUT/environment-BENCHMARK/environment."""
+    engine: str = "auto"
+    """docker, podman, or auto for the first that responds."""
+    socket: OptionalPath = None
+    """The engine's socket; default DOCKER_HOST, CONTAINER_HOST or the usual paths."""
 
-    def config(self) -> dict[str, Any]:
-        """Return the config of the run, but for its name and flows."""
-        benchmark: dict[str, Any] = {"path": self.benchmark, "instances": list(self.instances)}
+    def config(self, name: str) -> dict[str, Any]:
+        """Return the config of the run ``name``."""
+        benchmark: dict[str, Any] = {"path": self.benchmark, "instances": list(self.instance)}
         if self.repos is not None:
             benchmark["repos"] = str(self.repos)
         sandbox: dict[str, Any] = {"engine": self.engine}
         if self.socket is not None:
             sandbox["socket"] = str(self.socket)
-        return {"benchmark": benchmark, "sandbox": sandbox, "run": {"out": str(self.out)}}
+        environment = {
+            "image": self.image,
+            "hosts": list(self.host),
+            "registries": not self.no_registries,
+        }
+        run = {"name": name, "out": str(self.out)}
+        return {"run": run, "benchmark": benchmark, "sandbox": sandbox, "environment": environment}
 
 
-async def run_environments(options: EnvironmentOptions, only: Sequence[str]) -> int:
+async def run_environments(options: EnvironmentOptions, only: Sequence[str], *, as_json: bool) -> int:
     """Run the environment flow without an agent, and return the exit code.
 
     Raises:
-        ConfigError: an option is invalid.
+        ConfigError: an option is invalid, or names something missing.
     """
-    raw = options.config()
-    raw["run"]["name"] = run_name("environment", options.benchmark)
-    raw["environment"] = {
-        "image": options.image,
-        "hosts": list(options.hosts),
-        "registries": options.registries,
-    }
-    return await run_config(raw, only, as_json=options.as_json)
-
-
-def run_name(what: str, benchmark: str) -> str:
-    """Return the name of the run that a command makes for a benchmark."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(benchmark).absolute().name).strip("-.") or "benchmark"
-    return f"{what}-{name}"[:100]
-
-
-async def run_config(raw: dict[str, Any], only: Sequence[str], *, as_json: bool) -> int:
-    """Plan and run the config ``raw``, whose paths are relative to the working directory.
-
-    Raises:
-        ConfigError: it is invalid, or names something missing.
-    """
+    raw = options.config(_run_name(options.benchmark))
     try:
         config = Config.model_validate(raw)
     except ValidationError as error:
         raise ConfigError(*validation_messages(error, raw, Config)) from None
-    planned = plan_config(config, Path(), only)
-    return await run_and_report(planned, RunOptions(as_json=as_json))
+    return await run_and_report(plan_config(config, _PLACE, only), RunOptions(as_json=as_json))
+
+
+def _run_name(benchmark: str) -> str:
+    folder = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(benchmark).absolute().name).strip("-.")
+    return f"environment-{folder or 'benchmark'}"[:100]

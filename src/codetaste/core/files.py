@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
 import re
 import secrets
+import shutil
 import stat
 import subprocess
 import time
@@ -61,7 +63,7 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
         JournalError: the file cannot be written for another reason.
     """
     data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    temporary = _temporary_name(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -76,6 +78,34 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
     except OSError as error:
         raise storage_error(error, f"{path}: cannot be written", JournalError) from error
     return path
+
+
+def link_file(source: Path, target: Path) -> None:
+    """Give the file ``source`` a second name, or copy it where links are impossible; replaces ``target``.
+
+    Call it from a worker thread. A link takes no space, and has the content of ``source`` until one of both
+    names is replaced.
+
+    Raises:
+        OSError: ``source`` is no file, or there is no space.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        if source.samefile(target):
+            return
+    temporary = _temporary_name(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        try:
+            os.link(source, temporary)
+        except OSError:
+            shutil.copyfile(source, temporary)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _temporary_name(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
 
 
 def open_regular_file(path: Path) -> BufferedReader:

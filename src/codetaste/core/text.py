@@ -1,4 +1,4 @@
-"""Text for people: one line, shortened, printable, plural; the name that was probably meant."""
+"""Text for users: one line, shortened, printable, plural; the name that was probably meant."""
 
 from __future__ import annotations
 

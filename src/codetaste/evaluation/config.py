@@ -37,7 +37,7 @@ class EvaluateConfig(Section):
 
     @field_validator("rules")
     @classmethod
-    def _known_source(cls, rules: str) -> str:
+    def _check_rules(cls, rules: str) -> str:
         if rules != BENCHMARK_RULES and not (
             rules.startswith(DISCOVER_PREFIX) and len(rules) > len(DISCOVER_PREFIX)
         ):

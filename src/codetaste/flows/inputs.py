@@ -1,6 +1,6 @@
 """The named inputs that decide the result of a job that calls a model: config keys, prompts, tasks.
 
-A job whose inputs have changed is done again. The names are for people: a dry run says by them why.
+A job whose inputs have changed is done again; a dry run names the changed ones as the reason.
 """
 
 from __future__ import annotations

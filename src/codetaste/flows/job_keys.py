@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codetaste.benchmark.pass_identity import PassIdentity
+
 if TYPE_CHECKING:
     from codetaste.benchmark.instance import Instance
     from codetaste.rules.registration import Direction
@@ -16,7 +18,7 @@ def sources_key(instance: Instance) -> str:
 
 def pass_key(model_id: str, instance: Instance, direction: Direction) -> str:
     """Return the key of the job in which a model discovers the rules of one direction."""
-    return f"discover/{model_id}/{instance.id}/{direction.value}"
+    return PassIdentity(model_id, instance.id, direction).key
 
 
 def environment_key(instance: Instance) -> str:

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from codetaste.agent.loop import AgentState, LoopSettings
 
 
+def transcript_path(key: str) -> str:
+    """Return the path of the transcript of the job ``key`` in the run's folder."""
+    return f"{TRANSCRIPTS_FOLDER}/{key}.jsonl"
+
+
 async def write_transcript(
     out: Path, key: str, model: str, settings: LoopSettings, state: AgentState
 ) -> Path:
@@ -27,6 +32,6 @@ async def write_transcript(
         ),
         *(json.dumps(message_to_json(message)) for message in state.messages),
     ]
-    path = out / TRANSCRIPTS_FOLDER / f"{key}.jsonl"
+    path = out / transcript_path(key)
     await to_thread.run_sync(lambda: write_atomically(path, "".join(f"{line}\n" for line in lines)))
     return path

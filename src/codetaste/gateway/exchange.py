@@ -195,9 +195,7 @@ class Exchange:
         else:
             body = json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
             await self._output.respond(200, {"content-type": "application/json", **head}, body)
-        if wire.protocol == "anthropic":
-            return [{"role": "assistant", "content": whole["content"]}]
-        return whole["output"] if wire.protocol == "openai" else [whole["choices"][0]["message"]]
+        return server.reply_messages(whole)
 
     async def _failed(self, error: ModelError) -> None:
         """Report a provider's failure to the client in a way that stops it from retrying."""

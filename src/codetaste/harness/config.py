@@ -52,17 +52,17 @@ class AgentConfig(Section):
 
     @field_validator("env")
     @classmethod
-    def _env_can_be_set(cls, env: dict[str, str]) -> dict[str, str]:
+    def _check_env(cls, env: dict[str, str]) -> dict[str, str]:
         return check_env(env)
 
     @field_validator("options")
     @classmethod
-    def _plain_options(cls, options: dict[str, Any]) -> dict[str, Any]:
+    def _options_to_json(cls, options: dict[str, Any]) -> dict[str, Any]:
         json_options: dict[str, Any] = toml_to_json(options)
         return json_options
 
     @model_validator(mode="after")
-    def _of_the_own_loop(self) -> Self:
+    def _check_harness_keys(self) -> Self:
         if self.uses_own_loop and self.version is not None:
             raise ValueError('version is not for harness "codetaste", which is this program')
         for name in () if self.uses_own_loop else ("max_turns", "max_output_tokens"):

@@ -71,7 +71,7 @@ class AgentOption(Section):
     """Description for users."""
 
     @model_validator(mode="after")
-    def _default_is_a_choice(self) -> Self:
+    def _check_default(self) -> Self:
         if self.choices and self.default not in self.choices:
             raise ValueError("default is not one of choices")
         return self
@@ -169,7 +169,7 @@ class AgentManifest(Section):
 
     @field_validator("versions")
     @classmethod
-    def _versions_are_names(cls, versions: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_versions(cls, versions: tuple[str, ...]) -> tuple[str, ...]:
         for version in versions:
             if not re.fullmatch(VERSION_PATTERN, version):
                 raise ValueError(f"{version!r} cannot be part of a folder's name")
@@ -177,19 +177,19 @@ class AgentManifest(Section):
 
     @field_validator("install", "run")
     @classmethod
-    def _a_file_beside(cls, name: str) -> str:
+    def _check_file_name(cls, name: str) -> str:
         if "/" in name or name.startswith("."):
             raise ValueError("expected the name of a file beside agent.toml")
         return name
 
     @field_validator("env")
     @classmethod
-    def _env_is_its_own(cls, env: dict[str, str]) -> dict[str, str]:
+    def _check_env(cls, env: dict[str, str]) -> dict[str, str]:
         return check_env(env)
 
     @field_validator("options")
     @classmethod
-    def _options_become_variables(cls, options: dict[str, AgentOption]) -> dict[str, AgentOption]:
+    def _check_option_names(cls, options: dict[str, AgentOption]) -> dict[str, AgentOption]:
         for name in options:
             if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
                 raise ValueError(f"{name!r}: an option's name may have only lower-case letters, digits and _")
@@ -197,14 +197,14 @@ class AgentManifest(Section):
 
     @field_validator("exit_codes")
     @classmethod
-    def _codes_are_codes(cls, codes: dict[str, str]) -> dict[str, str]:
+    def _check_exit_codes(cls, codes: dict[str, str]) -> dict[str, str]:
         for code in codes:
             if not code.isascii() or not code.isdigit() or int(code) > _MAX_EXIT_CODE:
                 raise ValueError(f"{code!r} is not an exit code")
         return codes
 
     @model_validator(mode="after")
-    def _default_is_a_version(self) -> Self:
+    def _check_default_and_run(self) -> Self:
         if self.default not in self.versions:
             raise ValueError(f"default: {self.default!r} is not one of versions")
         if not self.run:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache, cached_property
-from hashlib import sha256
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from codetaste.core.files import read_text_file
 from codetaste.core.paths import resource_dir
-from codetaste.core.text import did_you_mean
+from codetaste.core.text import did_you_mean, one_line
 from codetaste.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from jinja2 import Environment
@@ -27,7 +27,7 @@ _README = "README.md"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*(/[a-z0-9][a-z0-9_-]*)*")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Prompt:
     """The template in one prompt file."""
 
@@ -35,26 +35,37 @@ class Prompt:
     text: str
     path: Path
 
-    @cached_property
-    def digest(self) -> str:
-        """The sha256 of the text in hex, for fingerprints."""
-        return sha256(self.text.encode()).hexdigest()
-
     def render(self, **values: Any) -> str:  # noqa: ANN401 - template values
         """Return the text with ``values`` filled in, without leading and trailing white space.
 
         Raises:
             ConfigError: the template uses a name that is not in ``values``, or is not valid.
         """
-        from jinja2 import TemplateError  # noqa: PLC0415 - heavy
-
         try:
             return _environment().from_string(self.text).render(values).strip()
-        except TemplateError as error:
-            line = getattr(error, "lineno", None)
-            place = f"{self.path}:{line}" if line else str(self.path)
+        except Exception as error:  # a template can fail with any
             given = ", ".join(sorted(values)) or "nothing"
-            raise ConfigError(f"{place}: {error.message or type(error).__name__} (given: {given})") from error
+            raise ConfigError(f"{self._fault(error)} (given: {given})") from error
+
+    def names(self) -> frozenset[str]:
+        """Return the names of values that the template uses.
+
+        Raises:
+            ConfigError: it is not a valid template.
+        """
+        from jinja2 import meta  # noqa: PLC0415 - heavy
+
+        environment = _environment()
+        try:
+            used = meta.find_undeclared_variables(environment.parse(self.text))
+        except Exception as error:
+            raise ConfigError(self._fault(error)) from error
+        return frozenset(used - environment.globals.keys())
+
+    def _fault(self, error: Exception) -> str:
+        line = getattr(error, "lineno", None)
+        place = f"{self.path}:{line}" if line else str(self.path)
+        return f"{place}: {one_line(error) or type(error).__name__}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +80,7 @@ class Prompts:
         Raises:
             ConfigError: it is not UTF-8, or cannot be read.
         """
-        own = self.folder is not None and (self.folder / f"{name}.md").is_file()
+        own = self.folder is not None and (self.folder / f"{name}.md").exists()
         return load_prompt(name, folder=self.folder if own else None)
 
 
@@ -77,7 +88,8 @@ def open_prompts(folder: Path) -> Prompts:
     """Return the prompts with those that the files of ``folder`` replace.
 
     Raises:
-        ConfigError: it is not a folder, or one of its Markdown files replaces no prompt or cannot be read.
+        ConfigError: it is not a folder, or one of its Markdown files replaces no prompt, cannot be read, or
+            is no template for the values that the prompt is given.
     """
     if not folder.is_dir():
         raise ConfigError(f"{folder} is not a folder")
@@ -89,7 +101,7 @@ def open_prompts(folder: Path) -> Prompts:
             problems.append(f"{folder / name}.md replaces no prompt{did_you_mean(name, known)}")
             continue
         try:
-            prompts.load(name)
+            problems.extend(_problems_of_own(load_prompt(name, folder=folder)))
         except ConfigError as error:
             problems.extend(error.problems)
     if not replaced:
@@ -97,6 +109,16 @@ def open_prompts(folder: Path) -> Prompts:
     if problems:
         raise ConfigError(*problems)
     return prompts
+
+
+def _problems_of_own(prompt: Prompt) -> Iterator[str]:
+    """Compare a prompt with the installed one, which uses all values that it is given."""
+    if not prompt.text.strip():
+        yield f"{prompt.path}: it is empty"
+    given = load_prompt(prompt.name).names()
+    for name in sorted(prompt.names() - given):
+        hint = did_you_mean(name, sorted(given)) or " (this prompt is given none)"
+        yield f"{prompt.path}: there is no value {name!r}{hint}"
 
 
 @cache
@@ -108,7 +130,7 @@ def load_prompt(name: str, *, folder: Path | None = None) -> Prompt:
     """
     place = folder or resource_dir("prompts")
     path = place / f"{name}.md"
-    if not _NAME.fullmatch(name) or not path.is_file():
+    if not _NAME.fullmatch(name) or not path.exists():
         known = ", ".join(
             sorted(str(each.relative_to(place).with_suffix("")) for each in place.rglob("*.md"))
         )
@@ -124,7 +146,7 @@ def load_prompt(name: str, *, folder: Path | None = None) -> Prompt:
 def _environment() -> Environment:
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - heavy
 
-    # No loader: a prompt is one file, so that its digest covers all of it.
+    # No loader: a prompt is one file, so that its text decides all of it.
     return Environment(
         undefined=StrictUndefined,
         autoescape=False,  # noqa: S701 - text for a model, not HTML

@@ -41,19 +41,29 @@ __all__ = ["Handler", "Job", "JobContext", "Json", "Outcome", "PaidCall", "Statu
 class Job:
     """One piece of work, as data that can be written as JSON or sent to another process.
 
-    ``kind`` selects the handler that runs the job, such as "infer.execute"; ``parameters``, JSON or a frozen
-    dataclass of plain data, tell the handler what to work on. ``fingerprint`` identifies everything that
-    decides the result except the results of ``needs``, which the scheduler adds. ``budget`` is the path of
-    the parent node, with limits: the scheduler creates its nodes and gives each job a child node named by
-    ``key``, with the job's own ``limits``. ``handler_limits`` are limits that the handler itself enforces,
-    such as turns, and no part of the fingerprint: a result that one of them cut is final until that limit is
-    raised; then the job continues. ``lane`` is the fairness group (a model's id). ``title`` is for people,
-    ``group`` names the jobs that are counted together. ``inputs`` are hashes of what the
-    fingerprint identifies, by name, so that a changed one can be named. A job with ``costs_nothing`` runs
-    even when the budget is used up. ``min_cost`` is the least that the job needs to be useful: its first
-    call, at its cheapest. A ``prerequisite_only`` job is useful only to the jobs that need it, and is skipped
-    when none of them can run. What the job leaves of its own ``limits`` when it ends goes to those of the job
-    ``leaves_to``, if that is a job of the session.
+    Attributes:
+        key: the name of the job in the run.
+        kind: selects the handler that runs the job, such as "infer.execute".
+        budget: the path of the parent node, with limits. The scheduler creates its nodes, and a child node
+            named by ``key`` with the job's own ``limits``.
+        fingerprint: identifies everything that decides the result except the results of ``needs``, which
+            the scheduler adds.
+        parameters: what the handler works on: JSON, or a frozen dataclass of plain data.
+        needs: keys of the jobs that must have ended with a result.
+        resources: how much of each resource the job takes while it runs.
+        lane: the fairness group (a model's id).
+        title: the displayed name.
+        group: the name under which the job is counted together with others.
+        inputs: hashes of what ``fingerprint`` identifies, by name, so that a changed one can be named.
+        costs_nothing: whether it runs even when the budget is used up.
+        min_cost: the least that the job needs to be useful: its first call, at its cheapest.
+        prerequisite_only: whether the job is useful only to the jobs that need it, and is skipped when none
+            of them can run.
+        limits: of the job alone.
+        handler_limits: limits that the handler itself enforces, such as turns. They are no part of the
+            fingerprint: a result that one of them cut is final until that limit is raised; then the job
+            continues.
+        leaves_to: the job whose ``limits`` get what this one leaves of its own, if it is in the session.
     """
 
     key: str

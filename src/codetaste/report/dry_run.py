@@ -9,15 +9,20 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from codetaste.console.json import json_document
-from codetaste.core.text import plural, wrap
+from codetaste.core.text import plural, shorten, wrap
 from codetaste.core.units import format_duration, format_usd
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from codetaste.llm.price import Rates
     from codetaste.llm.price_table import PriceEntry
+
+
+MAX_LINES = 20
+"""Up to this number each job and each trial has a line; more are counted by group."""
+_WITHOUT_MODEL = "those that call no model"
 
 
 class WorkState(StrEnum):
@@ -89,13 +94,18 @@ class DryRun:
 
 
 def format_worst_case(dry_run: DryRun) -> str:
-    """Format the worst-case cost in one line."""
-    paid = sum(1 for job in dry_run.jobs if job.lane)
+    """Format the worst-case cost in one line, with what was done and spent if the run has begun."""
+    paid = [job.work for job in dry_run.jobs if job.lane]
     most = dry_run.worst_case_usd
-    calling = "1 job calls a model" if paid == 1 else f"{paid} jobs call a model"
+    calling = "1 job calls a model" if len(paid) == 1 else f"{len(paid)} jobs call a model"
+    states = Counter(work.state for work in paid)
+    if set(states) - {WorkState.NEW}:
+        calling += f" ({', '.join(f'{states[state]} {state}' for state in WorkState if states[state])})"
     if most is None:
         return f"{calling}, and no budget limits what they cost"
     text = f"{calling}; all together they can cost {format_usd(most)} at most"
+    if spent_usd := _spent_usd(paid):
+        text += f", {format_usd(spent_usd)} of it spent"
     if not dry_run.trials:
         return text
     working_s = sum(trial.working_s for trial in dry_run.trials)
@@ -103,12 +113,16 @@ def format_worst_case(dry_run: DryRun) -> str:
     return f"{text}; {trials} {format_duration(working_s)} at most, one after the other"
 
 
+def _spent_usd(works: Iterable[EarlierWork]) -> Decimal:
+    return sum((work.spent_usd for work in works), Decimal(0))
+
+
 def describe_repeats(dry_run: DryRun) -> str:
     """Describe in one line what would be bought again and why; "" if nothing would be."""
     repeated = [job.work for job in dry_run.jobs if job.work.state is WorkState.AGAIN and job.work.spent_usd]
     if not repeated:
         return ""
-    spent_usd = sum((each.spent_usd for each in repeated), Decimal(0))
+    spent_usd = _spent_usd(repeated)
     jobs = {job.key for job in dry_run.jobs}
     reasons = Counter(name for each in repeated for name in each.changed if name not in jobs)
     why = ", ".join(f"{name} ({plural(count, 'job')})" for name, count in reasons.most_common())
@@ -117,11 +131,11 @@ def describe_repeats(dry_run: DryRun) -> str:
 
 
 def format_price(model_id: str, entry: PriceEntry) -> str:
-    """Format a model's price and the source of the price in one line."""
+    """Format a model's price for a million tokens and the source of the price in one line."""
     if entry.price is None:
         return f"{model_id}: no price: {entry.source}"
     longer = [f"; above {rates.tokens} prompt tokens {_rates(rates)}" for rates in entry.price.above]
-    return f"{model_id}: {_rates(entry.price)}{''.join(longer)} for a million tokens, by {entry.source}"
+    return f"{model_id}: {_rates(entry.price)}{''.join(longer)}, by {entry.source}"
 
 
 def _rates(rates: Rates) -> str:
@@ -162,71 +176,92 @@ def render_dry_run(dry_run: DryRun, width: int | None = None, *, as_json: bool) 
                 "worst_case_usd": None if worst is None else format(worst, "f"),
             }
         )
-    prices = [format_price(name, entry) for name, entry in dry_run.prices.items()]
     again = [describe_repeats(dry_run)] if describe_repeats(dry_run) else []
-    lines = [*_job_lines(dry_run), *_trial_lines(dry_run), *prices, *again, format_worst_case(dry_run)]
-    return wrap("\n".join(lines), width, "  ")
+    facts = [*_trial_lines(dry_run), *_price_lines(dry_run), *again, format_worst_case(dry_run)]
+    return "\n".join([*_work_table(dry_run, width), *(wrap(line, width, "    ") for line in facts)])
 
 
-MAX_LINES = 20
-"""Up to this number each job and each trial has a line; more are counted by group."""
+_MAX_JOBS = 8
+"""Up to this number each job that calls a model has a row; more are counted by group."""
+_LEAST_NAME = 20
+_MAX_GROUPS, _MAX_LIMITS, _MAX_PRICES = 10, 3, 4
 
 
-def _job_lines(dry_run: DryRun) -> list[str]:
-    """Return a line for each job, or the jobs of each group by what was done of them."""
-    if len(dry_run.jobs) > MAX_LINES:
-        return _group_lines(dry_run)
-    width = max((len(job.key) for job in dry_run.jobs), default=0)
-    lines = []
-    for job in dry_run.jobs:
-        facts = [f"needs {', '.join(job.needs)}"] if job.needs else []
-        if dry_run.run is not None and job.lane:
-            facts.append(_describe_work(job.work))
-        lines.append(f"{job.key:<{width}}  {'; '.join(facts)}".rstrip())
+def _work_table(dry_run: DryRun, width: int | None) -> list[str]:
+    """Return the lines of a table of the jobs that call a model, and the number of the others by kind."""
+    paid = [job for job in dry_run.jobs if job.lane]
+    begun = dry_run.run is not None
+    table = _group_lines if len(paid) > _MAX_JOBS else _job_lines
+    lines = table(paid, width, begun=begun)
+    kinds = Counter(job.key.partition("/")[0] for job in dry_run.jobs if not job.lane)
+    if kinds:
+        counts = ", ".join(f"{kind} {count}" for kind, count in kinds.items())
+        lines.append(wrap(f"besides {plural(kinds.total(), 'job')} without a model ({counts})", width, "  "))
     return lines
 
 
-def _describe_work(work: EarlierWork) -> str:
-    text = str(work.state)
-    if work.spent_usd:
-        text += f", {format_usd(work.spent_usd)}"
-    return text + (f": {', '.join(work.changed)} changed" if work.changed else "")
+def _job_lines(jobs: Sequence[PlannedJob], width: int | None, *, begun: bool) -> list[str]:
+    """Return two lines for each job: its work, cost and key; and which inputs have changed, if any."""
+    rows = [(str(job.work.state), format_usd(job.work.spent_usd) if begun else "") for job in jobs]
+    widths = [max(map(len, column)) for column in zip(("work", "spent" * begun), *rows, strict=True)]
+    margin = " " * (sum(widths) + 2 * (1 + begun))
+    lines = [_cells(("work", "spent" * begun), widths) + "job"] if jobs else []
+    for row, job in zip(rows, jobs, strict=True):
+        lines.append(_cells(row, widths) + job.key)
+        if job.work.changed:
+            changed = f"{margin}changed: {', '.join(job.work.changed)}"
+            lines.append(wrap(changed, width, f"{margin}  "))
+    return lines
 
 
-def _group_lines(dry_run: DryRun) -> list[str]:
+def _cells(row: tuple[str, str], widths: Sequence[int]) -> str:
+    work, spent = row
+    return f"{work:<{widths[0]}}  " + (f"{spent:>{widths[1]}}  " if widths[1] else "")
+
+
+def _group_lines(jobs: Sequence[PlannedJob], width: int | None, *, begun: bool) -> list[str]:
+    """Return a line for each of the first groups, the others together, and all."""
     groups: dict[str, list[EarlierWork]] = {}
-    for job in dry_run.jobs:
-        groups.setdefault(job.group if job.lane else _WITHOUT_MODEL, []).append(job.work)
-    states = list(WorkState) if dry_run.run is not None else []
-    rows = [("jobs of", "all", *states, *(["spent"] if states else []))]
-    without_model = groups.pop(_WITHOUT_MODEL, [])
-    total = [work for works in groups.values() for work in works]
-    for name, works in [*groups.items(), ("all that call a model", total), (_WITHOUT_MODEL, without_model)]:
-        paid = works if name != _WITHOUT_MODEL else []
-        counts = Counter(work.state for work in paid)
-        spent = format_usd(sum((work.spent_usd for work in works), Decimal(0)))
-        cells = [str(counts[state] or "") for state in states] + ([spent] if states else [])
-        rows.append((name, str(len(works)), *cells))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(map(_align, range(len(row)), row, widths)) for row in rows]
-
-
-_WITHOUT_MODEL = "those that call no model"
-
-
-def _align(column: int, cell: str, width: int) -> str:
-    return f"{cell:>{width}}" if column else f"{cell:<{width}}"
+    for job in jobs:
+        groups.setdefault(job.group, []).append(job.work)
+    shown = dict(list(groups.items())[:_MAX_GROUPS])
+    others = [work for name, works in groups.items() if name not in shown for work in works]
+    if others:
+        shown[f"… and {plural(len(groups) - _MAX_GROUPS, 'more group')}"] = others
+    shown["all jobs that call a model"] = [job.work for job in jobs]
+    found = {job.work.state for job in jobs}
+    states = [state for state in WorkState if state in found] if begun else []
+    rows = [("jobs", "all", *states, *(["spent"] if begun else []))]
+    for name, works in shown.items():
+        counts = Counter(work.state for work in works)
+        cells = [str(counts[state] or "") for state in states]
+        spent = [format_usd(_spent_usd(works))] if begun else []
+        rows.append((name, str(len(works)), *cells, *spent))
+    names, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
+    if width is not None:
+        names = min(names, max(_LEAST_NAME, width - sum(widths) - 2 * len(widths)))
+    return [
+        "  ".join([f"{shorten(name, names):<{names}}", *map(str.rjust, cells, widths)])
+        for name, *cells in rows
+    ]
 
 
 def _trial_lines(dry_run: DryRun) -> list[str]:
-    """Return a line for each trial, or for all with the same limits."""
-    limits = Counter((trial.usd, trial.working_s) for trial in dry_run.trials)
-    if len(dry_run.trials) <= MAX_LINES:
-        return [
-            f"trial {trial.key}: {format_usd(trial.usd)} and {format_duration(trial.working_s)} at most"
-            for trial in dry_run.trials
-        ]
-    return [
-        f"{plural(count, 'trial')}: {format_usd(usd)} and {format_duration(working_s)} at most for each"
-        for (usd, working_s), count in limits.most_common()
+    """Return a line for all trials with the same limits."""
+    limits = Counter((trial.usd, trial.working_s) for trial in dry_run.trials).most_common()
+    lines = [
+        f"{plural(count, 'trial')}: {format_usd(usd)} and {format_duration(working_s)} at most"
+        + (" for each" if count > 1 else "")
+        for (usd, working_s), count in limits[:_MAX_LIMITS]
     ]
+    more = sum(count for _, count in limits[_MAX_LIMITS:])
+    return [*lines, f"{plural(more, 'more trial')} with other limits"] if more else lines
+
+
+def _price_lines(dry_run: DryRun) -> list[str]:
+    if not dry_run.prices:
+        return []
+    lines = [f"  {format_price(name, entry)}" for name, entry in dry_run.prices.items()]
+    more = len(lines) - _MAX_PRICES
+    hidden = [f"  {plural(more, 'more model')}: --json has them"] if more > 0 else []
+    return ["prices of a million tokens:", *lines[:_MAX_PRICES], *hidden]

@@ -1,4 +1,4 @@
-"""How jobs ended, as people see it: a mark, a name to count by, and the reason in one line.
+"""How jobs ended, as users see it: a mark, a name to count by, and the reason in one line.
 
 A job ended well if it is done and no limit, fault or mistake of its agent ended it. ``docs/guide/resume.md``
 lists every ending.
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from codetaste.orchestration.job import Outcome
+    from codetaste.orchestration.journal.history import JobState
     from codetaste.orchestration.shortfall import Shortfall
 
-ENDED = {status.value: status for status in Status}
-"""The status of a job by the state that shows it."""
+_STATUSES = {status.value: status for status in Status}
 
 
 class Mark(Enum):
@@ -70,6 +70,12 @@ def ending_of(status: Status, shortfall: Shortfall | None, error: str) -> Ending
         return Ending(mark, shortfall.name.replace("_", " "), shortfall.text)
     mark = Mark.OK if status is Status.DONE else Mark.CUT if status.by_limit else Mark.NONE
     return Ending(mark, status.value.replace("_", " "), error)
+
+
+def ending_in_state(state: JobState, shortfall: Shortfall | None, error: str) -> Ending | None:
+    """Return the ending of a job in ``state``; None if it has not ended."""
+    status = _STATUSES.get(state)
+    return None if status is None else ending_of(status, shortfall, error)
 
 
 def ending_of_outcome(outcome: Outcome) -> Ending:

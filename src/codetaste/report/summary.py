@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from codetaste.console.exit_codes import STOPPED
 from codetaste.console.streams import colour
 from codetaste.core.text import printable, shorten, wrap
 from codetaste.core.units import format_duration, format_usd
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import Outcome
     from codetaste.report.ending import Ending
     from codetaste.report.statistics.comparison import Comparison
+
+
+MAX_LINES = 20
+"""Up to this number all jobs have a line."""
+_MOST_BAD = 14
+"""Of more jobs those that ended well are only counted, and at most this number of the others has a line."""
+_MAX_JOB_LINE = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +84,9 @@ class Summary:
     def exit_code(self) -> int:
         """130 when the user stopped the run, 0 when every job ended well (or has a result), 1 otherwise."""
         if self.stop_reason:
-            return 130
+            return STOPPED
         fine = all(line.outcome.usable if self.exit_zero else line.ending.well for line in self.lines)
         return 0 if fine else 1
-
-
-MAX_LINES = 20
-"""Up to this number all jobs have a line."""
-_MOST_BAD = 14
-"""Of more jobs those that ended well are only counted, and at most this number of the others has a line."""
 
 
 def render_summary(summary: Summary, width: int | None = None, *, coloured: bool = False) -> str:
@@ -168,9 +170,6 @@ def _job_line(line: SummaryLine, width: int) -> str:
     found = f"{';' if how else ''} {line.result}" if line.result else ""
     text = printable(f"{line.title:<{width}} {money:>9}{how}{found}{again}", _MAX_JOB_LINE)
     return f"  {ending.mark.text:<3} {text}"
-
-
-_MAX_JOB_LINE = 400
 
 
 def summary_to_json(summary: Summary) -> dict[str, Any]:

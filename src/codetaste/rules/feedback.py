@@ -70,7 +70,7 @@ def render_candidate_result(result: CandidateResult) -> str:
 
 
 def describe_candidate(result: CandidateResult) -> str:
-    """Return one line for people about one candidate, with the first place to exempt."""
+    """Return one line for the user about one candidate, with the first place to exempt."""
     line = render_candidate_result(replace(result, witnesses=())).replace("\n", " ")
     if not result.witnesses:
         return line

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MAX_RULES = 2_000
 MAX_CANDIDATE_BYTES = 256 * 1024
+TEXT_LANGUAGES = frozenset({"generic", "regex", "none"})
+"""Languages of rules that match plain text."""
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}")
 _TEXT_KEYS = ("id", "message", "severity", "pattern", "pattern-regex", "mode")

@@ -1,4 +1,4 @@
-"""What to do about YAML that cannot be read: a cure for each of the parser's messages that models cause."""
+"""Advice on YAML that cannot be read, for each of the parser's messages that models cause."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def run(  # noqa: PLR0913 - the options of the command line
         config: The TOML file.
         set_: Override a value of the file: ``--set run.budget_usd=5``. May be given several times.
         only: Run only jobs whose key matches this glob, and the jobs that they need.
-        dry_run: Show the jobs, their needs and their maximum cost; run nothing.
+        dry_run: Show what is done, what would be done (again, and why), and the maximum cost; run nothing.
         rerun: Repeat finished jobs (those of ``--only``, if given). Their earlier cost stays charged;
             interrupted jobs continue.
         rerun_failed: Repeat those of the selected jobs that have a result, but ended by a fault or a mistake;

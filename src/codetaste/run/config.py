@@ -5,6 +5,7 @@ The model of each section is defined next to the code that it configures; this m
 
 from __future__ import annotations
 
+import os
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,7 @@ class RunConfig(Section):
     name: str = Field(pattern=NAME_PATTERN)
     """The folder under ``out``."""
     out: FilePath = Path("runs")
-    """Folder of all runs, relative to the working directory of the command."""
+    """Folder of all runs, relative to the config file."""
     budget_usd: Usd | None = None
     """US dollars for all flows, models and agents together."""
     time_limit: Seconds | None = None
@@ -113,6 +114,18 @@ def read_config(path: Path, settings: Sequence[str] = ()) -> Config:
     if problems:
         raise ConfigError(*problems)
     return config
+
+
+def runs_folder(config_file: Path, out: Path) -> Path:
+    """Return the folder ``[run] out`` of a config file, relative to the working directory if below it."""
+    out = out.expanduser()
+    # With "..", the folder above is that of the file, not that of a link to its folder.
+    parent = Path(os.path.realpath(config_file.parent)) if ".." in out.parts else config_file.parent
+    folder = Path(os.path.normpath(parent.absolute() / out))
+    for place in dict.fromkeys((Path.cwd(), Path(os.path.realpath(Path.cwd())))):
+        if folder.is_relative_to(place):
+            return folder.relative_to(place)
+    return folder
 
 
 def _override(raw: dict[str, Any], setting: str) -> None:

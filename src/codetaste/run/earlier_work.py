@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from codetaste.flows.discover.inputs import pass_inputs
+from codetaste.flows.discover.inputs import ENGINE_INPUT, pass_inputs
 from codetaste.flows.infer.inputs import step_inputs
 from codetaste.flows.inputs import InputSource, digests_of_inputs
 from codetaste.orchestration.journal.history import History, JobState
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from codetaste.orchestration.journal.history import JobHistory, RecordedEnd
     from codetaste.run.flow_plan import FlowPlan
     from codetaste.run.resolve import ResolvedConfig
-
-ENGINE_INPUT = "rules.opengrep"
-"""The input of discovery passes that is known only once the rule engine is found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +74,13 @@ def read_earlier_sessions(journal: Path, resolved: ResolvedConfig, plan: FlowPla
 
 
 def _find_work(resolved: ResolvedConfig, plan: FlowPlan, history: History) -> dict[str, EarlierWork]:
-    settled, unknown = history.charges(lambda call: call.key)
-    work: dict[str, EarlierWork] = {}
+    spent_usd, work = history.spent_usd_by_job(), dict[str, EarlierWork]()
     for key, needs, inputs in _planned_inputs(resolved, plan):
-        usd = sum((costs[key].usd for costs in (settled, unknown) if key in costs), Decimal(0))
         again = [need for need in needs if need in work and work[need].state is WorkState.AGAIN]
         state, changed = _state(history.jobs.get(key), inputs)
         if again and state in {WorkState.DONE, WorkState.CUT}:
             state, changed = WorkState.AGAIN, (*changed, *again)
-        work[key] = EarlierWork(state, changed, usd)
+        work[key] = EarlierWork(state, changed, spent_usd.get(key, Decimal(0)))
     return work
 
 

@@ -13,7 +13,7 @@ from anyio import to_thread
 
 from codetaste.benchmark.benchmark import QUICKSTART
 from codetaste.benchmark.layout import RUN_CONFIG_FILE
-from codetaste.console.exit_codes import error_to_json
+from codetaste.console.exit_codes import STOPPED, error_to_json
 from codetaste.console.json import json_document
 from codetaste.console.streams import (
     notify,
@@ -44,7 +44,7 @@ from codetaste.report.dry_run import describe_repeats, format_worst_case, prices
 from codetaste.report.live.display import live_display
 from codetaste.report.live.logs import logs_folder, run_logs
 from codetaste.report.live.progress import RunProgress
-from codetaste.report.summary import Summary
+from codetaste.report.summary import Summary, render_summary, summary_to_json
 from codetaste.run.limits import limiter_summary
 from codetaste.run.results import RunContext, collect_results, compare_agents, product_folders
 from codetaste.run.services import (
@@ -118,7 +118,7 @@ async def execute_run(planned: RunPlan, options: RunOptions, stop: StopRequest) 
 async def _open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions) -> RunContext:
     """Open the parts of a run in their order; ``stack`` closes them."""
     resolved, plan, config = planned.resolved, planned.flows, planned.limits.config
-    benchmark, sandbox, out = resolved.benchmark, config.sandbox, config.run.out / config.run.name
+    benchmark, sandbox, out = resolved.benchmark, config.sandbox, planned.limits.directory
     cache = await to_thread.run_sync(cache_dir, notify)
     warnings: list[str] = []
     discovery, environments, inference, evaluation = None, None, None, None
@@ -181,8 +181,7 @@ async def _open_session(
     repeated: frozenset[str],
 ) -> Session:
     """Open the displays and the session, apply the limits, and journal what this session starts with."""
-    limits, plan, config = planned.limits, planned.flows, planned.limits.config
-    out = config.run.out / config.run.name
+    limits, plan, config, out = planned.limits, planned.flows, planned.limits.config, planned.limits.directory
     observer = await stack.enter_async_context(live_display(progress, config.run.name, sys.stderr))
     logs = await stack.enter_async_context(run_logs(logs_folder(out), lambda text: notify(printable(text))))
     opening = open_session(
@@ -250,9 +249,6 @@ async def _add_jobs(context: RunContext) -> None:
     session.add(*made.values())
 
 
-_STOPPED = 130
-
-
 async def run_and_report(planned: RunPlan, options: RunOptions) -> int:
     """Execute the plan and print its summary; see ``run`` for the exit code.
 
@@ -261,8 +257,6 @@ async def run_and_report(planned: RunPlan, options: RunOptions) -> int:
         ToolMissing: commands cannot be contained on this machine, or there is no rule engine.
         JournalError: the run directory is in use, damaged, or full.
     """
-    from codetaste.report.summary import render_summary, summary_to_json  # noqa: PLC0415 - not for a dry run
-
     stop, summary = StopRequest(), None
     async with anyio.create_task_group() as tasks:
         stop.scope = tasks.cancel_scope
@@ -279,6 +273,6 @@ async def run_and_report(planned: RunPlan, options: RunOptions) -> int:
         return summary.exit_code
     if options.as_json:
         print_result(
-            error_to_json(Cause.CANCELLED, [f"stopped before the work began: {stop.reason}"], _STOPPED)
+            error_to_json(Cause.CANCELLED, [f"stopped before the work began: {stop.reason}"], STOPPED)
         )
-    return _STOPPED
+    return STOPPED

@@ -10,7 +10,7 @@ from codetaste.console.streams import notify
 from codetaste.errors import ConfigError
 from codetaste.orchestration.journal.journal import JOURNAL_FILE, check_format
 from codetaste.report.dry_run import DryRun, PlannedJob, PlannedTrial, describe_repeats
-from codetaste.run.config import read_config
+from codetaste.run.config import read_config, runs_folder
 from codetaste.run.flow_plan import plan_flows
 from codetaste.run.limits import RuntimeLimits
 from codetaste.run.resolve import resolve_config
@@ -70,23 +70,17 @@ def plan_run(path: Path, settings: Sequence[str] = (), only: Sequence[str] = ())
         ConfigError: the input is invalid; all problems are reported together.
         JournalError: another version of codetaste made the run.
     """
-    base = read_config(path, settings)
-    try:
-        return plan_config(base, path.parent, only)
-    except ConfigError as error:
-        if str(error).startswith("--only"):
-            raise
-        raise ConfigError(*(f"{path}: {problem}" for problem in error.problems)) from error
+    return plan_config(read_config(path, settings), path, only)
 
 
-def plan_config(base: Config, base_dir: Path, only: Sequence[str] = ()) -> RunPlan:
-    """Plan the work of a config whose paths are relative to ``base_dir``.
+def plan_config(base: Config, path: Path, only: Sequence[str] = ()) -> RunPlan:
+    """Plan the work of a config whose paths are relative to the folder of the file ``path``.
 
     Raises:
         ConfigError: what the config names does not exist; all problems are reported together.
         JournalError: another version of codetaste made the run.
     """
-    directory = base.run.out / base.run.name
+    directory = runs_folder(path, base.run.out) / base.run.name
     journal = directory / JOURNAL_FILE
     if journal.is_file():
         check_format(journal)
@@ -94,13 +88,7 @@ def plan_config(base: Config, base_dir: Path, only: Sequence[str] = ()) -> RunPl
     config = limits.config
     for line in limits.messages:
         notify(line)
-    resolved = resolve_config(config, base_dir)
-    flows = plan_flows(config, resolved.instances, only, benchmark=resolved.benchmark)
-    if not flows.selected_keys:
-        raise ConfigError(
-            "nothing to do: it has no section of a flow: [discover], [environment], [[tracks]] or [evaluate]"
-        )
-    flows.check_descriptions(resolved.benchmark)
+    resolved, flows = resolve_and_select(path, config, only)
     dry_run, earlier = _make_dry_run(config, flows, resolved.prices()), None
     if journal.is_file() and journal.stat().st_size:
         from codetaste.run.earlier_work import read_earlier_sessions  # noqa: PLC0415 - not for a new run
@@ -108,6 +96,28 @@ def plan_config(base: Config, base_dir: Path, only: Sequence[str] = ()) -> RunPl
         earlier = read_earlier_sessions(journal, resolved, flows)
         dry_run = replace(dry_run.with_work(earlier.work), run=directory)
     return RunPlan(resolved, limits, flows, dry_run, earlier)
+
+
+def resolve_and_select(
+    path: Path, config: Config, only: Sequence[str] = ()
+) -> tuple[ResolvedConfig, FlowPlan]:
+    """Find all that ``config``, which was read from ``path``, names, and select its work.
+
+    Raises:
+        ConfigError: one line for each name that does not exist, or there is nothing to do.
+    """
+    try:
+        resolved = resolve_config(config, path.parent)
+    except ConfigError as error:
+        raise ConfigError(*(f"{path}: {problem}" for problem in error.problems)) from error
+    flows = plan_flows(config, resolved.instances, only, benchmark=resolved.benchmark)
+    if not flows.selected_keys:
+        raise ConfigError(
+            f"{path}: nothing to do: it has no section of a flow: [discover], [environment], [[tracks]] or "
+            "[evaluate]"
+        )
+    flows.check_descriptions(resolved.benchmark)
+    return resolved, flows
 
 
 def _make_dry_run(config: Config, flows: FlowPlan, prices: Mapping[str, PriceEntry]) -> DryRun:

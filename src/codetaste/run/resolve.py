@@ -1,4 +1,4 @@
-"""Resolve what a config names (benchmark, instances, tools, agents), and open models, rule engine and shell.
+"""Resolve what a config names: benchmark, instances, prompts, tools and agents.
 
 Names in the config that do not exist are reported here, all together, before anything is started.
 """
@@ -100,7 +100,11 @@ def resolve_config(config: Config, base_dir: Path) -> ResolvedConfig:
         benchmark = find_benchmark(config.benchmark, base_dir)
         instances = benchmark.select(config.benchmark.instances)
     except ConfigError as error:
-        problems.extend(error.problems)
+        key = "benchmark.path" if benchmark is None else "benchmark.instances"
+        problems.extend(f"{key}: {problem}" for problem in error.problems)
+    repos = None if benchmark is None else benchmark.repos
+    if repos is not None and not repos.is_dir():
+        problems.append(f"benchmark.repos: {repos} is not a folder")
     if config.run.prompts is not None:
         try:
             prompts = open_prompts((base_dir / config.run.prompts.expanduser()).absolute())
@@ -126,11 +130,7 @@ def find_benchmark(config: BenchmarkConfig, base_dir: Path) -> Benchmark:
     Raises:
         ConfigError: it does not exist or is invalid.
     """
-    repos: Path | None = None
-    if config.repos is not None:
-        repos = (base_dir / config.repos.expanduser()).absolute()
-        if not repos.is_dir():
-            raise ConfigError(f"benchmark.repos: {repos} is not a folder")
+    repos = None if config.repos is None else (base_dir / config.repos.expanduser()).absolute()
     if config.path == QUICKSTART:
         return open_benchmark(quickstart_folder(), repos=repos)
     return open_benchmark(base_dir / Path(config.path).expanduser(), repos=repos)

@@ -116,9 +116,7 @@ async def _environment_lines(context: RunContext, outcomes: Mapping[str, Outcome
             continue
         outcome, image = outcomes[task.key], outcomes[task.image_key]
         result = EnvironmentResult.from_json(outcome.value) if outcome.usable else None
-        path = await publish_environment(
-            task, result, image.value, context.environments, context.session.record.blobs
-        )
+        path = await publish_environment(task, result, image.value, context.environments, blobs)
         text = "" if result is None else result.describe()
         lines.append(SummaryLine(outcome, task.title, task.model_id, text, str(path) if path else ""))
         if result is not None and result.proven and not image.usable:

@@ -14,8 +14,7 @@ from anyio import to_thread
 from codetaste.console.streams import notify
 from codetaste.core.files import remove_tree
 from codetaste.core.paths import cache_dir
-from codetaste.environment.base_image.build import POLYGLOT_IMAGE
-from codetaste.environment.config import EnvironmentConfig
+from codetaste.environment.config import POLYGLOT_IMAGE, EnvironmentConfig
 from codetaste.environment.registries import Registries, find_registries
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
 from codetaste.evaluation.config import EvaluateConfig

@@ -50,7 +50,7 @@ class SandboxConfig(Section):
 
     @field_validator("image")
     @classmethod
-    def _is_a_name(cls, image: str) -> str:
+    def _check_image(cls, image: str) -> str:
         if not _IMAGE.fullmatch(image):
             raise ValueError("cannot be the name of an image; write it as in codetaste/mine:1")
         return image

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -66,9 +67,50 @@ def test_example_is_copied_with_the_files_that_it_names(tmp_path: Path) -> None:
     done = codetaste("init", "mine", "--example", "compare", "--json", cwd=tmp_path)
     assert json.loads(done.stdout)["written"] == ["mine/compare.toml", "mine/compare_models.py"]
     assert codetaste("run", "mine/compare.toml", "--dry-run", cwd=tmp_path).returncode == 0
+    assert tomli.loads((tmp_path / "mine/compare.toml").read_text("utf-8"))["run"]["out"] == "runs"
     unknown = codetaste("init", "--example", "compar", cwd=tmp_path)
     assert unknown.returncode == 2
-    assert "no example 'compar' (did you mean 'compare'?)" in unknown.stderr
+    names = sorted(path.stem for path in EXAMPLES.glob("*.toml") if path.name != "template.toml")
+    assert f"--example: there is no 'compar', only {', '.join(names)}" in unknown.stderr
+    assert codetaste("init", "mine/compare.toml", cwd=tmp_path).stderr.endswith("is not a folder\n")
+    assert all(name in codetaste("init", "--help", cwd=tmp_path).stdout for name in names)
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        (
+            {"benchmark.path": "none"},
+            "benchmark.path: none: no such benchmark folder; codetaste benchmark new",
+        ),
+        ({"benchmark.instances": '["x"]'}, "benchmark.instances: no instance of"),
+        ({"benchmark.repos": "none"}, "benchmark.repos: {folder}/none is not a folder"),
+        ({"run.prompts": "none"}, "run.prompts: {folder}/none is not a folder"),
+        ({"discover.tools": '["x"]'}, "discover.tools: 'x' is not an import path"),
+    ],
+)
+def test_check_names_file_and_key_of_what_does_not_exist(
+    tmp_path: Path, settings: dict[str, str], problem: str
+) -> None:
+    codetaste("init", "--example", "quickstart", cwd=tmp_path)
+    words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    for command in (("config", "check"), ("run",)):
+        done = codetaste(*command, "quickstart.toml", *words, cwd=tmp_path)
+        assert done.returncode == 2
+        assert f"codetaste: quickstart.toml: {problem.format(folder=tmp_path)}" in done.stderr
+
+
+def test_check_wants_something_to_do_and_its_descriptions(tmp_path: Path) -> None:
+    config = tmp_path / "c.toml"
+    config.write_text('[run]\nname = "x"\n[benchmark]\npath = "quickstart"\n', "utf-8")
+    assert "c.toml: nothing to do" in codetaste("config", "check", "c.toml", cwd=tmp_path).stderr
+    shutil.copytree(EXAMPLES / "quickstart", tmp_path / "own")
+    codetaste("init", "--example", "compare", cwd=tmp_path)
+    for text in (tmp_path / "own").rglob("open_description.md"):
+        text.unlink()
+    done = codetaste("config", "check", "compare.toml", "--set", "benchmark.path=own", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "open_description.md: the open description of pytest-dev__pluggy-15b2acde cannot" in done.stderr
 
 
 def test_check_lists_every_mistake(tmp_path: Path) -> None:

@@ -124,6 +124,14 @@ def test_long_match_must_be_there_as_a_whole() -> None:
     assert search.found_in(b"x" + whole + b" last 1") == set(RUNS)
 
 
+def test_whole_short_file_beside_it_does_not_hide_a_run() -> None:
+    whole = b"a_name_that_is_longer_than_any_run_of_twelve_short_words old_call"
+    run = b"a b c d e f g h i j k l"
+    search = RunSearch([whole, run])
+    assert search.found_in(b"'a, b, c, d, e, f, g, h, i, j, k, l'") == {run}
+    assert search.found_in(whole) == {whole}
+
+
 def test_what_is_not_read_is_known(tmp_path: Path) -> None:
     assert not read(tmp_path, CODE, budget=ByteBudget(len(CODE))).unread
     assert read(tmp_path, CODE, budget=ByteBudget(len(CODE) - 1)).unread

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from codetaste.evaluation.metrics import ifr
 from codetaste.rules.scan.model import Scanner
+from support.evaluation.honest_refactorings import REFACTORINGS, Refactoring
 from support.evaluation.trees import Files, git_diff, regex_rule, rule, score, write_tree
 
 CODE = "import thing\n\n\ndef first(a, b):\n    keep(a)\n    x = old(a, b)\n    return keep(x, a, b)\n"
@@ -78,3 +80,17 @@ def test_hidden_match_has_no_share_in_precision(tmp_path: Path, scanner: Scanner
     assert evaluation.precision is not None
     assert (evaluation.precision.hits_removed, evaluation.precision.removed) == (0, 1)
     assert "reductive rules that count as unmet because of it: 1" in evaluation.notes[-1]
+
+
+@pytest.mark.parametrize("honest", [pytest.param(each, id=each.name) for each in REFACTORINGS])
+def test_honest_refactoring_satisfies_all_rules_and_nothing_of_it_is_flagged(
+    tmp_path: Path, scanner: Scanner, honest: Refactoring
+) -> None:
+    base = write_tree(tmp_path / "R", honest.before)
+    patch = git_diff(tmp_path, honest.before, honest.after)
+    nothing = score(scanner, base, b"\n", honest.positive, honest.negative)
+    evaluation = score(scanner, base, patch, honest.positive, honest.negative)
+    assert nothing.rule_counts is not None
+    assert evaluation.rule_counts is not None
+    assert (ifr(nothing.rule_counts), ifr(evaluation.rule_counts)) == (0.0, 1.0)
+    assert (evaluation.flagged, evaluation.hidden_in, evaluation.unread) == ((), (), ())

@@ -119,6 +119,7 @@ def test_file_that_a_framework_finds_is_used_where_r_has_the_framework(
         ("crates/a/tests/fresh.rs", "fn f() {}\n"),
         ("src/FreshTestCase.java", "class FreshTestCase {}\n"),
         ("src/TestFresh.java", "class TestFresh {}\n"),
+        ("web/fresh.stories.tsx", "x = 1\n"),
         ("src/Fresh.java", "@Component\npublic class Fresh {}\n"),
         ("src/Fresh.kt", "@javax.persistence.Entity(name = 1)\nclass Fresh\n"),
         ("src/Checks.java", "class Checks {\n  @Test\n  void f() {}\n}\n"),
@@ -140,3 +141,30 @@ def test_module_of_rust_is_used_if_its_folder_is_named(tmp_path: Path) -> None:
     assert unused_files(tmp_path, base, {"src/fresh/mod.rs": "x\n", "src/other/mod.rs": "x\n"}) == {
         "src/other/mod.rs"
     }
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "user"),
+    [
+        ("a/fresh.go", "package a\n\nvar (\n\tErrFresh = 1\n)\n", "return a.ErrFresh"),
+        ("a/fresh.go", "package a\n\nconst (\n\tOne = iota\n\n\tTwo\n)\n", "f(Two)"),
+        ("a/fresh.go", "package a\n\nfunc (f *Form) Fresh() {}\n", "x.Fresh()"),
+        ("a/Fresh.kt", "internal fun makeIt() = 1\n", "makeIt()"),
+        ("a/Fresh.kt", "suspend fun <T : Any> List<T>.makeIt() = 1\n", "x.makeIt()"),
+        ("a/Fresh.kt", "fun interface Maker { fun make() }\n", "Maker { }"),
+        ("a/Fresh.kt", "enum class Kind { ONE }\n", "Kind.ONE"),
+        ("a/Fresh.kt", "const val MOST = 1\n", "MOST"),
+        ("a/Fresh.scala", "sealed trait Shape\ncase class Round(r: Int)\n", "Round(1)"),
+        ("a/Fresh.java", "public @interface Marked {}\n", "@Marked"),
+        ("a/Fresh.java", "public non-sealed class Round {}\n", "new Round()"),
+        ("a/fresh_page.rb", "module A\n  class FreshPage < Page\n  end\nend\n", "FreshPage.new"),
+        ("a/html_page.rb", "class A::HTMLPage\nend\n", "HTMLPage.new"),
+    ],
+)
+def test_file_is_used_by_what_it_declares(tmp_path: Path, path: str, content: str, user: str) -> None:
+    suffix = path.rpartition(".")[2]
+    assert unused_files(tmp_path / "used", {f"old.{suffix}": user}, {path: content}) == set()
+    others = {f"old.{suffix}": "A.keep(List, class, Form)\n"}
+    assert unused_files(tmp_path / "unused", others, {path: content}) == (
+        set() if "*Form" in content else {path}
+    )

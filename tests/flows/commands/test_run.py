@@ -142,14 +142,12 @@ def test_only_suggests_the_nearest_job(
     assert f"did you mean '{alpha.key('m', 'additive')}'" in result.err
 
 
-def test_dry_run_shows_jobs_needs_and_worst_case_and_starts_nothing(
-    tmp_path: Path, alpha: TinyBenchmark
-) -> None:
+def test_dry_run_shows_jobs_and_worst_case_and_starts_nothing(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = alpha.make_workspace(tmp_path, {"m": "quick", "n": "quick"}, run="budget_usd = 1.5")
     result = workspace.run("--dry-run")
     assert result.code == 0
-    assert f"{alpha.key('m', 'additive')}" in result.out
-    assert f"needs sources/{alpha.row.id}" in result.out
+    assert f"new   {alpha.key('m', 'additive')}" in result.out
+    assert "besides 1 job without a model (sources 1)" in result.out
     assert result.out.splitlines()[-1].endswith("they can cost $1.50 at most")
     assert result.err == ""
     planned = workspace.run("--dry-run", "--json", "--only", "*/additive").json

@@ -23,10 +23,10 @@ def test_a_dry_run_shows_each_price_and_its_source(tmp_path: Path, alpha: TinyBe
     result = workspace.run("--dry-run")
     assert result.code == 0
     lines = result.out.splitlines()
-    (own,) = [line for line in lines if line.startswith("m: ")]
+    (own,) = [line for line in lines if line.startswith("  m: ")]
     assert "input $3" in own
     assert own.endswith("by config")
-    (known,) = [line for line in lines if line.startswith("sonnet: ")]
+    (known,) = [line for line in lines if line.startswith("  sonnet: ")]
     assert "above 200000 prompt tokens input $6" in known
     assert known.endswith(f"by {TABLE} anthropic/claude-sonnet-4-5")
     prices = workspace.run("--dry-run", "--json").json["prices"]

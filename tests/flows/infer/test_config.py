@@ -223,7 +223,7 @@ def test_trials_are_product_of_agents_tracks_instances_attempts(tmp_path: Path, 
     assert jobs[f"infer/b/open/multiplan/{row}/judge"]["model"] == "judge"
     assert jobs[f"infer/b/open/multiplan/{row}/execute"]["model"] == "n"
     message = workspace.run("--dry-run").out
-    assert f"trial infer/b/instructed/direct/{row}/attempt-2: $3.50 and 2h00m at most" in message
+    assert "3 trials: $3.50 and 2h00m at most for each\n1 trial: $2.00 and 5m00s at most\n" in message
     assert "they can cost $12.50 at most; 4 trials work 6h05m at most, one after the other" in message
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import time
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,13 +74,19 @@ def sandboxes(require: Callable[..., None], bubblewrap: Path, tools: None) -> No
 
 
 def make_program_workspace(
-    folder: Path, alpha: TinyBenchmark, coder: str, track: str = "open/direct", agent: str = ""
+    folder: Path,
+    alpha: TinyBenchmark,
+    coder: str,
+    track: str = "open/direct",
+    agent: str = "",
+    manifest: str = MANIFEST,
+    program: str = PROGRAM,
 ) -> Workspace:
     workspace = make_trial_workspace(folder, alpha, (track,), coder=coder)
     shutil.rmtree(folder / "prog", ignore_errors=True)
     (folder / "prog").mkdir()
-    (folder / "prog" / "agent.toml").write_text(MANIFEST)
-    (folder / "prog" / "run.py").write_text(PROGRAM)
+    (folder / "prog" / "agent.toml").write_text(manifest)
+    (folder / "prog" / "run.py").write_text(program)
     (folder / "prog" / "run.py").chmod(0o755)
     own = agent_table("a", "m", "budget_usd = 2.0\ntime_limit = '5m'")
     text = workspace.config.read_text()
@@ -254,3 +262,63 @@ def test_time_counts_for_agent_with_requests_always_waiting(tmp_path: Path, alph
     result = workspace.run("--json")
     assert result.code == 1, result.err
     assert read_metadata(output_folder(workspace, alpha))["finish_reason"] == "timeout"
+
+
+SEARCHING: dict[str, tuple[str, dict[str, Any], str]] = {
+    "anthropic": (
+        "/v1/messages",
+        {
+            "max_tokens": 1024,
+            "messages": [{"role": "user", "content": "go"}],
+            "tools": [{"type": "web_search_20250305", "name": "web_search"}],
+        },
+        'tools[0].type = "web_search_20250305"',
+    ),
+    "openai": (
+        "/v1/responses",
+        {"input": "go", "tools": [{"type": "web_search"}]},
+        'tools[0].type = "web_search"',
+    ),
+    "openai-chat": (
+        "/v1/chat/completions",
+        {"messages": [{"role": "user", "content": "go"}], "web_search_options": {}},
+        "web_search_options = {}",
+    ),
+}
+"""A request with a search that the provider runs, and what a refusal names, by protocol."""
+ONE_REQUEST = r"""#!/usr/bin/python3
+import json, os, sys, urllib.request
+if "--version" in sys.argv:
+    sys.exit(print("1.0"))
+request = urllib.request.Request(
+    os.environ["CODETASTE_BASE_URL"] + PATH, json.dumps({"model": "m", **BODY}).encode(),
+    {"content-type": "application/json", "authorization": "Bearer " + os.environ["CODETASTE_TOKEN"]},
+)
+urllib.request.urlopen(request)
+print(json.dumps({"type": "end"}))
+"""
+
+
+@pytest.mark.parametrize("protocol", SEARCHING)
+def test_ending_of_job_names_refused_request_and_the_key_that_opens_it(
+    tmp_path: Path, alpha: TinyBenchmark, protocol: str
+) -> None:
+    path, body, named = SEARCHING[protocol]
+    manifest = MANIFEST.replace('"anthropic"', f'"{protocol}"')
+    program = ONE_REQUEST.replace("PATH", repr(path)).replace("BODY", repr(body))
+    workspace = make_program_workspace(tmp_path, alpha, "slow_reply", manifest=manifest, program=program)
+    result = workspace.run()
+    assert result.code == 1, result.err
+    ending = f"a request was refused: {named} is not allowed under a budget, as the cost is unknown"
+    for text in (result.out, result.err, workspace.cli("status", "r").out):
+        assert ending in " ".join(text.split()), text
+    assert workspace.ledger("m") == []
+    opening = re.search(r"allow = \{ .*? = … \}", result.err)
+    assert opening is not None
+    config, model = workspace.config.read_text(), '[[models]]\nid = "m"\n'
+    assert model in config
+    workspace.config.write_text(config.replace(model, f"{model}{opening[0].replace('…', '0.05')}\n"))
+    opened = workspace.run("--rerun-failed")
+    assert opened.code == 0, opened.err
+    (call,) = [line for line in workspace.journal() if line["event"] == "settled"]
+    assert Decimal(call["usd"]) == Decimal("0.05") + Decimal(workspace.ledger("m")[0]["cost_usd"])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+from codetaste.evaluation.trials.read import read_outputs
 from support.flows import tiny_benchmark
 from support.flows.tiny_benchmark import CommandResult, TinyBenchmark, Workspace
 from support.flows.trial_runs import (
@@ -14,6 +16,7 @@ from support.flows.trial_runs import (
     apply_prediction,
     make_trial_workspace,
     output_folder,
+    published_cost,
     read_metadata,
     read_products,
 )
@@ -80,25 +83,70 @@ def test_trial_cost_is_sum_of_its_calls(
         ledgers = [*workspace.ledger("m"), *workspace.ledger("judge")]
         of_trial = [line for line in ledgers if line["call"].startswith(f"infer/a/{track}/")]
         billed = sum(float(line["cost_usd"]) for line in of_trial)
-        assert metadata["cost_usd"] == pytest.approx(billed)
+        assert published_cost(output_folder(workspace, alpha, track)) == pytest.approx(billed)
+        assert float(metadata["additional"]["trial_usd"]) == pytest.approx(billed)
         assert metadata["additional"]["unknown_usd"] == "0"
         assert metadata["additional"]["tokens"]["input"] == sum(line["usage"]["input"] for line in of_trial)
         line = result.jobs[f"infer/a/{track}/{alpha.row.id}"]
         assert float(line["money"]["settled_usd"]) == pytest.approx(billed)
 
 
+def test_report_and_published_analysis_have_one_cost_and_the_steps_times(
+    all_modes: tuple[Workspace, CommandResult], alpha: TinyBenchmark
+) -> None:
+    workspace, _ = all_modes
+    records = {
+        f"{each.track}/{each.mode}": each.metadata for each in read_outputs(workspace.out / "outputs").records
+    }
+    assert set(records) == set(ALL)
+    for track, metadata in records.items():
+        folder = output_folder(workspace, alpha, track)
+        assert metadata.cost_usd == metadata.known_cost_usd == pytest.approx(published_cost(folder))
+        steps = read_metadata(folder)["additional"]["steps"]
+        runs = [*steps.get("plan", {}).get("attempts", []), *(steps.get("judge"), steps["execute"])]
+        times = [map(datetime.fromisoformat, (run["start_time"], run["finish_time"])) for run in runs if run]
+        worked_s = sum(((end - start).total_seconds() for start, end in times), 0.0)
+        assert metadata.time_s == pytest.approx(worked_s, abs=0.002)
+
+
+def test_logs_and_metadata_of_steps_are_beside_patch(
+    all_modes: tuple[Workspace, CommandResult], alpha: TinyBenchmark
+) -> None:
+    workspace, _ = all_modes
+    trial = f"infer/a/open/multiplan/{alpha.row.id}"
+    folder = output_folder(workspace, alpha, "open/multiplan")
+    for name, transcript in (("multiplan", "plan.plan-attempt-1"), ("inference", "execute")):
+        log = folder / f"{name}.out"
+        assert log.read_bytes() == (workspace.out / f"transcripts/{trial}/{transcript}.jsonl").read_bytes()
+        assert log.stat().st_nlink == 2, "it takes space once"
+    plan = json.loads((folder / "multiplan_generation_metadata.json").read_text())
+    assert (plan["finish_reason"], plan["description_type"], plan["mode"]) == ("success", "open", "multiplan")
+    choice = json.loads((folder / "multiplan_metadata.json").read_text())
+    assert (choice["finish_reason"], choice["plans_generated"], choice["selected_plan_index"]) == (
+        *("success", 5),
+        2,
+    )
+    (bill,) = [line["usage"] for line in workspace.ledger("judge")]
+    tokens = choice["judge_input_tokens"], choice["judge_output_tokens"]
+    assert tokens == (bill["input"] + bill.get("cache_read", 0) + bill.get("cache_write", 0), bill["output"])
+    assert "secret-reasoning" in choice["judge_reasoning"]
+    assert (folder / "judge.out").read_text() == choice["judge_reasoning"]
+
+
 def test_outputs_have_only_published_layout(
     all_modes: tuple[Workspace, CommandResult], alpha: TinyBenchmark
 ) -> None:
     workspace, _ = all_modes
-    usual = {"agent_config.json", "inference_metadata.json", "prediction.diff"}
+    usual = {"agent_config.json", "inference_metadata.json", "inference.out", "prediction.diff"}
     plans = {f"refactoring_plans/refactoring_plan{number}.md" for number in range(5)}
+    planned = {"refactoring_plan.md", "plan_metadata.json", "plan.out"}
+    chosen = {"multiplan_generation_metadata.json", "multiplan_metadata.json", "multiplan.out", "judge.out"}
     expected = {
         f"{track}/{alpha.row.path}/a/{name}"
         for track in ALL
         for name in usual
-        | ({"refactoring_plan.md"} if track == "open/plan" else set())
-        | (plans if track == "open/multiplan" else set())
+        | (planned if track == "open/plan" else set())
+        | (plans | chosen if track == "open/multiplan" else set())
     }
     assert set(read_products(workspace)) == expected
     config = json.loads((output_folder(workspace, alpha) / "agent_config.json").read_text())
@@ -131,7 +179,8 @@ def test_judge_reply_is_hidden_from_agents(
         *(workspace.out / "outputs").rglob("*"),
         workspace.out / "transcripts" / f"{trial}/execute.jsonl",
     ]:
-        assert not file.is_file() or b"secret-reasoning" not in file.read_bytes(), file
+        of_judge = file.name in {"judge.out", "multiplan_metadata.json"}
+        assert not file.is_file() or (b"secret-reasoning" in file.read_bytes()) is of_judge, file
 
 
 def test_finished_run_is_read_and_deleted_outputs_are_restored(
@@ -139,7 +188,8 @@ def test_finished_run_is_read_and_deleted_outputs_are_restored(
 ) -> None:
     workspace, _ = all_modes
     before, bought = read_products(workspace), len(workspace.ledger("m"))
-    for name in ("prediction.diff", "inference_metadata.json", "refactoring_plans/refactoring_plan3.md"):
+    names = ("prediction.diff", "inference_metadata.json", "refactoring_plans/refactoring_plan3.md")
+    for name in (*names, "judge.out", "multiplan_metadata.json", "inference.out"):
         (output_folder(workspace, alpha, "open/multiplan") / name).unlink()
     result = workspace.run("--json")
     assert result.code == 0

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Literal
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ from codetaste.llm.messages import (
     ToolSpec,
     Usage,
 )
-from codetaste.llm.metering.prompt_bound import TOKENS_PER_MESSAGE, PromptBound
+from codetaste.llm.metering.prompt_bound import TOKENS_PER_MESSAGE, PromptBound, max_tokens
 from codetaste.llm.wire.common.output_cap import lower_output
 
 TOOL = ToolSpec("look", "Look at ünïcode.", {"type": "object", "properties": {}})
@@ -38,6 +39,16 @@ def test_bound_without_report_is_at_least_all_bytes_sent(system: str, texts: lis
     request = Request(system, tuple(map(user_message, texts)), (TOOL,))
     sent = json.dumps([system, texts, TOOL.name, TOOL.description, dict(TOOL.parameters)], ensure_ascii=False)
     assert PromptBound().tokens(request) >= len(sent.encode("utf-8", "surrogatepass"))
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFKC"])
+def test_bound_of_long_text_holds_for_any_character(form: Literal["NFC", "NFKC"]) -> None:
+    """A long text is not normalised, but bounded by the most that normalisation makes of a character."""
+    characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    most = max(len(normalize(form, each).encode()) / len(each.encode()) for each in characters)
+    text = "\u3042" * 1_000_001
+    assert max_tokens(text) >= most * len(text.encode())
+    assert max_tokens("x" * 1_000_001) == 1_000_001
 
 
 def test_bound_uses_reported_count_of_longest_prefix() -> None:

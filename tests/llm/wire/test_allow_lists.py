@@ -214,6 +214,31 @@ def test_refusals_are_few_and_short_for_a_hostile_body() -> None:
     assert "\n" not in words
 
 
+class CountedPrices(dict[str, Decimal]):
+    """Counts how often a key is looked up, which is done for each value that is examined."""
+
+    lookups = 0
+
+    def __contains__(self, key: object) -> bool:
+        self.lookups += 1
+        return super().__contains__(key)
+
+
+def test_few_values_are_examined_after_a_refusal() -> None:
+    prices = CountedPrices()
+    found = check("anthropic", posted(*[[]] * 50_000), prices)
+    assert found.refusals == ["messages[0].content[0] = []"]
+    assert prices.lookups < 2_000
+
+
+def test_all_values_are_examined_until_one_is_refused() -> None:
+    opened = {"type": "text", "text": "x", "opened": 1}
+    refused = {"type": "text", "text": "x", "closed": 1}
+    prices = {"messages[].content[].opened": Decimal(1)}
+    found = check("anthropic", posted(*[opened] * 5_000, refused), prices)
+    assert found.refusals == ["messages[0].content[5000].closed = 1"]
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_reason_is_given_for_keys_of_the_allow_list_only(protocol: Protocol) -> None:
     keys = keys_of_list(ALLOW_LISTS[protocol])

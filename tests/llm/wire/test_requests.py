@@ -124,6 +124,13 @@ def test_invalid_json_body_is_reported_in_one_line(data: bytes) -> None:
     assert len(str(caught.value)) < 600
 
 
+@pytest.mark.parametrize("value", ["0", "[]", "{}", "[[[[]]]]"])
+def test_body_with_too_many_values_is_not_parsed(value: str) -> None:
+    with pytest.raises(MalformedRequest, match="more than 500,000 commas and brackets"):
+        parse_body(f"[{','.join([value] * 600_000)}]".encode())
+    assert parse_body(f"[{','.join([value] * 50_000)}]".encode())
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @given(st.data())
 @settings(max_examples=200, deadline=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterable
 from decimal import Decimal
@@ -233,9 +234,29 @@ def test_failed_jobs_are_listed_first_with_cause(tmp_path: Path) -> None:
     lines = [SESSION, job("a"), job("b"), job("c"), ended("a", "done")]
     lines += [ended("c", "failed", cause="source", error="no clone")]
     listing = render_status(poll_once(write(tmp_path, lines))).splitlines()
-    listed = [line.split()[:2] for line in listing if line.startswith("  ")]
-    assert listed == [["failed", "c"], ["interrupted", "b"], ["done", "a"]]
+    listed = [line[:23] for line in listing if line.startswith("  ")]
+    assert listed == ["  --  failed          c", "      interrupted     b", "  ok  done            a"]
     assert any("source: no clone" in line for line in listing)
+
+
+@pytest.mark.parametrize("count", [5, 500])
+def test_status_fits_the_columns_and_has_the_colours_of_endings(tmp_path: Path, count: int) -> None:
+    keys = [f"infer/agent/open/plan/instance-{number}/execute" for number in range(count)]
+    lines = [SESSION, *(job(key, lane="m") for key in keys)]
+    shortfall = {"name": "execution_error", "text": f"exit code 1: {'word ' * 30}", "by_limit": False}
+    lines += [ended(key, "done", value=1, shortfall=shortfall) for key in keys[1:]]
+    lines.append(ended(keys[0], "done", value=1))
+    watcher = RunWatcher(write(tmp_path / "a" / "b", lines))
+    status = watcher.poll()
+    text = render_status(status, 80, coloured=True)
+    plain = re.sub(r"\x1b\[\d*m", "", text)
+    assert plain == render_status(status, 80)
+    assert max(map(len, plain.splitlines()[2:])) <= 80
+    assert "\x1b[31mbad execution error\x1b[0m infer/agent/open/plan/instance-1/execute" in text
+    assert ("\x1b[32mok  done           \x1b[0m infer/agent/open/plan/instance-0/" in text) is (count == 5)
+    details = render_job_details(job_details(watcher, status, keys[1]), status.at, 80, coloured=True)
+    assert details.startswith("\x1b[31mbad execution error\x1b[0m infer/agent/open/plan/instance-1/execute")
+    assert all(len(line) <= 80 + len("\x1b[31m\x1b[0m") for line in details.splitlines())
 
 
 def test_untrusted_text_is_printable_and_stays_in_its_line(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ SCENARIOS = (
     ),
     Scenario(
         "The model calls no tool",
-        "It talks instead. The line has what it said last; the whole is in `runs/r/transcripts/`.",
+        "It talks instead. The line has its last words; the whole is in `runs/r/transcripts/`.",
         own_script("chatty"),
     ),
     Scenario(

@@ -188,9 +188,10 @@ class Workspace:
 
     def start(self, *args: str, before: Sequence[str] = ()) -> subprocess.Popen[str]:
         """Start ``python -m codetaste.run CONFIG args`` here, prefixed by ``before`` (such as unshare)."""
-        return self._popen(
-            [*before, sys.executable, "-W", "error", "-m", "codetaste.run", str(self.config), *args]
-        )
+        command = [*before, sys.executable, "-W", "error", "-m", "codetaste.run", str(self.config), *args]
+        if self.config.parent != self.folder:
+            command += ["--set", f"run.out={self.folder}/runs"]
+        return self._popen(command)
 
     def run(self, *args: str, timeout_s: float = 250, before: Sequence[str] = ()) -> CommandResult:
         return wait_for_result(self.start(*args, before=before), timeout_s)

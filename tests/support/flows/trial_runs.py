@@ -76,6 +76,17 @@ def read_metadata(folder: Path) -> dict[str, Any]:
     return document
 
 
+def published_cost(folder: Path) -> float:
+    """The cost of a trial as the published analysis computes it: from the files of all its steps."""
+    names = ("inference_metadata.json", "plan_metadata.json", "multiplan_generation_metadata.json")
+    costs = [
+        json.loads((folder / name).read_text())["cost_usd"] for name in names if (folder / name).exists()
+    ]
+    judged = folder / "multiplan_metadata.json"
+    costs += [json.loads(judged.read_text())["judge_cost_usd"]] if judged.exists() else []
+    return sum(cost for cost in costs if cost >= 0)
+
+
 def apply_prediction(alpha: TinyBenchmark, folder: Path, into: Path) -> dict[str, str]:
     """Apply the prediction in ``folder`` to R with git; return the text of every file."""
     clone = alpha.bench.repos / "tiny" / alpha.row.repo
@@ -94,7 +105,7 @@ def read_products(workspace: Workspace) -> dict[str, bytes]:
     root = workspace.out / "outputs"
     found = {}
     for path in sorted(root.rglob("*")):
-        if path.name in {"inference_metadata.json", "evaluation_result.json"}:
+        if path.name.endswith("metadata.json") or path.name == "evaluation_result.json":
             found[str(path.relative_to(root))] = json.dumps(
                 _without_times(json.loads(path.read_text()))
             ).encode()
@@ -103,7 +114,7 @@ def read_products(workspace: Workspace) -> dict[str, bytes]:
     return found
 
 
-TIMES = {"start_time", "finish_time", "evaluation_timestamp"}
+TIMES = {"start_time", "finish_time", "evaluation_timestamp", "judge_latency_seconds"}
 
 
 def _without_times(document: Any) -> Any:

@@ -122,6 +122,7 @@ async def examine_machine() -> DoctorReport:
             _check_packages(),
             await _check_opengrep(),
             _check_ripgrep(),
+            _check_jq(),
             await _check_git(),
         ),
         sandbox=await _check_sandbox(),
@@ -227,6 +228,12 @@ def _check_ripgrep() -> Finding:
     purpose = "the rule agent's shell uses it if it is installed, and grep otherwise"
     remedy = "pip install ripgrep==14.1.0"
     return Finding("ripgrep", ready=found is not None, detail=found or purpose, remedy=remedy)
+
+
+def _check_jq() -> Finding:
+    found = shutil.which("jq")
+    purpose = "scripts of the published harness's agents use it; in bubblewrap it has to be the host's"
+    return Finding("jq", ready=found is not None, detail=found or purpose, remedy="sudo apt-get install jq")
 
 
 async def _check_sandbox() -> tuple[Finding, ...]:

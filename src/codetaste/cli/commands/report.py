@@ -7,7 +7,7 @@ import os
 import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio
 from cyclopts import Parameter
@@ -48,11 +48,12 @@ if TYPE_CHECKING:
 
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.report.table import Table
+    from codetaste.report.tables.report import TrialReport
     from codetaste.rules.registration import Direction
     from codetaste.rules.scan.model import Line
 
+_BENCHMARK_TABLES = {"1", "2"}
 _SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex", "csv": "csv"}
-
 
 _Format = Literal["text", "markdown", "latex", "csv"]
 
@@ -97,15 +98,14 @@ def report(
     passes = _read_passes(roots)
     records = _read_runs(roots, opened) if not passes else _read_runs_with_rules(roots, opened)
     trials = merge_runs(records.records)
-    default = () if by else (*(("1",) if benchmark else ()), *DEFAULT_TABLES, *DISCOVERY_TABLES)
-    names: Sequence[str] = (*TABLE_NAMES, *DISCOVERY_TABLES) if "all" in table else table or default
+    names = _table_names(table, grouped=bool(by), with_benchmark=bool(benchmark))
+    of_trials = [name for name in names if name in TABLE_NAMES]
     facts = None
-    if opened is not None and {"1", "2"} & set(names):
+    if opened is not None and _BENCHMARK_TABLES & set(names):
         facts = describe_benchmark(opened)
-    elif {"1", "2"} & set(table):
+    elif _BENCHMARK_TABLES & set(table):
         raise ConfigError("Tables 1 and 2 describe a benchmark: name it with --benchmark")
     aggregations = list(Aggregation) if aggregation == "both" else [Aggregation(aggregation)]
-    of_trials = [name for name in names if name in TABLE_NAMES]
     made = make_report(trials, facts, of_trials, by, aggregations, merge=format_ != "csv" and not json_)
     problem = problems_table(records.problems, trials.notes, listed=format_ == "csv")
     discovered = discovery_tables(passes, names)
@@ -114,15 +114,8 @@ def report(
     tables = [*made.tables, *discovered, *([problem] if problem else [])]
     files = _write_tables(tables, format_, out) if out is not None else []
     if json_:
-        data = {
-            "trials": len(records.records),
-            "comparisons": [comparison_to_json(each) for each in made.comparisons],
-            "tables": [table_to_json(each) for each in (*made.tables, *discovered)],
-            "problems": [asdict(each) for each in records.problems],
-            "notes": list(trials.notes),
-            "files": files,
-        }
-        print_result(json_document(data))
+        made = replace(made, tables=(*made.tables, *discovered))
+        print_result(json_document(_report_to_json(records, made, trials.notes, files)))
     elif out is None and tables:
         print_result(_render_tables(tables, format_).removesuffix("\n"))
     elif files:
@@ -131,6 +124,28 @@ def report(
         notify(f"codetaste: there is no trial in {printable(', '.join(map(str, runs))) or 'no run'}")
         return 1
     return 0
+
+
+def _table_names(named: Sequence[str], *, grouped: bool, with_benchmark: bool) -> Sequence[str]:
+    """Return the names of the tables to make, those of the command line if there are any."""
+    if "all" in named:
+        return (*TABLE_NAMES, *DISCOVERY_TABLES)
+    if named or grouped:
+        return named
+    return (*(("1",) if with_benchmark else ()), *DEFAULT_TABLES, *DISCOVERY_TABLES)
+
+
+def _report_to_json(
+    records: TrialRecords, made: TrialReport, notes: Sequence[str], files: Sequence[str]
+) -> dict[str, Any]:
+    return {
+        "trials": len(records.records),
+        "comparisons": [comparison_to_json(each) for each in made.comparisons],
+        "tables": [table_to_json(each) for each in made.tables],
+        "problems": [asdict(each) for each in records.problems],
+        "notes": list(notes),
+        "files": list(files),
+    }
 
 
 def _run_folders(runs: Sequence[Path]) -> list[Path]:

@@ -6,7 +6,7 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from codetaste.benchmark.layout import EVENTS_FOLDER, PUBLISHED_LOG_FILE, TRANSCRIPTS_FOLDER
+from codetaste.benchmark.layout import EVENTS_FOLDER, EXECUTION_LOG_FILE, TRANSCRIPTS_FOLDER
 from codetaste.core.files import open_regular_file
 from codetaste.core.jsonl import JsonlFile
 from codetaste.errors import JournalError
@@ -69,7 +69,7 @@ def activity_of_log(folder: Path) -> Activity | None:
         None if there is no log or it contains no call: an agent that does not log its calls cannot be
         distinguished from one that makes none.
     """
-    log = folder / PUBLISHED_LOG_FILE
+    log = folder / EXECUTION_LOG_FILE
     if not log.is_file():
         return None
     found = count_calls(calls_in_output(_lines(log)))

@@ -1,7 +1,8 @@
-"""Texts that bytes hold in encoded form.
+"""Decode the texts that bytes contain in encoded form.
 
 Known are base64, base32, base85, hexadecimal digits, lists of character codes, escape sequences, and
-compressed data (zlib, gzip, bzip2, xz, zip), also one inside the other. Ciphers and an own coding are not.
+compressed data (zlib, gzip, bzip2, xz, zip), also one inside the other. Ciphers and custom encodings are not
+decoded.
 """
 
 from __future__ import annotations
@@ -55,6 +56,9 @@ _UTF_7 = re.compile(rb"coding[:=][ \t]*(?:utf|u)[-_]?7\b", re.IGNORECASE)
 _MAX_COOKIE_BYTES = 300
 _TEXT = re.compile(rb"[\t\n\r -~]{8}")
 """Decoded bytes without such a piece are no text."""
+_MAGIC = re.compile(rb"\x1f\x8b|\x78[\x01\x5e\x9c\xda]|BZh|\xfd7zXZ|PK\x03\x04")
+"""Beginnings of compressed data."""
+_DAMAGED = (OSError, ValueError, EOFError, RuntimeError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
 @dataclass
@@ -143,12 +147,6 @@ def _attempt(decode: Callable[[bytes], bytes], text: bytes) -> Iterator[bytes]:
         decoded = decode(text)
         if _TEXT.search(decoded) or _MAGIC.match(decoded):
             yield decoded
-
-
-_MAGIC = re.compile(rb"\x1f\x8b|\x78[\x01\x5e\x9c\xda]|BZh|\xfd7zXZ|PK\x03\x04")
-
-
-_DAMAGED = (OSError, ValueError, EOFError, RuntimeError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
 def _decompressed(content: bytes, budget: ByteBudget) -> Iterator[bytes]:

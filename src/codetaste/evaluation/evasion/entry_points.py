@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 JVM = frozenset({"java", "kt", "scala", "groovy"})
 _TEST = re.compile(
     r"(?:^|/)(?:test_[^/]*|conftest|Test[A-Z][^/]*"
-    r"|[^/]*(?:_test|\.test|\.spec|_spec|Tests?|TestCase|Spec|IT))\.\w+$"
+    r"|[^/]*(?:_test|\.test|\.spec|\.stories|\.cy|_spec|Tests?|TestCase|Spec|IT))\.\w+$"
     r"|(?:^|/)(?:tests?|__tests__|spec)/"
 )
 _PROGRAM = re.compile(

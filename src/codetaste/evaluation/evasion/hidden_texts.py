@@ -1,6 +1,6 @@
 """What a patch wrote where a rule does not look: whole files, literals, comments, encoded texts.
 
-Each file is read once, and what is searched for is found then: no text is kept.
+Each file is read and searched once; its text is not stored.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _MINIFIED_LINE_BYTES = 150
 _MIN_ENCODED_CHARS = 3
 _EVALUATOR = re.compile(
     rb"\b(?:eval|exec|execfile|compile|execScript|Function|setTimeout|setInterval|runIn\w*Context)"
-    rb"\s*\(\s*(?:[\"'`][^\"'`\n]{0,8}[\"'`]\s*\.\s*join\s*\(\s*)?[\[(]*\s*[rbfu]{0,2}$"
+    rb"\s*+\(\s*+(?:[\"'`][^\"'`\n]{0,8}[\"'`]\s*+\.\s*+join\s*+\(\s*+)?[\[(]*+\s*+[rbfu]{0,2}"
 )
-_EVALUATOR_BYTES = 60
+"""What is before a literal that is evaluated."""
 _LITERAL_JOINT = re.compile(rb"""["'`]\s*+(?:[+,\\]\s*+)?[rbfu]?["'`]""")
 _JOINT = re.compile(rb"[\s+,.\\]*+")
 
@@ -101,12 +101,21 @@ def _read_written(
     encoded = [text for part in parts for text in decoded_texts(part, budget)]
     quoted: set[bytes] = set()
     own_quoted: set[bytes] = set()
-    for region, inside in _touched_regions(content, path, added):
-        quoted.update(*(wanted.runs.found_in(content[start:end]) for start, end in inside))
+    evaluated = {call.end() for call in _EVALUATOR.finditer(content)}
+    ends = [end for _, end in added]
+    for region in _joined(quoted_regions(content, path), content):
+        start, end, is_comment = region
+        is_evaluated = start in evaluated and not is_comment
+        if end - start < wanted.runs.min_bytes and not is_evaluated:
+            continue  # nearly all
+        inside = _spans_inside(region, added, bisect_right(ends, start))
+        if not inside:
+            continue
+        quoted.update(*(wanted.runs.found_in(content[first:last]) for first, last in inside))
         if not whole:
-            own_quoted |= wanted.runs.found_in(content[region.start : region.end])
-        if not region.is_comment and _is_evaluated(content, region):
-            literal = content[region.start + 1 : region.end - 1]
+            own_quoted |= wanted.runs.found_in(content[start:end])
+        if is_evaluated:
+            literal = content[start + 1 : end - 1]
             encoded += (literal, _LITERAL_JOINT.sub(b"", literal))
     squeezed = b"\0".join(squeeze(unescape(text)) for text in encoded)
     size, lines = sum(map(len, parts)), sum(part.count(b"\n") for part in parts)
@@ -124,24 +133,15 @@ def _read_written(
     )
 
 
-def _touched_regions(
-    content: bytes, path: str, added: Sequence[Span]
-) -> Iterator[tuple[Region, tuple[Span, ...]]]:
-    """Yield the literals and comments with the parts of them that the patch added, if there are any."""
-    ends = [end for _, end in added]
-    for region in _joined(quoted_regions(content, path), content):
-        inside = []
-        for at in range(bisect_right(ends, region.start), len(added)):
-            start, end = added[at]
-            if start >= region.end:
-                break
-            inside.append((max(start, region.start), min(end, region.end)))
-        if inside:
-            yield region, tuple(inside)
-
-
-def _is_evaluated(content: bytes, region: Region) -> bool:
-    return bool(_EVALUATOR.search(content[max(region.start - _EVALUATOR_BYTES, 0) : region.start]))
+def _spans_inside(region: Region, added: Sequence[Span], first: int) -> list[Span]:
+    """Return the parts of a literal or comment that the patch added; ``first`` is the first span to try."""
+    inside = []
+    for at in range(first, len(added)):
+        start, end = added[at]
+        if start >= region.end:
+            break
+        inside.append((max(start, region.start), min(end, region.end)))
+    return inside
 
 
 def _joined(regions: Iterable[Region], content: bytes) -> Iterator[Region]:
@@ -168,7 +168,7 @@ def read_file(place: Path, limit: int = MAX_FILE_BYTES) -> bytes:
         if place.is_symlink():
             return os.fsencode(place.readlink())
         with place.open("rb") as file:
-            # As much memory is taken as is asked for.
+            # read() allocates as many bytes as it may read.
             return file.read(min(limit, os.fstat(file.fileno()).st_size))
     except OSError:
         return b""

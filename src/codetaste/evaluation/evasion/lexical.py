@@ -1,6 +1,7 @@
 """String literals and comments of a source file, by one expression for all languages.
 
-It is no parser: a quote inside a regular expression may end the line as a string. Rules match neither.
+It is no parser: a quote inside a regular expression may begin a string that lasts to the end of the line.
+Rules on code do not match inside string literals and comments.
 """
 
 from __future__ import annotations

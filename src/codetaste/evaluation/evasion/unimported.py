@@ -1,4 +1,4 @@
-"""Whether nothing in a tree uses a new source file.
+"""Find the new source files of a tree that nothing uses.
 
 A file is used if another file names it (in Go and Java: one of its declarations), in code or in a literal,
 unless that file is new and unused itself. Tests and programs need no other file. Languages whose files are
@@ -36,11 +36,23 @@ _DECLARED = frozenset({"go"}) | JVM
 _CONFIGS = frozenset({"json", "toml", "yaml", "yml", "cfg", "ini", "xml", "html", "gradle", "mod"})
 _PROSE = frozenset({"md", "markdown", "rst", "adoc"})
 _DECLARATION = re.compile(
-    rb"^(?:func|type|var|const|(?:(?:public|final|abstract|sealed|data)[ \t]+)*+"
-    rb"(?:class|interface|enum|record|object|fun))"
-    rb"[ \t]+(?:\([ \t]*+(?:\w++[ \t]++)?\*?(\w++)[^)\n]*+\)[ \t]*+)?(\w++)",
+    rb"^(?:func|type|var|const)[ \t]+(?:\([ \t]*+(?:\w++[ \t]++)?\*?(\w++)[^)\n]*+\)[ \t]*+)?(\w++)",
     re.MULTILINE,
 )
+"""In Go, with the type of a method."""
+_DECLARATIONS = re.compile(rb"^(?:type|var|const)[ \t]*\(\n((?:[^)\n][^\n]*+\n|\n)*+)\)", re.MULTILINE)
+"""In Go, several of them in brackets."""
+_IN_BRACKETS = re.compile(rb"^[ \t](\w++)", re.MULTILINE)
+_JVM_DECLARATION = re.compile(
+    rb"^(?:(?:public|protected|private|internal|static|final|abstract|open|sealed|non-sealed|data|value"
+    rb"|case|implicit|inline|suspend|infix|operator|tailrec|external|expect|actual|annotation|const)[ \t]+)*+"
+    rb"(?:@?interface|enum[ \t]+class|fun[ \t]+interface|class|enum|record|object|trait|typealias|val|var|def"
+    rb"|fun(?:[ \t]+<[^\n(]*>)?)"
+    rb"[ \t]+(?:[\w.<>?]+\.)?(\w++)",
+    re.MULTILINE,
+)
+"""In Java, Kotlin, Scala and Groovy; of an extension function the name without its receiver."""
+_RUBY_DECLARATION = re.compile(rb"^[ \t]*(?:class|module)[ \t]+(?:\w++::)*+(\w++)", re.MULTILINE)
 _NAME = re.compile(rb"[\w\x80-\xff]+(?:-+[\w\x80-\xff]+)*+")
 """A word, or words with hyphens between them."""
 
@@ -109,11 +121,22 @@ def _family(path: str) -> frozenset[str]:
 def _names(path: str, content: bytes) -> set[bytes]:
     """Return the names by which other files use the file."""
     pure = PurePosixPath(path)
-    if suffix_of(path) in _DECLARED:
-        declared = {name for names in _DECLARATION.findall(content) for name in names if name}
+    suffix = suffix_of(path)
+    if suffix in _DECLARED:
+        declared = _names_in_go(content) if suffix == "go" else set(_JVM_DECLARATION.findall(content))
         return declared or _longest_name(pure.stem)
     stem = pure.name.partition(".")[0]
-    return _longest_name((pure.parent.name if stem in {"__init__", "index", "mod"} else "") or stem)
+    names = _longest_name((pure.parent.name if stem in {"__init__", "index", "mod"} else "") or stem)
+    if suffix == "rb":
+        # Loaders such as that of Rails find mail_queue.rb by MailQueue.
+        by_loader = stem.replace("_", "").lower().encode("utf-8", "surrogateescape")
+        names |= {name for name in _RUBY_DECLARATION.findall(content) if name.lower() == by_loader}
+    return names
+
+
+def _names_in_go(content: bytes) -> set[bytes]:
+    declared = {name for names in _DECLARATION.findall(content) for name in names if name}
+    return declared.union(*map(_IN_BRACKETS.findall, _DECLARATIONS.findall(content)))
 
 
 def _longest_name(text: str) -> set[bytes]:

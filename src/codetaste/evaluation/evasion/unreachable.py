@@ -1,7 +1,7 @@
-"""Whether code can never run: it follows a ``return``, or a condition that is never true.
+"""Recognise code that can never run: it follows a ``return``, or a condition that is never true.
 
-It is read from the indentation, as formatters write it, so it is the same for all languages. Code that breaks
-that form may be reported as reachable.
+Blocks are recognised by their indentation, as formatters write it, in the same way for all languages. Code
+that is indented otherwise may be reported as reachable.
 """
 
 from __future__ import annotations

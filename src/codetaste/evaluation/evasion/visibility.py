@@ -1,7 +1,7 @@
-"""Whether a rule sees a file in a place: the engine scans the old file there.
+"""Test whether a rule sees a file at another path: the engine scans the old file there.
 
-All places are in one folder, so that the engine starts once. A place for which several rules are in question
-gets its own folder for each further one.
+The files for all paths are in one folder, so that the engine starts once. A path at which several rules are
+tested needs one more scan for each further rule.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from anyio import to_thread
 from codetaste.core.files import storage_error
 from codetaste.errors import SourceError
 from codetaste.evaluation.evasion.hidden_texts import read_file
+from codetaste.rules.rule import TEXT_LANGUAGES
 from codetaste.source.tree.overlay import overlay_path
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 _SHOWN_TO_GENERIC_RULES = 64 * 1024
 _MAX_PLACES = 200
 """Files in a folder; each is no larger than what the engine scans."""
-_TEXT_LANGUAGES = frozenset({"generic", "regex", "none"})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -78,7 +78,7 @@ async def _unseen(probes: Sequence[Probe], tree: OverlayTree, scanner: Scanner, 
 
 def is_text_rule(rule: Rule) -> bool:
     """Whether ``rule`` matches plain text."""
-    return _TEXT_LANGUAGES.issuperset(rule.languages)
+    return TEXT_LANGUAGES.issuperset(rule.languages)
 
 
 def _without_paths(rule: Rule) -> Rule:

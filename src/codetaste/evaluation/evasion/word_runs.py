@@ -21,29 +21,34 @@ _KEY_BYTES = 2 * CONTEXT_WORDS - 1
 """The length of the shortest run of so many words."""
 _WORD = re.compile(rb"[A-Za-z0-9_\x80-\xff]+")
 _ESCAPES = tuple(b"\\%c" % letter for letter in b"abefnrtv0")
-_NO_WORD_TO_SPACE = bytes(byte if _WORD.match(bytes([byte])) else ord(" ") for byte in range(256))
+_SPACE = ord(" ")
+_NO_WORD_TO_SPACE = bytes(byte if _WORD.match(bytes([byte])) else _SPACE for byte in range(256))
 
 
 class RunSearch:
     """Finds ``runs`` in texts, with work and memory in proportion to the text.
 
     A run of fewer than ``CONTEXT_WORDS`` words is found only where it is the whole text.
+
+    Attributes:
+        min_bytes: a shorter text has none of the runs.
     """
 
     def __init__(self, runs: Iterable[bytes]) -> None:
         """Prepare the search; a run has one space between two words."""
         self._short: set[bytes] = set()
         self._long: defaultdict[bytes, list[bytes]] = defaultdict(list)
-        for run in frozenset(runs):
+        different = frozenset(runs)
+        self.min_bytes = min(map(len, different), default=_KEY_BYTES)
+        for run in different:
             if run.count(b" ") + 1 < CONTEXT_WORDS:
                 self._short.add(run)
             else:
                 self._long[run[:_KEY_BYTES]].append(run)
-        self._min_bytes = min(map(len, self._short), default=_KEY_BYTES)
 
     def found_in(self, text: bytes) -> set[bytes]:
         """Return the runs that ``text`` has."""
-        if len(text) < self._min_bytes:
+        if len(text) < self.min_bytes:
             return set()
         words = _normalize(text)
         if words.count(b" ") + 1 < CONTEXT_WORDS:
@@ -57,9 +62,6 @@ class RunSearch:
                     found.add(run)
             at = words.index(b" ", at) + 1
         return found
-
-
-_SPACE = ord(" ")
 
 
 class OldFile:

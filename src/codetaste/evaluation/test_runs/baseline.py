@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codetaste.core.text import plural
 from codetaste.evaluation.metrics import PassThresholds, pass_thresholds
 from codetaste.evaluation.test_results import RecordedBaseline
 from codetaste.evaluation.test_runs.gates import Side
@@ -84,12 +85,13 @@ class Baseline:
         if flaky:
             named = ", ".join(flaky[:_MAX_NAMED])
             more = f", … and {len(flaky) - _MAX_NAMED} more" if len(flaky) > _MAX_NAMED else ""
-            notes.append(f"{len(flaky)} tests are flaky: {named}{more}")
+            are = "is" if len(flaky) == 1 else "are"
+            notes.append(f"{plural(len(flaky), 'test')} {are} flaky: {named}{more}")
         elif any(len({run.counts for run in runs}) > 1 for runs in self.runs.values()):
             notes.append("the counts of the baseline vary, so that some tests are flaky")
         lacking = sum(self.lacking.values())
         if lacking:
-            notes.append(f"{lacking} baseline runs could not be made")
+            notes.append(f"{plural(lacking, 'baseline run')} could not be made")
         return tuple(notes)
 
     def as_recorded(self) -> RecordedBaseline:

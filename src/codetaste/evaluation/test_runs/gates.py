@@ -166,8 +166,8 @@ async def _try_side(
                     second = await run_suite(sandbox, report.privileges, limits)
                 written = await sandbox.written_bytes()
     except SandboxError as error:
-        failure = GateFailure(Gate.SETUP, side, str(error), infrastructure=True)
-        return GateReport(report.level, report.privileges, failure, report.runs, report.written_bytes)
+        lost = GateFailure(Gate.SETUP, side, str(error), infrastructure=True)
+        return GateReport(report.level, report.privileges, lost, report.runs, report.written_bytes)
     failure = judge_run(first, side)
     if failure is None and second is not None:
         failure = judge_repetition(first, second, side)

@@ -22,9 +22,9 @@ from codetaste.benchmark.layout import (
     OUTPUTS_FOLDER,
     PLANS_FOLDER,
     PSEUDO_TRACK,
-    PUBLISHED_LOG_FILE,
     TRACKS,
     TRIAL_FILES,
+    TRIAL_LOG_FILES,
     parse_attempt,
 )
 from codetaste.core.text import printable
@@ -36,7 +36,7 @@ from codetaste.orchestration.journal.journal import JOURNAL_FILE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_TRIAL_ENTRIES = frozenset({*TRIAL_FILES, EVALUATION_FOLDER, PUBLISHED_LOG_FILE, PLANS_FOLDER})
+_TRIAL_ENTRIES = frozenset({*TRIAL_FILES, *TRIAL_LOG_FILES, EVALUATION_FOLDER, PLANS_FOLDER})
 """A folder that contains any of these is a trial's folder."""
 _HASH8 = re.compile(r"[0-9a-f]{8}")
 _IGNORED = re.compile(r"\.|__MACOSX")

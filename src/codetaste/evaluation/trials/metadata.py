@@ -11,8 +11,7 @@ from codetaste.benchmark.layout import (
     JUDGE_METADATA_FILE,
     METADATA_FILE,
     MODES,
-    PLAN_METADATA_FILE,
-    PLANS_METADATA_FILE,
+    PLAN_METADATA_FILES,
     FinishReason,
     Mode,
 )
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
 
 _STEPS: dict[str, tuple[str, ...]] = {
     Mode.DIRECT: (),
-    Mode.PLAN: (PLAN_METADATA_FILE,),
-    Mode.MULTIPLAN: (PLANS_METADATA_FILE, JUDGE_METADATA_FILE),
+    Mode.PLAN: (PLAN_METADATA_FILES[Mode.PLAN],),
+    Mode.MULTIPLAN: (PLAN_METADATA_FILES[Mode.MULTIPLAN], JUDGE_METADATA_FILE),
 }
 """Metadata files of the steps before the execution in the published layout, by mode."""
 _UNKNOWN_COST = -1.0
@@ -117,8 +116,10 @@ def read_metadata(trial: TrialFolder, context: ReadContext, *, pseudo: bool) -> 
         cost = None if no_cost else files.cost(METADATA_FILE, metadata)
         totals.add(cost, _published_cost(metadata), files.seconds(METADATA_FILE, metadata))
         steps = _STEPS.get(trial.mode or parse_text(metadata.get("mode")), ())
-        for name in () if own or pseudo else steps:
-            step = files.read(name)
+        for name in () if pseudo else steps:
+            step = files.read(name, quiet=own)
+            if own and not step:
+                continue  # our trials have the files of those steps that have a result
             if name == JUDGE_METADATA_FILE:
                 # Its start and end times include the plans, which their own metadata count already.
                 key = "judge_latency_seconds"

@@ -45,6 +45,8 @@ class AgentRunResult:
     """Why calls to the model's provider were given up; "" if they were not."""
     loop_shortfall: Shortfall | None = None
     """Why codetaste's own loop did not end well."""
+    log: str = ""
+    """The path of its output or conversation in the run's folder."""
     started_at: str = field(default_factory=utc_now)
     finished_at: str = ""
 
@@ -81,6 +83,8 @@ class AgentRunResult:
             "start_time": self.started_at,
             "finish_time": self.finished_at or utc_now(),
         }
+        if self.log:
+            data["log"] = self.log
         if self.message:
             data["message"] = self.message
         if self.exit_code is not None:

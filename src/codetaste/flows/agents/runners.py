@@ -12,7 +12,7 @@ from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
 from codetaste.benchmark.layout import EVENTS_FOLDER, TRANSCRIPTS_FOLDER, FinishReason
 from codetaste.flows.agents.inputs import OWN_LOOP_PROMPT
 from codetaste.flows.agents.run import SandboxNeeds
-from codetaste.flows.transcript import write_transcript
+from codetaste.flows.transcript import transcript_path, write_transcript
 from codetaste.harness.config import DEFAULT_MAX_OUTPUT_TOKENS, DEFAULT_MAX_TURNS
 from codetaste.harness.run import AgentTask, run_agent
 from codetaste.llm.messages import Usage
@@ -94,6 +94,7 @@ class OwnLoopRunner:
         spec, result, job = run.spec, run.result, run.job
         settings = self._settings(spec.task, spec.system_prompt, spec.name)
         state = AgentState(settings.first_messages())
+        result.log = transcript_path(run.file_key)
         tool_context = CodeContext(run.sandbox, Facts(), job.note)
         try:
             end = await run_loop(settings, _UsageCounter(self.model, result), tool_context, job, state)
@@ -153,7 +154,7 @@ class CliAgentRunner:
         """None: what limits the program is part of its options."""
         return {}
 
-    def first_request(self, task: str, system_prompt: str = "") -> Request | None:
+    def first_request(self, task: str, system_prompt: str = "") -> Request | None:  # noqa: ARG002 - as above
         """Return a request with the task alone: the agent adds an unknown amount of its own prompt."""
         if self.gateway is None:
             return None
@@ -194,7 +195,8 @@ class CliAgentRunner:
 
     async def _run(self, run: AgentRun, task: AgentTask, tally: SessionUsage | None = None) -> None:
         limits = CommandLimits(wall_s=_NO_LIMIT_S)
-        events = run.services.out / EVENTS_FOLDER / self._log_name(run)
+        run.result.log = f"{EVENTS_FOLDER}/{self._log_name(run)}"
+        events = run.services.out / run.result.log
         stopped = (tally.stopped,) if tally is not None else ()
         end = await run_agent(await self.install(), run.sandbox, task, limits, events, *stopped)
         _apply_reported(run.result, end)

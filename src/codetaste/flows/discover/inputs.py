@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 VERSION = 1
 """Increment it when a change of this flow changes the result of a pass with the same prompts and tools."""
 PROMPTS = ("discover_system", "discover_task")
+ENGINE_INPUT = "rules.opengrep"
+"""The version of the rule engine, which is known only once the engine is found."""
 
 
 def pass_inputs(
     each: DiscoveryPass, source: InputSource, config: DiscoverConfig, tools: Iterable[Tool]
 ) -> Inputs:
-    """Return the inputs of a pass, but for the version of the rule engine."""
+    """Return the inputs of a pass but ``ENGINE_INPUT``."""
     instance, benchmark = each.instance, source.benchmark
     facts = [instance.commit_hash, instance.language, benchmark.description(instance)]
     return {

@@ -13,7 +13,7 @@ from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
 from codetaste.agent.rule_tools import RuleContext, registered_rules
 from codetaste.benchmark.publish import write_rules
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
-from codetaste.flows.discover.inputs import pass_inputs
+from codetaste.flows.discover.inputs import ENGINE_INPUT, pass_inputs
 from codetaste.flows.discover.publish import discovery_folder
 from codetaste.flows.discover.result import DiscoveryResult
 from codetaste.flows.inputs import digest_of_inputs, digests_of_inputs
@@ -65,7 +65,7 @@ def _pass_job(each: DiscoveryPass, context: DiscoveryContext, budget: BudgetPath
     settings, models, scan = _loop_settings(each, context), context.models, context.services.scan
     inputs = {
         **pass_inputs(each, context.source, context.config, context.tools),
-        "rules.opengrep": scan.engine.version,
+        ENGINE_INPUT: scan.engine.version,
     }
     return Job(
         each.key,

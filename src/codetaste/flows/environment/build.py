@@ -7,7 +7,7 @@ crash neither an agent's round nor a test run that has ended is repeated.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import FinishReason
@@ -50,7 +50,7 @@ class _Build:
     task: EnvironmentTask
     context: EnvironmentContext
     job: JobContext
-    best: EnvironmentResult = EnvironmentResult(Level.NONE)
+    best: EnvironmentResult = field(default_factory=lambda: EnvironmentResult(Level.NONE))
     last_failure: str = ""
 
     async def prove(self, candidate: Candidate, name: str) -> GateReport:

@@ -53,12 +53,16 @@ class PatchRun(AgentRun):
 
 @dataclass(frozen=True, slots=True)
 class _PriorSteps:
-    """Results of the earlier steps: a ``reason`` to end the trial here, or the ``plan`` to carry out."""
+    """Results of the earlier steps: a ``reason`` to end the trial here, or the ``plan`` to carry out.
+
+    ``judgement`` is the judge's answer, which is written beside the patch, and which no agent may see.
+    """
 
     reason: FinishReason | None = None
     message: str = ""
     plan: str | None = None
     plans: tuple[str, ...] = ()
+    judgement: str = ""
     steps: Mapping[str, StepMetadata] = field(default_factory=dict)
 
 
@@ -113,7 +117,7 @@ class _Execution:
         end = TrialEnd(result.finish_reason, result.finished_at, result.message, patch, interruption)
         money = self.job.budget.chain[-2].snapshot()
         metadata = inference_metadata(self.step.trial, self.context, steps, money, end)
-        return Prediction(patch.patch if patch else b"", metadata, self.prior.plans)
+        return Prediction(patch.patch if patch else b"", metadata, self.prior.plans, self.prior.judgement)
 
 
 async def execute(step: Step, context: InferenceContext, job: JobContext) -> Json:
@@ -147,22 +151,24 @@ async def execute(step: Step, context: InferenceContext, job: JobContext) -> Jso
 
 
 async def _prior_steps(step: Step, job: JobContext) -> _PriorSteps:
-    """Read the results of the earlier steps; the judge's result has only the number of a plan."""
+    """Read the results of the earlier steps."""
     values = {each.kind: job.needs[each.key] for each in step.previous_steps}
     if StepKind.PLAN not in values:
         return _PriorSteps()
     planned = PlanResult.from_json(values[StepKind.PLAN])
     steps: dict[str, StepMetadata] = {StepKind.PLAN.value: planned}
     plans = tuple([await job.load_text(digest) for digest in planned.plans])
-    selected = 0
+    selected, judgement = 0, ""
     if StepKind.JUDGE in values:
         steps[StepKind.JUDGE.value] = judged = JudgeResult.from_json(values[StepKind.JUDGE])
+        judgement = await job.load_text(judged.answer) if judged.answer else ""
         if plans and judged.selected is None:
-            return _PriorSteps(judged.finish_reason, "no plan was selected", plans=plans, steps=steps)
+            why = "no plan was selected"
+            return _PriorSteps(judged.finish_reason, why, plans=plans, judgement=judgement, steps=steps)
         selected = judged.selected or 0
     if not plans:
         return _PriorSteps(planned.finish_reason, planned.problem, steps=steps)
-    return _PriorSteps(plan=plans[selected], plans=plans, steps=steps)
+    return _PriorSteps(plan=plans[selected], plans=plans, judgement=judgement, steps=steps)
 
 
 async def _store_partial_patch(job: JobContext, extracted: ExtractedPatch) -> None:

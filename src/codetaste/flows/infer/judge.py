@@ -1,7 +1,7 @@
 """The judge of a multiplan trial: a plain model call that picks one plan (CodeTaste §3.5, Figure 17).
 
 The judge gets the whole description, which no agent on the open track may see. So only the number of a plan
-leaves this job, and the judge's transcript is in a folder from which no sandbox gets any file.
+gets into a later prompt; the judge's answer and transcript are in folders that no sandbox gets.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ async def judge(step: Step, context: InferenceContext, job: JobContext) -> Json:
         job.fall_short(
             Shortfall(planned.finish_reason.value, planned.problem, planned.finish_reason.by_limit)
         )
-        return _value(planned.finish_reason, None, result, job)
+        return await _value(planned.finish_reason, None, result, job)
     texts = [await job.load_text(digest) for digest in planned.plans]
     question, settings = _Question(step, texts, context), judge_settings(step, texts, context)
     window = ContextWindow(context.models.models[step.model_id].context_window)
@@ -87,21 +87,20 @@ async def judge(step: Step, context: InferenceContext, job: JobContext) -> Json:
                 selected = _take_reply(reply, state, len(texts), again)
         if scope.cancelled_caught:
             job.end_early(DeadlineExceeded("the time limit was reached in the judge step"))
-            return _value(FinishReason.TIMEOUT, None, result, job)
+            return await _value(FinishReason.TIMEOUT, None, result, job, state)
     except BudgetExceeded as error:
         job.end_early(error)
-        return _value(FinishReason.BUDGET_EXCEEDED, None, result, job)
+        return await _value(FinishReason.BUDGET_EXCEEDED, None, result, job, state)
     except ConversationTooLong as error:
         _fail(f"the judge cannot read the plans, however short they are cut: {error}", job)
-        return _value(FinishReason.ERROR_JUDGE, None, result, job)
+        return await _value(FinishReason.ERROR_JUDGE, None, result, job, state)
     finally:
         with job.cleanup_scope():
             await write_transcript(context.out, job.key, step.lane, settings, state)
     if selected is None:
         _fail(f"the judge did not name exactly one plan in {state.turns} answers", job)
-    return _value(
-        FinishReason.ERROR_JUDGE if selected is None else FinishReason.SUCCESS, selected, result, job
-    )
+    reason = FinishReason.ERROR_JUDGE if selected is None else FinishReason.SUCCESS
+    return await _value(reason, selected, result, job, state)
 
 
 def _fail(why: str, job: JobContext) -> None:
@@ -187,11 +186,19 @@ def _take_reply(reply: Reply, state: AgentState, plans: int, again: str) -> int 
     return selected
 
 
-def _value(reason: FinishReason, selected: int | None, result: AgentRunResult, job: JobContext) -> Json:
+async def _value(
+    reason: FinishReason,
+    selected: int | None,
+    result: AgentRunResult,
+    job: JobContext,
+    state: AgentState | None = None,
+) -> Json:
     data = result.to_json()
     cost_usd = format_exact_usd(job.budget.snapshot().spent.usd)
+    replies = [message.text for message in state.messages if message.role == "assistant"] if state else []
+    answer = await job.store_text(replies[-1]) if replies else ""
     return JudgeResult(
-        reason, selected, data["tokens"], data["start_time"], data["finish_time"], cost_usd
+        reason, selected, data["tokens"], data["start_time"], data["finish_time"], cost_usd, answer
     ).to_json()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -12,18 +13,25 @@ from anyio import to_thread
 from codetaste import __version__
 from codetaste.benchmark.layout import (
     AGENT_CONFIG_FILE,
+    EXECUTION_LOG_FILE,
+    JUDGE_METADATA_FILE,
+    JUDGE_OUTPUT_FILE,
     METADATA_FILE,
     OUTPUTS_FOLDER,
     PLAN_FILE,
     PLAN_FILES,
+    PLAN_LOG_FILES,
+    PLAN_METADATA_FILES,
     PREDICTION_FILE,
     FinishReason,
+    Mode,
     trial_folder,
 )
 from codetaste.benchmark.trial_identity import StepKind
-from codetaste.core.files import read_regular_file, write_atomically
+from codetaste.core.files import link_file, read_regular_file, storage_error, write_atomically
 from codetaste.core.units import format_exact_usd
-from codetaste.flows.infer.results import ExecuteResult, JudgeResult
+from codetaste.errors import JournalError
+from codetaste.flows.infer.results import AgentStep, ExecuteResult, JudgeResult, unmetered_usd
 from codetaste.harness.patch.extract import ExtractedPatch
 from codetaste.llm.codec import usage_from_json, usage_to_json
 from codetaste.llm.messages import Usage
@@ -68,21 +76,22 @@ def inference_metadata(
 ) -> dict[str, Any]:
     """Return ``inference_metadata.json`` of a trial; ``steps`` has the results of its finished steps by name.
 
-    ``cost_usd`` is the measured cost of the calls of all steps together; a call of unknown cost counts with
-    the amount that was reserved for it. A run whose calls codetaste does not serve counts with the cost that
-    the agent reports; ``unmetered_usd`` is the sum of these.
+    As published, ``cost_usd`` and the times are those of the execute step: the other steps have files of
+    their own. ``trial_usd`` is the measured cost of the calls of all steps together; a call of unknown cost
+    counts with the amount that was reserved for it. A run whose calls codetaste does not serve counts with
+    the cost that the agent reports; ``unmetered_usd`` is the sum of these.
     """
     patch = end.patch or ExtractedPatch(b"", 0, "")
     runs = [run for step in steps.values() for run in step.runs]
     usage = sum((usage_from_json(run["tokens"]) or Usage() for run in runs), Usage())
-    unmetered = sum(
-        (Decimal(run.get("reported_cost_usd", 0)) for run in runs if "cost_usd" not in run), Decimal()
-    )
-    judged = steps.get(StepKind.JUDGE)
+    unmetered = unmetered_usd(runs)
+    trial_usd = money.settled.usd + money.unknown.usd + unmetered
+    earlier_usd = sum((step.usd for step in steps.values() if not isinstance(step, AgentStep)), Decimal())
+    executed, judged = steps.get(StepKind.EXECUTE), steps.get(StepKind.JUDGE)
     return {
-        "cost_usd": float(money.settled.usd + money.unknown.usd + unmetered),
+        "cost_usd": float(max(Decimal(), trial_usd - earlier_usd)),
         "finish_reason": end.finish_reason,
-        "start_time": (str(runs[0]["start_time"]) if runs else "") or end.finished_at,
+        "start_time": executed.runs[0]["start_time"] if executed else end.finished_at,
         "finish_time": end.finished_at,
         "description_type": str(trial.track.track),
         "mode": trial.track.mode,
@@ -90,6 +99,7 @@ def inference_metadata(
             "turns": sum(run.get("turns", 0) for run in runs),
             "tool_calls": sum(run.get("tool_calls", 0) for run in runs),
             "tokens": usage_to_json(usage),
+            "trial_usd": format_exact_usd(trial_usd),
             "settled_usd": format_exact_usd(money.settled.usd),
             "unknown_usd": format_exact_usd(money.unknown.usd),
             **({"unmetered_usd": format_exact_usd(unmetered)} if unmetered else {}),
@@ -122,11 +132,15 @@ def output_folder(out: Path, trial: Trial) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The content of all files of one trial. ``metadata`` is ``inference_metadata.json``."""
+    """The content of all files of one trial.
+
+    ``metadata`` is ``inference_metadata.json``, ``judgement`` the judge's answer, "" if there is none.
+    """
 
     patch: bytes
     metadata: Mapping[str, Any]
     plans: Sequence[str] = ()
+    judgement: str = ""
 
     async def store(self, job: JobContext) -> ExecuteResult:
         """Return the result with the digests of the long texts, which are stored in the journal's blobs."""
@@ -141,7 +155,9 @@ async def load_prediction(result: ExecuteResult, blobs: Blobs) -> Prediction:
         JournalError: a text is missing or damaged.
     """
     patch = (await blobs.load(result.patch)).encode("utf-8", "surrogateescape")
-    return Prediction(patch, result.metadata, [await blobs.load(digest) for digest in result.plans])
+    plans = [await blobs.load(digest) for digest in result.plans]
+    answer = _steps_of(result.metadata).get(StepKind.JUDGE, {}).get("answer")
+    return Prediction(patch, result.metadata, plans, await blobs.load(answer) if answer else "")
 
 
 async def write_prediction(trial: Trial, prediction: Prediction, context: InferenceContext) -> None:
@@ -156,8 +172,10 @@ async def write_prediction(trial: Trial, prediction: Prediction, context: Infere
         **{name: text.encode() for name, text in zip(names, prediction.plans, strict=False)},
         AGENT_CONFIG_FILE: _json(context.agent_config(trial.agent)),
         METADATA_FILE: _json(prediction.metadata),
+        **_step_files(prediction),
     }
-    await to_thread.run_sync(_write, output_folder(context.out, trial), files)
+    logs = {name: context.out / path for name, path in _step_logs(prediction.metadata).items()}
+    await to_thread.run_sync(_write, output_folder(context.out, trial), files, logs)
 
 
 async def is_partial(out: Path, trial: Trial) -> bool:
@@ -181,7 +199,62 @@ def _read_metadata(path: Path) -> dict[str, Any] | None:
     return metadata
 
 
-def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+def _steps_of(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the results of the steps; none where ``cost_usd`` was still that of all steps."""
+    steps: Mapping[str, Any] = metadata["additional"]["steps"]
+    return steps if "trial_usd" in metadata["additional"] else {}
+
+
+def _step_files(prediction: Prediction) -> dict[str, bytes]:
+    """Return the metadata of the plan step and of the judge, and the judge's answer, as published."""
+    metadata, steps = prediction.metadata, _steps_of(prediction.metadata)
+    if StepKind.PLAN not in steps:
+        return {}
+    planned = steps[StepKind.PLAN]
+    attempts = planned["attempts"]
+    plan = {
+        "cost_usd": float(Decimal(planned["cost_usd"]) + unmetered_usd(attempts)),
+        "finish_reason": planned["finish_reason"],
+        "start_time": attempts[0]["start_time"],
+        "finish_time": attempts[-1]["finish_time"],
+        "description_type": metadata["description_type"],
+        "mode": metadata["mode"],
+        "additional": planned,
+    }
+    files = {PLAN_METADATA_FILES[Mode(metadata["mode"])]: _json(plan)}
+    if StepKind.JUDGE in steps and prediction.plans:
+        judged = steps[StepKind.JUDGE]
+        usage = usage_from_json(judged["tokens"]) or Usage()
+        began, ended = map(datetime.fromisoformat, (judged["start_time"], judged["finish_time"]))
+        choice = {
+            # As published from the beginning of the plan step, whose own file has its times.
+            "start_time": plan["start_time"],
+            "finish_time": judged["finish_time"],
+            "finish_reason": judged["finish_reason"],
+            "plans_generated": len(prediction.plans),
+            "selected_plan_index": judged["selected"],
+            "judge_reasoning": prediction.judgement,
+            "judge_cost_usd": float(judged["cost_usd"]),
+            "judge_latency_seconds": round((ended - began).total_seconds(), 3),
+            "judge_input_tokens": usage.prompt,
+            "judge_output_tokens": usage.output,
+        }
+        files |= {JUDGE_METADATA_FILE: _json(choice), JUDGE_OUTPUT_FILE: prediction.judgement.encode()}
+    return files
+
+
+def _step_logs(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return the paths of the agents' outputs or conversations in the run's folder, by published name."""
+    steps = _steps_of(metadata)
+    logs = {}
+    if StepKind.PLAN in steps:
+        logs[PLAN_LOG_FILES[Mode(metadata["mode"])]] = steps[StepKind.PLAN]["attempts"][-1].get("log")
+    if StepKind.EXECUTE in steps:
+        logs[EXECUTION_LOG_FILE] = steps[StepKind.EXECUTE].get("log")
+    return {name: path for name, path in logs.items() if path}
+
+
+def _write(folder: Path, files: Mapping[str, bytes], logs: Mapping[str, Path]) -> None:
     for name, content in files.items():
         path = folder / name
         try:
@@ -190,6 +263,13 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
             present = None
         if present != content:
             write_atomically(path, content)
+    for name, log in logs.items():
+        try:
+            link_file(log, folder / name)
+        except FileNotFoundError:
+            continue  # it was removed since
+        except OSError as error:
+            raise storage_error(error, f"{folder / name}: cannot be written", JournalError) from error
 
 
 def _json(data: Mapping[str, Any]) -> bytes:

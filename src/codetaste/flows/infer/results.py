@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from codetaste.benchmark.layout import FinishReason
@@ -10,10 +11,15 @@ from codetaste.core.text import plural
 from codetaste.core.units import format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Self
 
     from codetaste.orchestration.journal.journal import Json
+
+
+def unmetered_usd(runs: Iterable[Mapping[str, Any]]) -> Decimal:
+    """Return the sum of the costs that the agents report of runs whose calls codetaste does not serve."""
+    return sum((Decimal(run.get("reported_cost_usd", 0)) for run in runs if "cost_usd" not in run), Decimal())
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,11 @@ class PlanResult:
         """The results of the agent's runs as JSON data."""
         return [each.run for each in self.attempts]
 
+    @property
+    def usd(self) -> Decimal:
+        """The cost of all attempts; runs whose calls codetaste does not serve count with what they report."""
+        return Decimal(self.cost_usd) + unmetered_usd(self.runs)
+
     def to_json(self) -> Json:
         """Return the result as JSON data."""
         attempts: list[Json] = [each.to_json() for each in self.attempts]
@@ -105,7 +116,11 @@ class PlanResult:
 
 @dataclass(frozen=True, slots=True)
 class JudgeResult:
-    """The result of the judge step: the number of the selected plan (from 0), None if none was selected."""
+    """The result of the judge step: the number of the selected plan (from 0), None if none was selected.
+
+    ``answer`` is the digest of the judge's last answer, "" if there is none. It may quote the whole
+    description, so it belongs in no prompt and in no sandbox.
+    """
 
     finish_reason: FinishReason
     selected: int | None
@@ -113,6 +128,12 @@ class JudgeResult:
     start_time: str
     finish_time: str
     cost_usd: str
+    answer: str = ""
+
+    @property
+    def usd(self) -> Decimal:
+        """The cost of all its calls."""
+        return Decimal(self.cost_usd)
 
     @property
     def runs(self) -> list[Mapping[str, Any]]:

@@ -28,7 +28,6 @@ from codetaste.gateway.prompt.parts import (
 from codetaste.gateway.prompt.pieces import (
     TurnStep,
     counts_current_thinking,
-    has_template,
     split_part,
     turn_step,
 )
@@ -229,7 +228,7 @@ class PartBound:
         self._shape = hash_of(to_json([protocol, counting, *variant]))
         self._prompt = counts.prompt(parts, protocol)
         self._learns = self._prompt.written and not removes_turns(settings)
-        if ordered := has_template(protocol):
+        if ordered := PROTOCOLS[protocol].has_template:
             # Templates put the tools beside a message of the user, if there is one.
             self._learns = self._learns and any(map(_is_of_user, parts))
         self._counts_thinking = counts_current_thinking(settings, protocol)

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from codetaste.gateway.prompt.parts import PartKind, hash_of, indentation_of, listed, to_json, tokens_of
+from codetaste.llm.wire.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,17 +65,12 @@ class TurnStep(Enum):
     OTHER = "other"
 
 
-def has_template(protocol: str) -> bool:
-    """Whether a template of the server's model makes the prompt of the messages."""
-    return protocol == "openai-chat"
-
-
 def split_part(part: PromptPart, protocol: str) -> Iterator[Piece]:
     """Yield what of a part is counted in every request, as one piece, and then each of its other blocks."""
     message = part.value
     if part.kind is not PartKind.MESSAGE or not isinstance(message, dict):
         counted = _DEFERRED not in part.data
-        indented = part.kind is PartKind.TOOL and has_template(protocol)
+        indented = part.kind is PartKind.TOOL and PROTOCOLS[protocol].has_template
         size = part.size + indentation_of(to_json(part.value)) if indented else part.size
         yield Piece(part.name, part.kind, size, counted, written=counted)
         return
@@ -82,7 +78,7 @@ def split_part(part: PromptPart, protocol: str) -> Iterator[Piece]:
         yield Piece(part.name, part.kind, part.size, counted=False, written=_is_thinking(message))
         return
     role, content = message.get("role"), message.get("content")
-    by_template = has_template(protocol) and role == "assistant"
+    by_template = PROTOCOLS[protocol].has_template and role == "assistant"
     apart: list[tuple[Any, bool]] = [
         ({name: message[name]}, True) for name in _UNCOUNTED_KEYS if name in message
     ]

@@ -41,6 +41,12 @@ _CONVERSATIONS = 20_000
 _KEEPS_TURNS = "clear_thinking_"
 """Prefix of the edits of ``context_management`` that remove only the thinking of earlier turns."""
 
+_LONG_CHARS = 1_000_000
+"""A longer text is not normalised, which would take seconds."""
+
+_MOST_GROWTH = 11
+"""By how many times normalisation makes a text longer at most: U+FDFA is 33 bytes then, instead of 3."""
+
 _K = TypeVar("_K")
 
 _V = TypeVar("_V")
@@ -63,6 +69,8 @@ def max_tokens(text: str) -> int:
     """Return an upper bound of the tokens of ``text``: its bytes, also after normalisation by a tokenizer."""
     if text.isascii():
         return len(text)
+    if len(text) > _LONG_CHARS:
+        return _MOST_GROWTH * len(text.encode("utf-8", "surrogatepass"))
     forms = (text, normalize("NFC", text), normalize("NFKC", text))
     return max(len(form.encode("utf-8", "surrogatepass")) for form in forms)
 

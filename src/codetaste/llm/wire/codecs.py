@@ -84,6 +84,10 @@ class ServerCodec(Protocol):
         """Encode a reply that is not streamed; ``name`` is its id: letters, digits and dashes."""
         ...
 
+    def reply_messages(self, whole: dict[str, Any]) -> list[Any]:
+        """Return a reply that ``write_reply`` encoded as messages of a later request."""
+        ...
+
     def stream_reply(self, reply: Reply, wire: WireRequest, *, name: str) -> Iterator[bytes]:
         """Encode a reply as events; arguments as ``write_reply``."""
         ...

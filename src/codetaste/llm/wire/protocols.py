@@ -29,6 +29,7 @@ class WireProtocol:
         request_id_header: the header with the id of a request.
         messages_key: the key of the conversation in a request.
         system_key: the key of the system prompt, None if it is part of the conversation.
+        has_template: whether a template of the server's model makes the prompt of the messages.
         cap_names: the names of the output cap, the oldest one first.
         default_options: options of a request unless the config has them, by host.
     """
@@ -42,6 +43,7 @@ class WireProtocol:
     request_id_header: str
     messages_key: str
     system_key: str | None
+    has_template: bool = False
     cap_names: tuple[str, ...]
     default_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -95,6 +97,7 @@ OPENAI_CHAT = replace(
     needs_key=False,
     messages_key="messages",
     system_key=None,
+    has_template=True,
     cap_names=("max_tokens", "max_completion_tokens"),
 )
 

@@ -169,6 +169,12 @@ class History:
                 unknown[key] = unknown.get(key, Cost()) + call.granted
         return settled, unknown
 
+    def spent_usd_by_job(self) -> dict[str, Decimal]:
+        """Return the cost of each job's calls by its key, US dollars; unknown costs count."""
+        settled, unknown = self.charges(lambda call: call.key)
+        costs = {key: settled.get(key, Cost()) + unknown.get(key, Cost()) for key in {*settled, *unknown}}
+        return {key: cost.usd for key, cost in costs.items()}
+
     def prior_charges(self) -> dict[tuple[str, ...], PriorCharges]:
         """Return the charges and clocks of each path, from which a new session starts."""
         settled, unknown = self.charges(lambda call: call.path)

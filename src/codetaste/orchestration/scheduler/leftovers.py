@@ -1,8 +1,8 @@
 """What a job leaves of its own limits goes to the job that its ``leaves_to`` names.
 
-Two jobs that share a budget can so begin with a part each and still use all of it. While a job that may leave
-something has not ended, the end of the other by its own limits is no end: it is suspended, and continues once
-it gets more of what it lacked.
+So two jobs can begin with a part each of a shared budget, and still use all of it. A job that its own limits
+end, while a job that may leave it something is running, is suspended. It continues when it gets more of what
+it lacked, and ends when it can get no more.
 """
 
 from __future__ import annotations

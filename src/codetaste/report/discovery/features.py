@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from codetaste.rules.rule import TEXT_LANGUAGES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -23,7 +25,6 @@ KEYS = {
 """The feature that a key of a rule stands for."""
 TAINT, TEXT = "taint mode", "plain text"
 FEATURES = (*KEYS.values(), TAINT, TEXT)
-_TEXT_LANGUAGES = {"generic", "regex", "none"}
 
 
 def rule_features(body: Mapping[str, Any]) -> frozenset[str]:
@@ -32,7 +33,7 @@ def rule_features(body: Mapping[str, Any]) -> frozenset[str]:
     found = {KEYS[key] for key in _keys(rule) if key in KEYS}
     if body.get("mode") == "taint":
         found.add(TAINT)
-    if _TEXT_LANGUAGES & set(map(str, body.get("languages") or [])):
+    if not TEXT_LANGUAGES.isdisjoint(map(str, body.get("languages") or [])):
         found.add(TEXT)
     return frozenset(found)
 

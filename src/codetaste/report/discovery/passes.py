@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from codetaste.agent.rule_tools import REGISTERED_RULE, REJECTED_RULE
+from codetaste.benchmark.pass_identity import pass_of_job
 from codetaste.orchestration.job import Status
 from codetaste.orchestration.journal.history import History
 from codetaste.orchestration.journal.journal import JOURNAL_FILE, read_lines, replay_line
 from codetaste.report.ending import ending_of
-from codetaste.rules.registration import Direction, RegisteredRule
+from codetaste.rules.registration import RegisteredRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from codetaste.report.ending import Ending
+    from codetaste.rules.registration import Direction
     from codetaste.rules.scan.model import Line
-
-_PREFIX = "discover"
-_PARTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def read_passes(run: Path, label: str = "") -> list[PassRecord]:
     for _, line in read_lines(journal):
         replay_line(journal, line, history.apply)
         key = str(line.get("key", ""))
-        if not key.startswith(f"{_PREFIX}/"):
+        if pass_of_job(key) is None:
             continue
         match line["event"]:
             case "effect" if isinstance(line["value"], dict):
@@ -88,22 +88,20 @@ def read_passes(run: Path, label: str = "") -> list[PassRecord]:
 def _records(
     history: History, facts: dict[tuple[str, str], list[Any]], last: dict[str, str], label: str
 ) -> Iterator[PassRecord]:
-    settled, unknown = history.charges(lambda call: call.key)
+    spent_usd = history.spent_usd_by_job()
     for key, fingerprint in last.items():
-        end = history.job(key).recorded_ends.get(fingerprint)
-        parts = key.split("/")
-        if end is None or not isinstance(end.value, dict) or len(parts) != _PARTS:
+        identity, end = pass_of_job(key), history.job(key).recorded_ends.get(fingerprint)
+        if identity is None or end is None or not isinstance(end.value, dict):
             continue
         found = facts.get((key, fingerprint), [])
-        _, model, instance, direction = parts
         yield PassRecord(
-            f"{label}{model}",
-            instance,
-            Direction(direction),
+            f"{label}{identity.model}",
+            identity.instance,
+            identity.direction,
             ending_of(Status(end.status), end.shortfall, end.error),
             int(str(end.value["turns"])),
             int(str(end.value["tool_calls"])),
-            sum((costs[key].usd for costs in (settled, unknown) if key in costs), Decimal(0)),
-            tuple(RegisteredRule.from_json(fact) for kind, fact in found if kind == "registered"),
-            Counter(str(fact["rejection"]) for kind, fact in found if kind == "rejected"),
+            spent_usd.get(key, Decimal(0)),
+            tuple(RegisteredRule.from_json(fact) for kind, fact in found if kind == REGISTERED_RULE),
+            Counter(str(fact["rejection"]) for kind, fact in found if kind == REJECTED_RULE),
         )

@@ -25,7 +25,7 @@ from codetaste.orchestration.events import (
     WaitStarted,
 )
 from codetaste.orchestration.journal.history import JobState
-from codetaste.report.ending import ENDED, Ending, ending_of
+from codetaste.report.ending import Ending, ending_in_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,8 +56,7 @@ class JobProgress:
     @property
     def ending(self) -> Ending | None:
         """How the job ended; None while it has not."""
-        status = ENDED.get(self.state)
-        return None if status is None else ending_of(status, self.shortfall, self.error)
+        return ending_in_state(self.state, self.shortfall, self.error)
 
 
 @dataclass(slots=True)

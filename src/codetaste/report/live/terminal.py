@@ -38,6 +38,10 @@ _GROUPS, _GAUGES, _BAD = 5, 3, 3
 _LEAST_JOB_LINES = 8
 _LEAST_INSTANCE, _LEAST_TITLE = 6, 12
 _TIME_WIDTH, _MONEY_WIDTH = 13, 9
+_ACTIVE = (JobState.RUNNING, JobState.RETRYING)
+_ONLY_COUNTED = {JobState.CANCELLED, JobState.SKIPPED}
+"""Jobs that ended like this are counted, and have no line of their own."""
+_STYLES = {"ok": "green", "failed": "red", "cancelled": "dim", "skipped": "dim"}
 
 
 @asynccontextmanager
@@ -142,7 +146,7 @@ class Display:
         bad = [
             (job, job.ending)
             for job in sorted(self._progress.jobs.values(), key=lambda job: job.ended_s)
-            if job.ending is not None and not job.ending.well and job.state not in _NO_NEWS
+            if job.ending is not None and not job.ending.well and job.state not in _ONLY_COUNTED
         ]
         return [
             Text(f"{ending.mark.text:<3} ", style=ending.mark.colour).append(
@@ -150,11 +154,6 @@ class Display:
             )
             for job, ending in bad[-_BAD:]
         ]
-
-
-_ACTIVE = (JobState.RUNNING, JobState.RETRYING)
-_NO_NEWS = {JobState.CANCELLED, JobState.SKIPPED}
-_STYLES = {"ok": "green", "failed": "red", "cancelled": "dim", "skipped": "dim"}
 
 
 def _wide(job: JobProgress, now_s: float, width: int) -> Iterator[Text]:

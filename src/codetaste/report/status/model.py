@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from codetaste.orchestration.budget.node import CallState
-from codetaste.report.ending import ENDED, Ending, ending_of
+from codetaste.report.ending import Ending, ending_in_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,8 +69,7 @@ class JobStatus:
     @property
     def ending(self) -> Ending | None:
         """How the job ended; None while it has not."""
-        status = ENDED.get(self.state)
-        return None if status is None else ending_of(status, self.shortfall, self.error)
+        return ending_in_state(self.state, self.shortfall, self.error)
 
 
 @dataclass(slots=True)

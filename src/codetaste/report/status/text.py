@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from codetaste.core.text import plural, printable
+from codetaste.console.streams import colour
+from codetaste.core.text import plural, printable, shorten, wrap
 from codetaste.core.units import format_duration, format_usd
 from codetaste.orchestration.budget.node import CallState
 from codetaste.orchestration.journal.history import JobState
@@ -34,8 +35,10 @@ _ORDER: tuple[str, ...] = (
 _COLLAPSED = {JobState.DONE, JobState.QUEUED, JobState.SKIPPED, JobState.CANCELLED}
 
 
-def render_status(status: RunStatus, *, all_jobs: bool = False) -> str:
-    """Render the status as text; with ``all_jobs`` every job has a line."""
+def render_status(
+    status: RunStatus, width: int | None = None, *, all_jobs: bool = False, coloured: bool = False
+) -> str:
+    """Render the status as text, ``width`` columns wide if given; with ``all_jobs`` every job has a line."""
     lines = _head_lines(status)
     uses = [
         f"{each.resource} {each.in_use:g} of {each.limit:g}"
@@ -47,12 +50,13 @@ def render_status(status: RunStatus, *, all_jobs: bool = False) -> str:
     lines.extend(_model_line(model) for model in status.models)
     if status.retries:
         lines.append(f"retries     {_format_counts(status.retries)}")
-    lines.extend(_job_lines(status, everything=all_jobs))
-    lines.extend(f"products    {printable(str(path))}" for path in status.products)
+    lines = [wrap(line, width, " " * 12) for line in lines]
+    lines.extend(_job_lines(status, width, everything=all_jobs, coloured=coloured))
+    last = [f"products    {printable(str(path))}" for path in status.products]
     logs = logs_folder(status.directory)
     if logs.is_dir():
-        lines.append(f"logs        {printable(str(logs))}")
-    return "\n".join(lines)
+        last.append(f"logs        {printable(str(logs))}")
+    return "\n".join([*lines, *(wrap(line, width, " " * 12) for line in last)])
 
 
 def _head_lines(status: RunStatus) -> list[str]:
@@ -124,7 +128,7 @@ def _format_counts(counts: Mapping[str, int]) -> str:
     return printable(", ".join(f"{count} × {cause.replace('_', ' ')}" for cause, count in ordered))
 
 
-def _job_lines(status: RunStatus, *, everything: bool) -> list[str]:
+def _job_lines(status: RunStatus, width: int | None, *, everything: bool, coloured: bool) -> list[str]:
     by_state: dict[str, list[JobStatus]] = {}
     for job in status.jobs:
         by_state.setdefault(_state(job), []).append(job)
@@ -133,18 +137,35 @@ def _job_lines(status: RunStatus, *, everything: bool) -> list[str]:
     states = sorted(by_state, key=lambda state: (rank.get(state, 0), state))
     counts = ", ".join(f"{len(by_state[state])} {printable(state.replace('_', ' '))}" for state in states)
     few = everything or len(status.jobs) <= MAX_JOBS_LISTED
-    lines = [f"jobs        {len(status.jobs)}: {counts}" if counts else "jobs        none yet"]
+    total = f"jobs        {len(status.jobs)}: {counts}" if counts else "jobs        none yet"
+    lines = [wrap(total, width, " " * 12)]
     for state in states:
         jobs = sorted(by_state[state], key=lambda job: job.since)
         most = len(jobs) if few else 0 if state in _COLLAPSED else _MAX_PER_STATE
-        lines.extend(_job_line(state, job, status.at) for job in jobs[:most])
+        for job in jobs[:most]:
+            line = _job_line(state, job, status.at)
+            # Of many jobs each has one line, so that the status stays a screen long.
+            text = wrap(line, width, _INDENT) if few else shorten(line, width or _MAX_LINE)
+            lines.append(_colour_state(text, job) if coloured else text)
+        shown = f"{_INDENT[:6]}{state.replace('_', ' '):<15}"
         if 0 < most < len(jobs):
-            lines.append(f"  {state:<15} … and {len(jobs) - most} more (--all lists them)")
+            lines.append(f"{shown} … and {len(jobs) - most} more (--all lists them)")
         reasons = Counter(each.wait.text for job in jobs for each in job.waits)
         if most < len(jobs) and reasons:
             waits = ", ".join(f"{count} for {what}" for what, count in reasons.most_common(_MAX_PER_STATE))
-            lines.append(printable(f"  {state:<15} wait: {waits}", _MAX_LINE))
+            lines.append(wrap(printable(f"{shown} wait: {waits}", _MAX_LINE), width, _INDENT))
     return lines
+
+
+_INDENT = " " * 22
+"""Of the key of a job, which comes after its mark and its state."""
+
+
+def _colour_state(text: str, job: JobStatus) -> str:
+    """Return a job's line with mark and state in the colour of its ending."""
+    if job.ending is None:
+        return text
+    return f"{text[:2]}{colour(text[2:21], job.ending.mark.colour)}{text[21:]}"
 
 
 def _state(job: JobStatus) -> str:
@@ -155,7 +176,8 @@ def _state(job: JobStatus) -> str:
 
 
 def _job_line(state: str, job: JobStatus, now: float) -> str:
-    line = f"  {state.replace('_', ' '):<15} {job.key}"
+    mark = job.ending.mark.text if job.ending is not None else ""
+    line = f"  {mark:<3} {state.replace('_', ' '):<15} {job.key}"
     if job.since and state not in {JobState.DONE, JobState.SKIPPED}:
         line += f" · {format_duration(now - job.since)}"
     spend = job.spend
@@ -181,9 +203,16 @@ def _format_spend(spend: Spend) -> str:
     return text + (f" + {format_usd(spend.reserved_usd)} in flight" if spend.reserved_usd else "")
 
 
-def render_job_details(details: Sequence[JobDetail], now: float) -> str:
-    """Render the details of some jobs."""
-    return "\n\n".join("\n".join(_detail_lines(each, now)) for each in details)
+def render_job_details(
+    details: Sequence[JobDetail], now: float, width: int | None = None, *, coloured: bool = False
+) -> str:
+    """Render the details of some jobs, ``width`` columns wide if given."""
+    blocks = []
+    for each in details:
+        first, *others = (wrap(line, width, "    ") for line in _detail_lines(each, now))
+        first = _colour_state(f"  {first}", each.job)[2:] if coloured else first
+        blocks.append("\n".join([first, *others]))
+    return "\n\n".join(blocks)
 
 
 def _detail_lines(each: JobDetail, now: float) -> list[str]:

@@ -11,7 +11,7 @@ from codetaste.console.json import json_document
 from codetaste.console.streams import print_result
 from codetaste.core.text import plural
 from codetaste.run.config import read_config
-from codetaste.run.resolve import resolve_config
+from codetaste.run.plan import resolve_and_select
 
 if TYPE_CHECKING:
     from codetaste.run.resolve import ResolvedConfig
@@ -35,7 +35,7 @@ def check(
     Raises:
         ConfigError: one line for each mistake, with file and key.
     """
-    resolved = resolve_config(read_config(config, set_), config.absolute().parent)
+    resolved, _ = resolve_and_select(config, read_config(config, set_))
     found = _selected_to_json(resolved)
     print_result(json_document(found) if json_ else f"{config}: no mistakes; {_describe(found)}")
     return 0

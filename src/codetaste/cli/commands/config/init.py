@@ -10,20 +10,22 @@ from codetaste.console.json import json_document
 from codetaste.console.streams import print_result
 from codetaste.core.files import write_atomically
 from codetaste.core.paths import resource_dir
-from codetaste.core.text import did_you_mean
 from codetaste.errors import ConfigError
 
 _TEMPLATE = "template.toml"
 _CONFIG = "codetaste.toml"
+_ABOVE, _HERE = b'"../', b'"'
+"""Examples name folders of the checkout, which is above them; a copy has these folders beside it."""
 
 
 @command
-def init(folder: Path = Path(), /, *, example: str = "", json_: AsJson = False) -> int:
+def init(folder: Path = Path(), /, *, example: str | None = None, json_: AsJson = False) -> int:
     """Write the files, and print their paths. Existing files are never replaced.
 
     Args:
         folder: Where to; it is created. Default the working directory.
-        example: Copy this example and the files that it needs, instead of the commented config.
+        example: Copy this example and the files that it needs, instead of the commented config: compare,
+            quickstart, quickstart-live, rename or codetaste100.
         json_: Print the result as JSON.
 
     Raises:
@@ -31,10 +33,12 @@ def init(folder: Path = Path(), /, *, example: str = "", json_: AsJson = False) 
         StorageFull: no space left.
     """
     source = resource_dir("examples")
-    if example:
-        names = [each.stem for each in sorted(source.glob("*.toml")) if each.name != _TEMPLATE]
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is not a folder")
+    if example is not None:
+        names = sorted(each.stem for each in source.glob("*.toml") if each.name != _TEMPLATE)
         if example not in names:
-            raise ConfigError(f"--example: no example {example!r}{did_you_mean(example, names)}")
+            raise ConfigError(f"--example: there is no {example!r}, only {', '.join(names)}")
         found = [source / f"{example}.toml", *sorted(source.glob(f"{example}_*.py"))]
         files = {folder / each.name: each for each in found}
     else:
@@ -45,7 +49,8 @@ def init(folder: Path = Path(), /, *, example: str = "", json_: AsJson = False) 
     if existing:
         raise ConfigError(*existing)
     for path, each in files.items():
-        write_atomically(path, each.read_bytes())
+        content = each.read_bytes()
+        write_atomically(path, content.replace(_ABOVE, _HERE) if each.suffix == ".toml" else content)
     written = [str(path) for path in files]
     print_result(json_document({"written": written}) if json_ else "\n".join(written))
     return 0

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from codetaste.cli.options import AsJson, Flag
 from codetaste.console.command import command
 from codetaste.console.json import json_document
-from codetaste.console.streams import print_result, result_stream
+from codetaste.console.streams import print_result, result_is_coloured, result_stream, width_of
 from codetaste.report.status.job_detail import job_details
 from codetaste.report.status.json import job_details_to_json, status_to_json
 from codetaste.report.status.status import RunWatcher
@@ -54,13 +54,15 @@ def status(
     gc.freeze()
     gc.enable()
 
-    def render() -> str:
+    def render(width: int | None = None, *, coloured: bool = False) -> str:
         if job:
             chosen = job_details(watcher, current, job)
             if json_:
                 return json_document(job_details_to_json(chosen))
-            return render_job_details(chosen, current.at)
-        return json_document(status_to_json(current)) if json_ else render_status(current, all_jobs=all_)
+            return render_job_details(chosen, current.at, width, coloured=coloured)
+        if json_:
+            return json_document(status_to_json(current))
+        return render_status(current, width, all_jobs=all_, coloured=coloured)
 
     text = render()
     if watch:
@@ -70,7 +72,7 @@ def status(
                 time.sleep(REFRESH_INTERVAL_S)
                 current = watcher.poll()
                 text = render()
-    print_result(text)
+    print_result(render(width_of(result_stream()), coloured=result_is_coloured()))
     return 0
 
 

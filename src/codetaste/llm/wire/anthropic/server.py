@@ -134,6 +134,11 @@ def write_reply(reply: Reply, wire: WireRequest, *, name: str) -> dict[str, Any]
     return {**_head(wire, name), "content": blocks, **stop, "usage": wire_usage(reply.usage)}
 
 
+def reply_messages(whole: dict[str, Any]) -> list[Any]:
+    """Return a reply that ``write_reply`` encoded as messages of a later request."""
+    return [{"role": "assistant", "content": whole["content"]}]
+
+
 def stream_reply(reply: Reply, wire: WireRequest, *, name: str) -> Iterator[bytes]:
     """Yield the events of a streamed reply."""
     return (format_event(event, name=event["type"]) for event in _events(reply, wire, name))

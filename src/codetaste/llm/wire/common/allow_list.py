@@ -24,6 +24,9 @@ PER_PICTURE = 50_000
 _MAX_REFUSALS = 4
 """Refusals that are named for one request."""
 
+_MAX_EXAMINED = 1_000
+"""Findings that are examined after the first refusal: the others may be as many as a body has values."""
+
 _MAX_VALUE_CHARS = 80
 
 _SCALARS = frozenset({str, int, float, bool})
@@ -38,7 +41,7 @@ class Findings:
     Attributes:
         refusals: its paths with their values, of the first few.
         keys: the keys that would open them.
-        opened: the keys in use that the model's config opens.
+        opened: the keys in use that the model's config opens; all of them if there are no refusals.
     """
 
     def __init__(self, prices: Mapping[str, Decimal]) -> None:
@@ -46,6 +49,7 @@ class Findings:
         self.keys: list[str] = []
         self.opened: set[str] = set()
         self._prices = prices
+        self._examined = 0
 
     @property
     def extra_usd(self) -> Decimal:
@@ -63,8 +67,9 @@ class Findings:
 
     def add(self, place: _Place, value: object = None, *, by_value: bool = False) -> None:
         """Add what is at ``place``; ``by_value``: another value may be allowed there."""
-        if len(self.refusals) >= _MAX_REFUSALS:
+        if len(self.refusals) >= _MAX_REFUSALS or self._examined >= _MAX_EXAMINED:
             return
+        self._examined += bool(self.refusals)
         path, key = _path(place)
         if by_value:
             key = f"{key}={_shown(value).strip(chr(34))}"

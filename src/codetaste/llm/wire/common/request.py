@@ -26,6 +26,11 @@ DEFAULT_CAP = 32_000
 """Cap of a reply if the client sets none; providers would allow the maximum of the model."""
 
 
+_MAX_VALUES = 500_000
+"""Commas and opening brackets of a body. Conversations of a million tokens have fewer, and to look at more
+values would hold up all other jobs for seconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class WireRequest:
     """A decoded request.
@@ -90,8 +95,10 @@ def parse_body(data: bytes) -> Any:  # noqa: ANN401 - JSON data
     """Parse a request's body.
 
     Raises:
-        MalformedRequest: it is not JSON that can be forwarded.
+        MalformedRequest: it is not JSON that can be forwarded, or has too many values.
     """
+    if sum(map(data.count, (b",", b"[", b"{"))) > _MAX_VALUES:
+        raise MalformedRequest(f"the body has more than {_MAX_VALUES:,} commas and brackets")
     try:
         return read_json(data.decode())
     except UnicodeDecodeError:

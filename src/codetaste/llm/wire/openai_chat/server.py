@@ -149,6 +149,11 @@ def write_reply(reply: Reply, wire: WireRequest, *, name: str) -> dict[str, Any]
     }
 
 
+def reply_messages(whole: dict[str, Any]) -> list[Any]:
+    """Return a reply that ``write_reply`` encoded as messages of a later request."""
+    return [whole["choices"][0]["message"]]
+
+
 def stream_reply(reply: Reply, wire: WireRequest, *, name: str) -> Iterator[bytes]:
     """Yield the events of a streamed reply."""
     head = _head(wire, name, "chat.completion.chunk")

@@ -162,6 +162,11 @@ def write_reply(reply: Reply, wire: WireRequest, *, name: str) -> dict[str, Any]
     }
 
 
+def reply_messages(whole: dict[str, Any]) -> list[Any]:
+    """Return a reply that ``write_reply`` encoded as messages of a later request."""
+    return [*whole["output"]]
+
+
 def stream_reply(reply: Reply, wire: WireRequest, *, name: str) -> Iterator[bytes]:
     """Yield the events of a streamed reply."""
     for number, event in enumerate(_events(reply, wire, name)):
