@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from codetaste.flows.discover.inputs import ENGINE_INPUT, pass_inputs
+from codetaste.flows.environment.inputs import environment_inputs
 from codetaste.flows.infer.inputs import step_inputs
 from codetaste.flows.inputs import InputSource, digests_of_inputs
 from codetaste.orchestration.journal.history import History, JobState
@@ -94,6 +95,10 @@ def _planned_inputs(
         if config.discover is not None:
             inputs = pass_inputs(each, source, config.discover, resolved.tools)
             yield each.key, (), digests_of_inputs(inputs)
+    for task in plan.environments:
+        if config.environment is not None:
+            inputs = environment_inputs(task, source, config.environment, resolved.adapters)
+            yield task.key, (), digests_of_inputs(inputs)
     for step in plan.steps:
         inputs = step_inputs(step, source, config.sandbox, resolved.adapters)
         yield step.key, step.needs, digests_of_inputs(inputs)

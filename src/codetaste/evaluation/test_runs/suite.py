@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from codetaste.core.text import printable
+from codetaste.environment.system_services import system_services
 from codetaste.errors import SandboxError
 from codetaste.evaluation.test_runs.collect_reports import collect_reports
 from codetaste.evaluation.test_runs.problems import RunProblem
@@ -22,7 +23,6 @@ from codetaste.evaluation.test_runs.result_line import (
     RunOutput,
     parse_run_output,
 )
-from codetaste.evaluation.test_runs.system_services import system_services
 from codetaste.evaluation.test_runs.test_run import TestRun
 from codetaste.sandbox.base import TESTBED, CommandLimits, EndReason, Privileges
 
@@ -112,7 +112,7 @@ class _Output:
                 self.ended_s = time.monotonic()
 
     def parts(self) -> tuple[bytes, RunOutput, bytes]:
-        """Return what came before the tests, what the tests wrote, and what came after them, b"" if nothing."""
+        """Return what came before the tests, what they wrote, and what came after, b"" if nothing."""
         before, _, head = bytes(self.head).partition(self.mark + b" tests\n")
         if not self.tail:
             tests, _, after = head.rpartition(b"\n" + self.mark + b" end ")

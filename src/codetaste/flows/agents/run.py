@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from codetaste.benchmark.layout import DESCRIPTION_FILES, FinishReason, Track
+from codetaste.environment.system_services import system_services
 from codetaste.errors import CodetasteError, ModelUnavailable, SandboxError
 from codetaste.evaluation.test_runs.suite import MAX_SETUP_S
-from codetaste.evaluation.test_runs.system_services import system_services
 from codetaste.flows.agents.inputs import OWN_LOOP_PROMPT
 from codetaste.flows.agents.result import AgentRunResult, utc_now
 from codetaste.harness.testbed.testbed import prepare_testbed, testbed_archive
@@ -186,7 +186,7 @@ class AgentRun(ABC):
         async with AsyncExitStack() as stack:
             opening = self.services.sandboxes.open(self.sandbox_spec(needs))
             self.sandbox = await stack.enter_async_context(opening)
-            await self._fill(stack)
+            await self.fill(stack)
             stack.push_async_callback(self._stop_and_extract)
             self._stack = stack.pop_all()
         return self
@@ -211,8 +211,12 @@ class AgentRun(ABC):
             **of_environment,
         )
 
-    async def _fill(self, stack: AsyncExitStack) -> None:
-        """Put R and the task into the sandbox, and start what the environment's tests need."""
+    async def fill(self, stack: AsyncExitStack) -> None:
+        """Put R and the task into the sandbox, and start what the environment's tests need.
+
+        Raises:
+            SandboxError: the sandbox cannot be filled, or the environment does not start.
+        """
         environment = self.spec.environment
         prepared = environment is not None and environment.testbed_commit == self.testbed.commit
         description = {DESCRIPTION_PATH: f"{self.spec.task}\n".encode()}

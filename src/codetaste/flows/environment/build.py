@@ -25,8 +25,10 @@ from codetaste.flows.environment.result import EnvironmentResult, load_scripts, 
 from codetaste.flows.environment.setup_run import SetupRun
 from codetaste.orchestration.shortfall import Shortfall
 from codetaste.orchestration.wait import Wait, WaitReason
+from codetaste.sandbox.base import Privileges
 
 if TYPE_CHECKING:
+    from codetaste.environment.scripts import EnvironmentScripts
     from codetaste.flows.environment.context import EnvironmentContext
     from codetaste.flows.environment.plan import EnvironmentTask
     from codetaste.orchestration.job import JobContext
@@ -41,6 +43,21 @@ def setup_prompt(context: EnvironmentContext) -> str:
 def describe_base(image: str) -> str:
     """Return what the prompt says of the base image."""
     return f"It is made from the image {image}; /etc/codetaste/image.json lists the tools and their versions."
+
+
+def possible_privileges(scripts: EnvironmentScripts) -> tuple[Privileges, ...]:
+    """Return the privileges that scripts may need, the least first.
+
+    Without sudo and with nothing to set up in the system, root makes no difference.
+    """
+    lines = scripts.setup_system.splitlines()
+    idle = all(not line.strip() or line.lstrip().startswith(_IDLE_LINES) for line in lines)
+    if idle and b"sudo" not in scripts.setup_shell + scripts.run_tests:
+        return (Privileges.NONE,)
+    return tuple(Privileges)
+
+
+_IDLE_LINES = (b"#", b"exit 0", b"set -", b"true", b":", b"echo ")
 
 
 @dataclass(slots=True)
@@ -59,7 +76,8 @@ class _Build:
         async def run() -> Json:
             with self.job.waiting(Wait(WaitReason.TESTS, candidate.source)):
                 async with gate_sandboxes(self.task, candidate, self.context) as opening:
-                    report = await pass_gates(opening, self.context.suites.limits)
+                    limits, privileges = self.context.suites.limits, possible_privileges(candidate.scripts)
+                    report = await pass_gates(opening, limits, privileges=privileges)
             return report.to_json()
 
         report = GateReport.from_json(await self.job.effect(f"gates/{name}", run))

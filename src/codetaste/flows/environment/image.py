@@ -1,20 +1,161 @@
-"""The runtime image of an instance: found in the engine, or built from scripts that passed the gates."""
+"""The runtime image of an instance: found in the engine, or built from scripts that passed the gates.
+
+At last the tests run in it once without a network. Those that need one are marked, with the hosts that they
+asked for, and reach the registries in later runs.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+
+from codetaste.environment.existing import find_image
+from codetaste.environment.image_names import ImageStage, image_name
+from codetaste.environment.levels import Level
+from codetaste.environment.record import read_record
+from codetaste.environment.runtime import RuntimeEnvironment
+from codetaste.environment.runtime_image import RuntimeRecipe, build_runtime_image
+from codetaste.evaluation.test_runs.gates import Side, judge_run
+from codetaste.evaluation.test_runs.suite import run_suite
+from codetaste.flows.environment.candidates import Candidate, find_candidates
+from codetaste.flows.environment.result import EnvironmentResult, load_scripts
+from codetaste.flows.test_runs.sandboxes import SuiteSandbox, open_suite_sandbox
+from codetaste.harness.testbed.testbed import prepare_testbed, testbed_archive
+from codetaste.orchestration.shortfall import Shortfall
+from codetaste.sandbox.base import Privileges
+from codetaste.sandbox.egress import open_allowlist_egress
+from codetaste.source.checkout import checkout_trees
+from codetaste.source.tree.store import Tree
 
 if TYPE_CHECKING:
     from codetaste.flows.environment.context import EnvironmentContext
     from codetaste.flows.environment.plan import EnvironmentTask
     from codetaste.orchestration.job import JobContext
     from codetaste.orchestration.journal.journal import Json
+    from codetaste.sandbox.proxy.server import HostRequest
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What an image is built from: scripts, their image, the privileges that they need."""
+
+    candidate: Candidate
+    privileges: Privileges
 
 
 async def make_runtime_image(task: EnvironmentTask, context: EnvironmentContext, job: JobContext) -> Json:
     """Return the ``RuntimeEnvironment`` of an instance as the job's value, None where there is none.
 
     Raises:
+        ConfigError: the benchmark's scripts cannot be used.
         SandboxError: the image could not be built.
     """
-    raise NotImplementedError
+    source = await _source(task, context, job)
+    if source is None:
+        return None
+    if not task.builds:
+        return await _existing(task, context, source)
+    built = await _build(task, context, source, job)
+    if built is None:
+        return None
+    return (await _try_offline(task, context, source, built, job)).to_json()
+
+
+async def _source(task: EnvironmentTask, context: EnvironmentContext, job: JobContext) -> _Source | None:
+    if task.proves:
+        result = EnvironmentResult.from_json(job.needs[task.key])
+        if not result.proven:
+            return None
+        scripts = await load_scripts(result.scripts, job.load_text)
+        return _Source(Candidate(result.source, result.setup_image, scripts), result.privileges)
+    candidates = await find_candidates(task, context)
+    if not candidates:
+        return None
+    record = await to_thread.run_sync(read_record, context.benchmark.root, task.instance)
+    details = None if record is None else record.details
+    # Scripts of which nothing is known were made for a container with sudo.
+    return _Source(candidates[0], Privileges.SUDO if details is None else details.privileges)
+
+
+async def _existing(task: EnvironmentTask, context: EnvironmentContext, source: _Source) -> Json:
+    """Return the environment whose runtime image is in the engine; None if it is not."""
+    name = image_name(task.instance, ImageStage.RUNTIME)
+    ident = await find_image(context.suites.sandboxes, name)
+    if not ident:
+        return None
+    environment = RuntimeEnvironment(name, ident, "", source.privileges, context.hosts)
+    await _write_scripts(environment, context, source)
+    return environment.to_json()
+
+
+async def _build(
+    task: EnvironmentTask, context: EnvironmentContext, source: _Source, job: JobContext
+) -> RuntimeEnvironment | None:
+    suites = context.suites
+    trees = await checkout_trees(context.benchmark.origin(task.instance), suites.cache)
+    testbed = await prepare_testbed(Tree(trees.base, trees.base_digest), suites.cache)
+    setup_image = await find_image(suites.sandboxes, source.candidate.image)
+    recipe = RuntimeRecipe(
+        job=job.key,
+        name=image_name(task.instance, ImageStage.RUNTIME),
+        setup_image=setup_image or source.candidate.image,
+        scripts=source.candidate.scripts,
+        testbed_commit=testbed.commit,
+        privileges=source.privileges,
+        egress=suites.network,
+        within_s=suites.limits.setup_s,
+    )
+    built = await build_runtime_image(
+        suites.sandboxes, suites.sandbox_config, recipe, lambda: testbed_archive(testbed, suites.home)
+    )
+    if built.problem:
+        job.fall_short(Shortfall("no_image", built.problem))
+        return None
+    environment = RuntimeEnvironment(
+        recipe.name, built.image_id, testbed.commit, source.privileges, context.hosts, built.key
+    )
+    await _write_scripts(environment, context, source)
+    return environment
+
+
+async def _write_scripts(
+    environment: RuntimeEnvironment, context: EnvironmentContext, source: _Source
+) -> None:
+    """Write the scripts where sandboxes of the environment mount them."""
+    folder = context.suites.scripts_folder(environment)
+    await to_thread.run_sync(source.candidate.scripts.write, folder)
+
+
+async def _try_offline(
+    task: EnvironmentTask,
+    context: EnvironmentContext,
+    source: _Source,
+    environment: RuntimeEnvironment,
+    job: JobContext,
+) -> RuntimeEnvironment:
+    """Return ``environment`` as it is known after a test run on R that reaches nothing."""
+    refused: list[HostRequest] = []
+
+    async def run() -> Json:
+        async with open_allowlist_egress((), note=refused.append) as egress:
+            wanted = SuiteSandbox(
+                job.key,
+                environment.image_id,
+                context.suites.scripts_folder(environment),
+                source.privileges,
+                egress,
+            )
+            async with open_suite_sandbox(context.suites, wanted) as sandbox:
+                found = await run_suite(sandbox, source.privileges, context.suites.limits)
+        failure = judge_run(found, Side.BASE)
+        hosts: list[Json] = [*sorted({f"{each.host}:{each.port}" for each in refused})]
+        return {"failure": "" if failure is None else str(failure), "hosts": hosts}
+
+    result: Any = await job.effect(f"offline/{environment.key}", run)
+    asked = tuple(result["hosts"])
+    if not result["failure"]:
+        return replace(environment, level=Level.OFFLINE, hosts=(), asked_hosts=asked)
+    job.note(f"needs the network ({', '.join(asked) or 'no host named'}): {result['failure']}")
+    return replace(environment, asked_hosts=asked)

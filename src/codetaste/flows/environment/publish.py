@@ -54,23 +54,24 @@ async def publish_environment(
     Raises:
         JournalError: a text cannot be read, or a file not be written; StorageFull is one of these.
     """
-    if result is None or not result.scripts:
+    if result is None:
         return None
-    scripts = await load_scripts(result.scripts, blobs.load)
+    scripts = await load_scripts(result.scripts, blobs.load) if result.scripts else None
     image = None if runtime is None else RuntimeEnvironment.from_json(runtime)
     record = _record(task, result, image, context)
     return await to_thread.run_sync(write_environment, environments_root(context), task, record, scripts)
 
 
 def write_environment(
-    root: Path, task: EnvironmentTask, record: EnvironmentRecord, scripts: EnvironmentScripts
+    root: Path, task: EnvironmentTask, record: EnvironmentRecord, scripts: EnvironmentScripts | None
 ) -> Path:
     """Write an environment below ``root`` in the published layout, and return its folder; blocking.
 
     Raises:
         JournalError: a file cannot be written; StorageFull is one of these.
     """
-    scripts.write(scripts_folder(root, task.instance))
+    if scripts is not None:
+        scripts.write(scripts_folder(root, task.instance))
     write_record(root, task.instance, record)
     return environment_folder(root, task.instance)
 

@@ -52,9 +52,9 @@ class EnvironmentResult:
         return self.level.is_proven
 
     def describe(self) -> str:
-        """Return a summary in one line."""
+        """Return a summary in one line, "" for no environment: the job's shortfall says why."""
         if not self.proven:
-            return f"no environment: {self.failure or 'nothing to try'}"
+            return ""
         counts = self.counts.get("base", {})
         tests = f"{counts.get('passed', 0)} of {counts.get('total', 0)} tests pass on R"
         return f"{tests}, by {self.source}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from codetaste.environment.scripts import MAX_BYTES, SCRIPTS, EnvironmentScripts, read_scripts_archive
 from codetaste.errors import ConfigError, SandboxError
 from codetaste.flows.agents.run import AgentRun
-from codetaste.harness.testbed.testbed import prepare_testbed
+from codetaste.harness.testbed.testbed import prepare_testbed, testbed_archive
 from codetaste.sandbox.base import CommandLimits, Privileges
 from codetaste.sandbox.docker.provider import commit_sandbox
 from codetaste.sandbox.egress import join_egress
@@ -18,6 +18,7 @@ from codetaste.source.tree.store import Tree
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from contextlib import AsyncExitStack
 
     from codetaste.flows.agents.run import SandboxNeeds
     from codetaste.flows.test_runs.context import SuiteServices
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from codetaste.sandbox.base import SandboxSpec
 
 _CLEAN_S = 120.0
+_PREPARE = f"mkdir -p {SCRIPTS} && chown 1000:1000 {SCRIPTS}"
 _COMMIT_S = 1800.0
 # What is created and deleted between two commits is in no layer of the image. Files of CLI agents may have the
 # token of their session at the gateway, which is dead by then; it is removed all the same.
@@ -76,6 +78,17 @@ class SetupRun(AgentRun):
             lifetime_s=4 * self.spec.agent.time_limit + 3600.0,
         )
 
+    async def fill(self, stack: AsyncExitStack) -> None:
+        """Put the code and the task into the sandbox, and make a folder for the scripts.
+
+        Raises:
+            SandboxError: the sandbox cannot be filled.
+        """
+        await super(SetupRun, self).fill(stack)
+        if self.suites.home:
+            await self.sandbox.put(testbed_archive(self.testbed, self.suites.home, with_tree=False))
+        await self.sandbox.run(["/bin/sh", "-c", _PREPARE], limits=CommandLimits(_CLEAN_S), root=True)
+
     async def collect(self) -> None:
         """Read the scripts, commit the sandbox without /testbed, and stop it.
 
@@ -95,7 +108,7 @@ class SetupRun(AgentRun):
         try:
             self.scripts = await _read_scripts(self)
         except ConfigError as error:
-            self.problem = str(error)
+            self.problem = "; ".join(error.problems)
             return
         await self.sandbox.run(["/bin/sh", "-c", _CLEAN], limits=CommandLimits(_CLEAN_S), root=True)
         self.setup_image = await commit_sandbox(self.sandbox, self.name, "setup", within_s=_COMMIT_S)
