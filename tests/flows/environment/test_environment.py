@@ -13,7 +13,7 @@ from support.environment.tested_benchmark import (
     make_tested_benchmark,
     make_tested_workspace,
 )
-from support.flows.tiny_benchmark import Workspace
+from support.flows.tiny_benchmark import Workspace, kill, wait_for_progress
 from support.system.dockerd import DockerEngine
 
 ENVIRONMENT = '[environment]\nimage = "{image}"\nregistries = false\n'
@@ -59,9 +59,7 @@ def test_scripts_of_the_benchmark_become_an_image_and_test_runs(
         assert scores["baseline"]["runs"] == 4
 
 
-@pytest.mark.parametrize(
-    ("script", "rounds", "level"), [("builder", 1, "offline"), ("learner", 2, "offline")]
-)
+@pytest.mark.parametrize(("script", "rounds"), [("builder", 1), ("learner", 2)])
 def test_setup_agent_makes_an_environment(
     tmp_path: Path, sandbox: str, lean_image: str, script: str, rounds: int
 ) -> None:
@@ -85,3 +83,93 @@ def test_agent_without_success_ends_with_the_failed_gate(
     done = made.run("--json")
     assert done.code == 1
     assert message in done.out
+
+
+TRIALS = '[[tracks]]\ntrack = "open"\n[evaluate]\ntests = true\nbaseline_runs = 1\n'
+
+
+@pytest.mark.parametrize(
+    ("script", "passed", "counts"), [("coder", True, (12, 0)), ("breaker", False, (6, 6))]
+)
+def test_trial_works_in_the_environment_and_its_patch_is_tested(
+    tmp_path: Path, sandbox: str, lean_image: str, script: str, passed: bool, counts: tuple[int, int]
+) -> None:
+    made = workspace(tmp_path, sandbox, lean_image, script, setup=False, text=TRIALS)
+    made.run("--json")
+    trial = next((made.out / "outputs/open/direct").glob("*/*/*/a"))
+    scores = json.loads((trial / "evaluation/scores.json").read_text())
+    assert scores["passed"] is passed
+    assert (scores["tests"]["passed"], scores["tests"]["failed"]) == counts
+    assert scores["test_run"]["reported_tests"] == 13
+    metadata = json.loads((trial / "inference_metadata.json").read_text())
+    assert metadata["additional"]["image"] == f"localhost/benchmark/{made_id(made)}__runtime"
+    patch = (trial / "prediction.diff").read_text()
+    assert "installed" not in patch
+    assert "junit.xml" not in patch
+    if script == "coder":
+        answers = [
+            block["content"]
+            for line in next((made.out / "transcripts").rglob("*.jsonl")).read_text().splitlines()[1:]
+            for block in json.loads(line)["content"]
+            if block["type"] == "result"
+        ]
+        # The tests run, with the variables of setup_shell.sh, which had been sourced before.
+        result, seed, *_ = answers[0].splitlines()
+        assert (json.loads(result)["passed"], seed) == (12, "0")
+
+
+def made_id(made: Workspace) -> str:
+    folder = next((made.out / "environment/instance_images").glob("*/*/*"))
+    owner, repo, digits = folder.parts[-3:]
+    return f"{owner}__{repo}-{digits}"
+
+
+def test_killed_build_continues_without_paying_twice(tmp_path: Path, sandbox: str, lean_image: str) -> None:
+    made = workspace(tmp_path, sandbox, lean_image, "learner", scripts=False)
+    kills = 0
+    for steps in (3, 8, 12, 16, 18):
+        process = made.start("--json")
+        wait_for_progress(process, made.out, steps)
+        if process.poll() is not None:
+            break
+        kill(process)
+        kills += 1
+    done = made.run("--json")
+    assert done.code == 0, done.err
+    assert kills >= 3
+    calls = [line["call"] for line in made.ledger("m")]
+    assert len(calls) == len(set(calls))
+    metadata, details = environment_of(made)
+    assert (metadata["base_metrics"], details["level"], details["attempts"]) == (COUNTS, "offline", 2)
+
+
+def test_image_of_equal_inputs_is_not_built_again(tmp_path: Path, sandbox: str, lean_image: str) -> None:
+    first = workspace(tmp_path / "first", sandbox, lean_image)
+    again = workspace(tmp_path / "again", sandbox, lean_image)
+    assert (first.run().code, again.run().code) == (0, 0)
+    images = [environment_of(made)[1]["runtime_image"] for made in (first, again)]
+    assert images[0]["id"] == images[1]["id"]
+    assert images[0]["key"] == images[1]["key"]
+
+
+def test_environment_without_a_container_engine_is_refused(tmp_path: Path, lean_image: str) -> None:
+    made = workspace(tmp_path, 'engine = "bubblewrap"\n', lean_image)
+    done = made.run()
+    assert done.code == 2
+    assert "execution environments are container images" in done.err
+
+
+def test_commands_prove_and_build_by_hand(
+    tmp_path: Path, docker_engine: DockerEngine, lean_image: str
+) -> None:
+    bench, row = make_tested_benchmark(tmp_path / "made")
+    made = make_tested_workspace(tmp_path / "work", bench, tmp_path / "cache", "", "")
+    options = ["--benchmark", str(bench.root), "--repos", str(bench.repos), "--image", lean_image]
+    options += ["--socket", str(docker_engine.socket), "--no-registries"]
+    checked = made.cli("environment", "check", *options)
+    assert checked.code == 0, checked.err
+    assert "12 of 13 tests pass on R, by benchmark" in checked.out
+    built = made.cli("environment", "build", *options)
+    assert built.code == 0, built.err
+    folder = tmp_path / "work/runs/environment-bench/environment/instance_images" / row.path
+    assert json.loads((folder / "environment.json").read_text())["level"] == "offline"

@@ -11,8 +11,8 @@ from codetaste.llm.messages import Message, Request
 # A run imports this file by its path.
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from support.environment.tested_benchmark import SCRIPTS  # noqa: E402
-from support.flows.trial_models import FINISH, Step, next_step, shell, task_of  # noqa: E402
+from support.environment.tested_benchmark import SCRIPTS
+from support.flows.trial_models import FINISH, Step, next_step, shell, task_of
 
 
 def write(name: str, text: str) -> Step:

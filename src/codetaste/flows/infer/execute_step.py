@@ -15,6 +15,7 @@ from codetaste.benchmark.trial_identity import StepKind
 from codetaste.errors import BudgetExceeded, CodetasteError, DeadlineExceeded
 from codetaste.flows.agents.result import AgentRunResult, utc_now
 from codetaste.flows.agents.run import AgentRun, AgentRunSpec
+from codetaste.flows.infer.environment import environment_of
 from codetaste.flows.infer.outputs import Prediction, TrialEnd, inference_metadata, write_prediction
 from codetaste.flows.infer.results import AgentStep, JudgeResult, PlanResult
 from codetaste.harness.patch.extract import ExtractedPatch, ExtractionLimits, extract_patch
@@ -114,7 +115,15 @@ class _Execution:
             **self.prior.steps,
             **({StepKind.EXECUTE.value: AgentStep(result.to_json())} if patch else {}),
         }
-        end = TrialEnd(result.finish_reason, result.finished_at, result.message, patch, interruption)
+        environment = environment_of(self.step.trial, self.job)
+        end = TrialEnd(
+            result.finish_reason,
+            result.finished_at,
+            result.message,
+            patch,
+            interruption,
+            environment.image if environment else self.context.agents.sandbox_config.image,
+        )
         money = self.job.budget.chain[-2].snapshot()
         metadata = inference_metadata(self.step.trial, self.context, steps, money, end)
         return Prediction(patch.patch if patch else b"", metadata, self.prior.plans, self.prior.judgement)
@@ -133,7 +142,16 @@ async def execute(step: Step, context: InferenceContext, job: JobContext) -> Jso
         return await execution.finish(AgentRunResult(finish_reason=prior.reason, message=prior.message), None)
     task = execution_prompt(step, context, prior.plan)
     origin, track = context.benchmark.origin(trial.instance), trial.track
-    spec = AgentRunSpec(trial.agent, origin, task, step.lane, track=track.track, mode=track.mode)
+    environment = environment_of(trial, job)
+    spec = AgentRunSpec(
+        trial.agent,
+        origin,
+        task,
+        step.lane,
+        track=track.track,
+        mode=track.mode,
+        environment=environment,
+    )
     run = PatchRun(spec, context.agents, job)
     try:
         async with run:

@@ -58,6 +58,7 @@ class TrialEnd:
         message: the agent's last message, or why it ended.
         patch: the extracted patch; None where no agent ran.
         interruption: why this is a partial prediction and not an outcome; "" for an outcome.
+        image: of the sandbox, "" for the engine's default.
     """
 
     finish_reason: FinishReason
@@ -65,6 +66,7 @@ class TrialEnd:
     message: str = ""
     patch: ExtractedPatch | None = None
     interruption: str = ""
+    image: str = ""
 
 
 def inference_metadata(
@@ -109,7 +111,7 @@ def inference_metadata(
             "harness_version": context.runner(trial.agent).version,
             "codetaste_version": __version__,
             "sandbox": context.agents.sandboxes.kind,
-            "image": context.agents.sandbox_config.image,
+            "image": end.image,
             "patch_bytes": len(patch.patch),
             "patch_files": patch.files,
             "patch_problem": patch.problem,

@@ -15,6 +15,7 @@ from codetaste.core.units import format_exact_usd
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
 from codetaste.flows.agents.run import AgentRun, AgentRunSpec
 from codetaste.flows.infer.candidate_plans import AgentPlans, read_plans
+from codetaste.flows.infer.environment import environment_of
 from codetaste.flows.infer.plan import PLAN_COUNT
 from codetaste.flows.infer.results import PlanAttempt, PlanResult
 from codetaste.orchestration.shortfall import Shortfall
@@ -65,7 +66,16 @@ async def plan(step: Step, context: InferenceContext, job: JobContext) -> Json:
         if job.is_recorded(name):
             attempt = PlanAttempt.from_json(job.recorded(name))
         else:
-            spec = AgentRunSpec(trial.agent, origin, task, step.lane, name, track.track, track.mode)
+            spec = AgentRunSpec(
+                trial.agent,
+                origin,
+                task,
+                step.lane,
+                name,
+                track.track,
+                track.mode,
+                environment=environment_of(trial, job),
+            )
             run = PlanRun(spec, context.agents, job, mode=track.mode)
             async with run:
                 await run.run_agent()
