@@ -197,7 +197,8 @@ def test_doctor_and_run_explain_how_to_get_containment(tmp_path: Path) -> None:
         for containment in containments.values()
     )
 
-    run = without_namespaces(PROGRAM, "run", str(TESTS.parent / "examples" / "quickstart.toml"))
+    config, out = TESTS.parent / "examples" / "quickstart.toml", f"run.out={tmp_path}/runs"
+    run = without_namespaces(PROGRAM, "run", str(config), "--set", out)
     assert run.returncode == 2, run.stderr
     assert "Traceback" not in run.stderr
     assert "commands cannot be contained on this machine" in run.stderr

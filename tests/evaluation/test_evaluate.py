@@ -121,9 +121,8 @@ def test_kind_of_the_problem_tells_whether_the_file_parsed(
     [
         ("b.py", EvaluationStatus.SCORED, ("b.py",)),
         ("other.py", EvaluationStatus.PARTIAL_SCAN, ()),
-        ("", EvaluationStatus.PARTIAL_SCAN, ()),
     ],
-    ids=["of the patch", "not of the patch", "unknown"],
+    ids=["of the patch", "not of the patch"],
 )
 def test_file_on_which_the_engine_fails_is_not_cleaned(
     tmp_path: Path,

@@ -110,6 +110,15 @@ def test_runs_are_beside_the_config_wherever_the_command_is_given(
     assert str(found) == expected.format(above=tmp_path)
 
 
+def test_runs_folder_of_a_removed_working_directory_is_absolute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert runs_folder(tmp_path / "c.toml", Path("runs")) == tmp_path / "runs"
+
+
 def test_valid_config_is_read_and_money_is_exact(tmp_path: Path) -> None:
     config = read_config(write_config(tmp_path, with_change("run.budget_usd", Decimal("0.1"))))
     assert config.run.budget_usd == Decimal("0.1")

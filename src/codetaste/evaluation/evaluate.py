@@ -20,7 +20,7 @@ from codetaste.evaluation.evasion.flags import find_flagged_rules
 from codetaste.evaluation.evasion.hidden_matches import find_hidden_matches
 from codetaste.evaluation.metrics import PrecisionCounts, RuleCounts
 from codetaste.evaluation.test_results import UNTESTED, PassResult
-from codetaste.rules.scan.model import ScanProblemKind
+from codetaste.rules.scan.model import Match, ScanProblemKind
 from codetaste.source.patch.apply import applied_patch
 from codetaste.source.patch.parse import MAX_PATCH_BYTES, parse_patch
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from codetaste.evaluation.rule_set import RuleSet
     from codetaste.evaluation.test_runs.cheating.flags import CheatingFlag
     from codetaste.evaluation.test_runs.test_run import TestRun
-    from codetaste.rules.scan.model import Match, Scanner, ScanProblem, ScanResult
+    from codetaste.rules.scan.model import Scanner, ScanProblem, ScanResult
     from codetaste.source.patch.model import Patch
     from codetaste.source.tree.overlay import OverlayTree
 
@@ -166,9 +166,11 @@ async def evaluate(
                 return replace(result, status=EvaluationStatus.NO_RULES, reason="the instance has no rules")
             # R is scanned first, so that the scan of R∘X̂ can reuse its matches.
             before = await scanner.scan(numbered, base)
-            after, timed_out = _without_timeouts(await scanner.scan(numbered, applied.tree), applied.tree)
+            after = await scanner.scan(numbered, applied.tree)
+            after, timed_out = _without_timeouts(after, applied.tree)
             problems = tuple(map(rules.with_original_id, after.problems))
             result = replace(result, problems=problems, timed_out=timed_out)
+            after, overfull = _without_overfull_files(after, applied.tree)
             for tree, scan in (("R", before), ("R with the patch", after)):
                 if scan.partial:
                     why = _partial_reason(rules, tree, scan)
@@ -177,7 +179,9 @@ async def evaluate(
             hidden = await find_hidden_matches(
                 parsed, applied.tree, reductive, (before, after), scanner, scratch
             )
-            return await to_thread.run_sync(_count, result, parsed, applied.tree, (before, after), hidden)
+            return await to_thread.run_sync(
+                _count, result, parsed, applied.tree, (before, after), hidden, overfull
+            )
     except PatchTooLarge as error:
         status, why = EvaluationStatus.TOO_LARGE, one_line(error, _MAX_REASON_CHARS)
     except PatchError as error:
@@ -210,16 +214,38 @@ def _parse(content: bytes, result: Evaluation) -> tuple[Patch, Evaluation]:
 def _without_timeouts(scan: ScanResult, tree: OverlayTree) -> tuple[ScanResult, tuple[str, ...]]:
     """Return ``scan`` as if files on which the engine failed could not be parsed, and these files.
 
-    Only files that the patch wrote can be to blame for it: the rest of R has been scanned before.
+    Only files that the patch wrote can be to blame for it: the rest of R has been scanned before. If there
+    was no time to find out which, it is all of them.
     """
     timed_out = {each.path for each in scan.problems if each.kind in _LIMITS and each.path in tree.changed}
-    problems = (
-        replace(each, kind=ScanProblemKind.PARSE, rule_id="", message=f"scan timed out: {each.message}")
-        if each.kind in _LIMITS and each.path in timed_out
-        else each
+    problems = []
+    for each in scan.problems:
+        if each.kind is ScanProblemKind.TIMEOUT and not each.path:
+            timed_out |= tree.changed
+            problems += [_as_unparsable(each, path) for path in sorted(tree.changed)]
+        else:
+            blamed = each.kind in _LIMITS and each.path in timed_out
+            problems.append(_as_unparsable(each, each.path) if blamed else each)
+    return replace(scan, problems=tuple(dict.fromkeys(problems))), tuple(sorted(timed_out))
+
+
+def _as_unparsable(problem: ScanProblem, path: str) -> ScanProblem:
+    message = f"scan timed out: {problem.message}"
+    return replace(problem, kind=ScanProblemKind.PARSE, rule_id="", message=message, path=path)
+
+
+def _without_overfull_files(scan: ScanResult, tree: OverlayTree) -> tuple[ScanResult, tuple[Match, ...]]:
+    """Return ``scan`` without the problems of rules that match a file of the patch too often.
+
+    The engine reports no match of them there, so one for each file is returned beside the scan.
+    """
+    overfull = {
+        each: Match(each.rule_id, each.path, 1, 1)
         for each in scan.problems
-    )
-    return replace(scan, problems=tuple(problems)), tuple(sorted(timed_out))
+        if each.kind is ScanProblemKind.RULE and each.rule_id and each.path in tree.changed
+    }
+    problems = tuple(each for each in scan.problems if each not in overfull)
+    return replace(scan, problems=problems), tuple(overfull.values())
 
 
 def _count(
@@ -228,6 +254,7 @@ def _count(
     tree: OverlayTree,
     scans: tuple[ScanResult, ScanResult],
     hidden: HiddenCode,
+    overfull: Sequence[Match],
 ) -> Evaluation:
     rules = result.rules
     before, after = scans
@@ -238,7 +265,8 @@ def _count(
 
     unscannable = _find_unscannable(patch, before, after)
     before_paths = set(unscannable.values())
-    found = {match.rule_id for match in negative}
+    _, too_many = rules.split_matches(overfull)
+    found = {match.rule_id for match in (*negative, *too_many)}
     assumed = {match.rule_id for match in legacy if match.path in before_paths} - found
     still_there = {match.rule_id for match in hidden_matches} - found - assumed
     unmet = found | assumed | still_there
@@ -250,6 +278,11 @@ def _count(
     notes = (
         *result.notes,
         *_note("files that the engine could not scan in its time limit (scan timed out)", result.timed_out),
+        *_note(
+            "files of the patch that a rule matches too often, which satisfies no rule",
+            sorted({match.path for match in overfull}),
+            {match.rule_id for match in too_many},
+        ),
         *_note("files that could be scanned before the patch but not after it", sorted(unscannable), assumed),
         *_note(
             "files with old code that the rules cannot see any more",

@@ -122,7 +122,11 @@ def runs_folder(config_file: Path, out: Path) -> Path:
     # With "..", the folder above is that of the file, not that of a link to its folder.
     parent = Path(os.path.realpath(config_file.parent)) if ".." in out.parts else config_file.parent
     folder = Path(os.path.normpath(parent.absolute() / out))
-    for place in dict.fromkeys((Path.cwd(), Path(os.path.realpath(Path.cwd())))):
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:  # it was removed
+        return folder
+    for place in (here, Path(os.path.realpath(here))):
         if folder.is_relative_to(place):
             return folder.relative_to(place)
     return folder

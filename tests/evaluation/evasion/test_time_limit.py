@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -14,7 +16,10 @@ from codetaste.rules.cache.scanner import IncrementalScanner
 from codetaste.rules.cache.store import MatchStore
 from codetaste.rules.engine.install import RuleEngine
 from codetaste.rules.engine.opengrep import OpenGrep, RuleEngineLimits
-from support.evaluation.trees import Files, git_diff, render_rule_file, rule, write_tree
+from codetaste.rules.rule import Rule
+from codetaste.rules.scan.model import Scanner, ScanProblem, ScanProblemKind, ScanResult
+from codetaste.source.tree.overlay import OverlayTree
+from support.evaluation.trees import Files, git_diff, render_rule_file, rule, score, write_tree
 
 OPERATORS = "var y = 1" + "+1" * 400_000 + ";\n"
 """The engine's time grows with the square of it: minutes on any machine."""
@@ -68,3 +73,42 @@ def test_file_over_the_time_limit_is_named_and_not_cleaned(
     assert any("scan timed out" in note for note in late.notes)
     assert (honest.status, honest.timed_out) == (EvaluationStatus.SCORED, ())
     assert (honest.unmet_additive, honest.unmet_reductive) == ((), ())
+
+
+@pytest.mark.parametrize("call", ["old", "new"])
+def test_rule_that_matches_a_file_too_often_counts_against_the_patch(
+    tmp_path: Path, scanner: Scanner, call: str
+) -> None:
+    """The engine reports no match of a rule with more than 10,000 in a file, so the scan is not complete."""
+    base = write_tree(tmp_path / "R", BASE)
+    patch = git_diff(tmp_path, BASE, {**GONE, "a.js": "x()\n", "d.js": f"{call}(1)\n" * 10_001})
+    evaluation = score(scanner, base, patch, ADDITIVE, REDUCTIVE)
+    assert (evaluation.status, evaluation.unmet_additive) == (EvaluationStatus.SCORED, ("new",))
+    assert evaluation.unmet_reductive == (("old",) if call == "old" else ())
+    assert any("d.js" in note and "too often" in note for note in evaluation.notes)
+    assert [problem.path for problem in evaluation.problems] == ["d.js"]
+
+
+@dataclass
+class FailingScanner:
+    """Scans R, and cannot say on which file of a patch the engine fails."""
+
+    scanner: Scanner
+    kind: ScanProblemKind
+
+    async def scan(self, rules: Sequence[Rule], tree: Path | OverlayTree) -> ScanResult:
+        if isinstance(tree, Path):
+            return await self.scanner.scan(rules, tree)
+        problems = [ScanProblem(self.kind, "no time left", rule.id) for rule in rules]
+        return ScanResult((), tuple(problems))
+
+
+def test_patch_with_too_many_files_over_the_time_limit_has_a_score(tmp_path: Path, scanner: Scanner) -> None:
+    """Left out of the means, it would be better than a patch that cleans nothing."""
+    base = write_tree(tmp_path / "R", BASE)
+    patch = git_diff(tmp_path, BASE, {**BASE, "a.js": "x()\n", "b.js": "x()\n"})
+    late = score(FailingScanner(scanner, ScanProblemKind.TIMEOUT), base, patch, ADDITIVE, REDUCTIVE)
+    assert (late.status, late.timed_out) == (EvaluationStatus.SCORED, ("a.js", "b.js"))
+    assert (late.unmet_additive, late.unmet_reductive) == (("new",), ("old",))
+    crashed = score(FailingScanner(scanner, ScanProblemKind.ENGINE), base, patch, ADDITIVE, REDUCTIVE)
+    assert crashed.status is EvaluationStatus.PARTIAL_SCAN

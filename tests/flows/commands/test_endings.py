@@ -64,7 +64,7 @@ def test_json_status_and_log_have_the_ending_and_the_reason(
     shown = workspace.cli("status", "r").out
     assert "jobs        2: 1 max turns, 1 done" in shown
     (line,) = [line for line in shown.splitlines() if line.endswith(REASON)]
-    assert line.startswith(f"  max turns       {key} · ")
+    assert line.startswith(f"  cut max turns       {key} · ")
     assert REASON in workspace.cli("status", "r", "--job", key).out.splitlines()[0]
     log = (workspace.out / "logs" / f"{key}.jsonl").read_text().splitlines()
     (finished,) = [json.loads(line) for line in log if json.loads(line)["event"] == "finished"]
