@@ -34,7 +34,7 @@ _Count = Annotated[int, Field(ge=0, le=_MAX_TESTS)]
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
 
 
 class RecordedMetrics(_Model):
@@ -95,7 +95,7 @@ class RunSide(StrEnum):
 
 
 class RecordedRun(_Model):
-    """One run of the tests. ``counts`` is None without a result; ``problem`` then says why. Times in seconds."""
+    """One test run; times in seconds. Without a result ``counts`` is None, and ``problem`` says why."""
 
     side: RunSide
     counts: RecordedMetrics | None = None
@@ -131,7 +131,7 @@ class EnvironmentDetails(_Model):
         setup_image: what the setup left.
         runtime_image: where trials and tests run.
         scripts: digest of the scripts that were proven.
-        lock_files: digest of the lock files of R.
+        dependencies: digest of what R depends on (``dependencies_digest``).
         gates: the results of the last attempt, in their order.
         runs: all test runs of the last attempt.
         cost_usd: of all attempts.
@@ -150,7 +150,7 @@ class EnvironmentDetails(_Model):
     setup_image: ImageIdentity | None = None
     runtime_image: ImageIdentity | None = None
     scripts: str = ""
-    lock_files: str = ""
+    dependencies: str = ""
     gates: tuple[GateRecord, ...] = ()
     runs: tuple[RecordedRun, ...] = ()
     cost_usd: Usd | None = None

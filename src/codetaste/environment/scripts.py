@@ -59,7 +59,7 @@ class ScriptFile:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentScripts:
-    """The scripts' folder: ``files`` by their path in it (POSIX). Made by the functions below, which check."""
+    """The scripts' folder: ``files`` by their path in it. The functions below make it, and check them."""
 
     files: Mapping[str, ScriptFile]
 
