@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import scripts_folder
-from codetaste.errors import ConfigError, SandboxMissing
+from codetaste.environment.leak_search.image import image_layers
+from codetaste.errors import ConfigError, SandboxError, SandboxMissing
 from codetaste.sandbox.docker.engine import engine_errors
 from codetaste.sandbox.docker.images import image_id
 from codetaste.sandbox.docker.provider import DockerSandboxProvider
@@ -40,3 +41,15 @@ async def find_image(sandboxes: SandboxProvider, name: str) -> str:
             return await image_id(sandboxes.engine, name)
     except SandboxMissing:
         return ""
+
+
+async def trusted_layers(sandboxes: SandboxProvider, image: str) -> tuple[str, ...]:
+    """Return the ids of the layers of the base image, which was made without any instance.
+
+    Raises:
+        SandboxMissing: there is no such image.
+        SandboxError: the engine does not answer, or sandboxes are no containers.
+    """
+    if not isinstance(sandboxes, DockerSandboxProvider):
+        raise SandboxError("only container engines have images")
+    return await image_layers(sandboxes.engine, image)

@@ -14,19 +14,25 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from codetaste.core.text import printable
 from codetaste.environment.image_names import KEY_LABEL, content_key
+from codetaste.environment.leak_search.image import search_image
 from codetaste.environment.scripts import SCRIPTS
 from codetaste.environment.system_services import system_services
 from codetaste.errors import SandboxError
 from codetaste.sandbox.base import CommandLimits, Privileges
 from codetaste.sandbox.docker.archive import put_as_root
-from codetaste.sandbox.docker.images import find_image
+from codetaste.sandbox.docker.commit import finish_image
+from codetaste.sandbox.docker.images import find_image, remove_image
 from codetaste.sandbox.docker.provider import DockerSandboxProvider, commit_sandbox
 from codetaste.sandbox.provider import sandbox_spec
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from codetaste.environment.leak_search.image import LeakTerms
     from codetaste.environment.scripts import EnvironmentScripts
     from codetaste.sandbox.base import Egress, Sandbox, SandboxProvider
     from codetaste.sandbox.config import SandboxConfig
+    from codetaste.sandbox.docker.engine import ContainerEngine
 
 VERSION = 1
 """Increment it when a change here changes the images."""
@@ -82,6 +88,8 @@ class RuntimeRecipe:
         privileges: what the scripts need.
         egress: what the setup reaches.
         within_s: time limit of the setup, seconds.
+        terms: what must not be in the image: the golden state, and secrets.
+        trusted_layers: ids of layers that are not searched: those of the base image.
     """
 
     job: str
@@ -92,6 +100,8 @@ class RuntimeRecipe:
     privileges: Privileges
     egress: Egress
     within_s: float
+    terms: LeakTerms
+    trusted_layers: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -108,11 +118,12 @@ class RuntimeRecipe:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeImage:
-    """A runtime image; without one, ``problem`` says why."""
+    """A runtime image; without one, ``problem`` says why. ``notes`` say what was not searched for leaks."""
 
     image_id: str
     key: str
     problem: str = ""
+    notes: tuple[str, ...] = ()
 
 
 async def build_runtime_image(
@@ -149,10 +160,29 @@ async def build_runtime_image(
             return RuntimeImage("", key, f"cleaning up ended with exit code {cleaned.exit_code}")
         labels = {KEY_LABEL: key, TESTBED_LABEL: recipe.testbed_commit}
         instructions = ("WORKDIR /testbed", "USER 1000:1000", 'CMD ["/bin/bash"]')
-        ident = await commit_sandbox(
-            sandbox, recipe.name, "runtime", labels, variables, instructions=instructions, within_s=_COMMIT_S
+        draft = await commit_sandbox(
+            sandbox,
+            f"{recipe.name}:draft",
+            "runtime",
+            labels,
+            variables,
+            instructions=instructions,
+            draft=True,
+            within_s=_COMMIT_S,
         )
-    return RuntimeImage(ident, key)
+    return await _search_and_finish(sandboxes.engine, draft, recipe, labels)
+
+
+async def _search_and_finish(
+    engine: ContainerEngine, draft: str, recipe: RuntimeRecipe, labels: Mapping[str, str]
+) -> RuntimeImage:
+    """Search a draft for what must not be in it; make an image of it if there is nothing."""
+    report = await search_image(engine, draft, recipe.terms, leave_out=recipe.trusted_layers)
+    if not report.is_clean:
+        await remove_image(engine, draft)
+        return RuntimeImage("", recipe.key, f"the image would leak: {report}")
+    ident = await finish_image(engine, draft, recipe.name, labels)
+    return RuntimeImage(ident, recipe.key, notes=tuple(map(str, report.not_searched)))
 
 
 async def _set_up(sandbox: Sandbox, recipe: RuntimeRecipe) -> tuple[dict[str, str], str]:

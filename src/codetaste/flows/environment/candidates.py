@@ -9,14 +9,14 @@ from anyio import to_thread
 
 from codetaste.benchmark.layout import scripts_folder
 from codetaste.environment.existing import find_image
-from codetaste.environment.record import read_record
+from codetaste.environment.neighbours import KnownEnvironment, neighbours, read_environments
+from codetaste.environment.project import dependencies_digest
+from codetaste.environment.record import EnvironmentRecord, read_record
 from codetaste.environment.scripts import EnvironmentScripts, read_scripts
-from codetaste.errors import ConfigError
 from codetaste.flows.environment.publish import environments_root
+from codetaste.source.checkout import checkout_trees
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from codetaste.benchmark.instance import Instance
     from codetaste.flows.environment.context import EnvironmentContext
     from codetaste.flows.environment.plan import EnvironmentTask
@@ -42,49 +42,45 @@ async def find_candidates(task: EnvironmentTask, context: EnvironmentContext) ->
 
     Raises:
         ConfigError: the instance has scripts that cannot be used; the message says why.
+        SourceError: the trees cannot be checked out.
     """
     root, found = context.benchmark.root, list[Candidate]()
-    if await to_thread.run_sync(scripts_folder(root, task.instance).is_dir):
-        found.append(await _candidate(root, task.instance, BENCHMARK, context))
+    folder = scripts_folder(root, task.instance)
+    if await to_thread.run_sync(folder.is_dir):
+        scripts = await to_thread.run_sync(read_scripts, folder)
+        record = await to_thread.run_sync(read_record, root, task.instance)
+        image = await _setup_image(record, context)
+        found.append(Candidate(BENCHMARK, image, scripts))
     if context.config.neighbours and task.proves:
-        for folder, neighbour in await to_thread.run_sync(_neighbours, task.instance, context):
-            try:
-                found.append(await _candidate(folder, neighbour, f"neighbour {neighbour.id}", context))
-            except ConfigError:
-                continue  # the instance's own scripts are not concerned
+        for each in await _neighbours(task.instance, context):
+            image = await _setup_image(each.record, context)
+            found.append(Candidate(f"neighbour {each.instance.id}", image, each.scripts))
     return found
 
 
-async def _candidate(root: Path, instance: Instance, source: str, context: EnvironmentContext) -> Candidate:
-    """Return the environment that a folder in the published layout has for an instance.
+async def _setup_image(record: EnvironmentRecord | None, context: EnvironmentContext) -> str:
+    """Return the setup image of a record if it is there, else the base image.
 
-    The setup image that the record names is taken if it is there, the base image otherwise: then only what
-    the scripts install is in it.
+    In the base image only what the scripts themselves install is there.
     """
-    scripts = await to_thread.run_sync(read_scripts, scripts_folder(root, instance))
-    record = await to_thread.run_sync(read_record, root, instance)
-    image = context.base_image
-    if record is not None:
-        named = record.details.setup_image.id if record.details and record.details.setup_image else ""
-        for name in filter(None, (named, record.metadata.setup_image)):
-            if await find_image(context.suites.sandboxes, name):
-                image = name
-                break
-    return Candidate(source, image, scripts)
+    details = None if record is None else record.details
+    ident = details.setup_image.id if details is not None and details.setup_image is not None else ""
+    named = "" if record is None else record.metadata.setup_image or ""
+    for name in filter(None, (ident, named)):
+        if await find_image(context.suites.sandboxes, name):
+            return name
+    return context.base_image
 
 
-def _neighbours(instance: Instance, context: EnvironmentContext) -> list[tuple[Path, Instance]]:
-    """Return instances of the same repository that have scripts, those that this run has proven first."""
-    repository = (instance.owner.lower(), instance.repo.lower())
-    others = [
-        each
-        for each in context.benchmark.instances
-        if (each.owner.lower(), each.repo.lower()) == repository and each.id != instance.id
-    ]
-    roots = (environments_root(context), context.benchmark.root)
-    found: dict[str, tuple[Path, Instance]] = {}
-    for root in roots:
-        for each in others:
-            if each.id not in found and scripts_folder(root, each).is_dir():
-                found[each.id] = (root, each)
-    return list(found.values())
+async def _neighbours(instance: Instance, context: EnvironmentContext) -> tuple[KnownEnvironment, ...]:
+    """Return the proven environments of the same repository, of this run and of the benchmark."""
+    others = [each for each in context.benchmark.instances if each.id != instance.id]
+    known: dict[str, KnownEnvironment] = {}
+    for root in (context.benchmark.root, environments_root(context)):
+        environments, _ = await to_thread.run_sync(read_environments, root, others)
+        known |= {each.instance.id: each for each in environments}
+    if not known:
+        return ()
+    trees = await checkout_trees(context.benchmark.origin(instance), context.suites.cache)
+    digest = await to_thread.run_sync(dependencies_digest, trees.base)
+    return neighbours(instance, known.values(), dependencies=digest, order=context.benchmark.instances)

@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from anyio import to_thread
+from anyio import from_thread, to_thread
 
-from codetaste.environment.existing import find_image
+from codetaste.environment.existing import find_image, trusted_layers
 from codetaste.environment.image_names import ImageStage, image_name
+from codetaste.environment.leak_search.golden import golden_traces
+from codetaste.environment.leak_search.image import LeakTerms
 from codetaste.environment.levels import Level
 from codetaste.environment.record import read_record
 from codetaste.environment.runtime import RuntimeEnvironment
@@ -60,7 +62,7 @@ async def make_runtime_image(task: EnvironmentTask, context: EnvironmentContext,
     built = await _build(task, context, source, job)
     if built is None:
         return None
-    return (await _try_offline(task, context, source, built, job)).to_json()
+    return (await _try_offline(context, source, built, job)).to_json()
 
 
 async def _source(task: EnvironmentTask, context: EnvironmentContext, job: JobContext) -> _Source | None:
@@ -96,6 +98,9 @@ async def _build(
     suites = context.suites
     trees = await checkout_trees(context.benchmark.origin(task.instance), suites.cache)
     testbed = await prepare_testbed(Tree(trees.base, trees.base_digest), suites.cache)
+    golden = await to_thread.run_sync(
+        golden_traces, trees.base, trees.golden, task.instance.golden_commit_hash, from_thread.check_cancelled
+    )
     setup_image = await find_image(suites.sandboxes, source.candidate.image)
     recipe = RuntimeRecipe(
         job=job.key,
@@ -106,10 +111,14 @@ async def _build(
         privileges=source.privileges,
         egress=suites.network,
         within_s=suites.limits.setup_s,
+        terms=LeakTerms(golden),
+        trusted_layers=await trusted_layers(suites.sandboxes, context.base_image),
     )
     built = await build_runtime_image(
         suites.sandboxes, suites.sandbox_config, recipe, lambda: testbed_archive(testbed, suites.home)
     )
+    for note in built.notes:
+        job.note(note)
     if built.problem:
         job.fall_short(Shortfall("no_image", built.problem))
         return None
@@ -129,7 +138,6 @@ async def _write_scripts(
 
 
 async def _try_offline(
-    task: EnvironmentTask,
     context: EnvironmentContext,
     source: _Source,
     environment: RuntimeEnvironment,

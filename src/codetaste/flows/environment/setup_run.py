@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _CLEAN_S = 120.0
 _PREPARE = f"mkdir -p {SCRIPTS} && chown 1000:1000 {SCRIPTS}"
 _COMMIT_S = 1800.0
-# What is created and deleted between two commits is in no layer of the image. Files of CLI agents may have the
-# token of their session at the gateway, which is dead by then; it is removed all the same.
+# What is created and deleted between two commits is in no layer of the image. Files of CLI agents may have
+# the token of their session at the gateway; it is dead by then, and removed all the same.
 _CLEAN = """
 rm -rf /home/agent/.claude /home/agent/.claude.json /home/agent/.codex /home/agent/.qwen
 grep -rlsIE --null 'ct-[A-Za-z0-9_-]{43}' /home /root /etc /opt /scripts | xargs -0 -r rm -f --

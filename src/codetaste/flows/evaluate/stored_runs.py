@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 async def store_run(run: TestRun, job: JobContext) -> Json:
-    """Return the run as a job's value; its tests, of which there may be thousands, are a text of their own."""
+    """Return the run as a job's value; its tests, which may be thousands, are a text of their own."""
     data = run.to_json()
     return {**data, "cases": await job.store_text(json.dumps(data["cases"]))}
 
