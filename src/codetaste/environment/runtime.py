@@ -26,6 +26,7 @@ class RuntimeEnvironment:
         asked_hosts: the hosts that they asked for when they had no network.
         level: what was proven.
         key: hash of all that the image was made from.
+        scripts: digest of the archive of its scripts among the run's texts.
     """
 
     image: str
@@ -34,6 +35,7 @@ class RuntimeEnvironment:
     privileges: Privileges
     hosts: tuple[str, ...] = ()
     key: str = ""
+    scripts: str = ""
     asked_hosts: tuple[str, ...] = ()
     level: Level = Level.GATES_PASS
 

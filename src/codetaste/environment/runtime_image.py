@@ -160,9 +160,10 @@ async def build_runtime_image(
             return RuntimeImage("", key, f"cleaning up ended with exit code {cleaned.exit_code}")
         labels = {KEY_LABEL: key, TESTBED_LABEL: recipe.testbed_commit}
         instructions = ("WORKDIR /testbed", "USER 1000:1000", 'CMD ["/bin/bash"]')
-        draft = await commit_sandbox(
+        draft = f"{recipe.name}:draft"
+        await commit_sandbox(
             sandbox,
-            f"{recipe.name}:draft",
+            draft,
             "runtime",
             labels,
             variables,

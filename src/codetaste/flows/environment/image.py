@@ -22,7 +22,7 @@ from codetaste.environment.runtime_image import RuntimeRecipe, build_runtime_ima
 from codetaste.evaluation.test_runs.gates import Side, judge_run
 from codetaste.evaluation.test_runs.suite import run_suite
 from codetaste.flows.environment.candidates import Candidate, find_candidates
-from codetaste.flows.environment.result import EnvironmentResult, load_scripts
+from codetaste.flows.environment.result import EnvironmentResult, load_scripts, store_scripts
 from codetaste.flows.test_runs.sandboxes import SuiteSandbox, open_suite_sandbox
 from codetaste.harness.testbed.testbed import prepare_testbed, testbed_archive
 from codetaste.orchestration.shortfall import Shortfall
@@ -58,7 +58,7 @@ async def make_runtime_image(task: EnvironmentTask, context: EnvironmentContext,
     if source is None:
         return None
     if not task.builds:
-        return await _existing(task, context, source)
+        return await _existing(task, context, source, job)
     built = await _build(task, context, source, job)
     if built is None:
         return None
@@ -81,13 +81,22 @@ async def _source(task: EnvironmentTask, context: EnvironmentContext, job: JobCo
     return _Source(candidates[0], Privileges.SUDO if details is None else details.privileges)
 
 
-async def _existing(task: EnvironmentTask, context: EnvironmentContext, source: _Source) -> Json:
+async def _existing(
+    task: EnvironmentTask, context: EnvironmentContext, source: _Source, job: JobContext
+) -> Json:
     """Return the environment whose runtime image is in the engine; None if it is not."""
     name = image_name(task.instance, ImageStage.RUNTIME)
     ident = await find_image(context.suites.sandboxes, name)
     if not ident:
         return None
-    environment = RuntimeEnvironment(name, ident, "", source.privileges, context.hosts)
+    environment = RuntimeEnvironment(
+        name,
+        ident,
+        "",
+        source.privileges,
+        context.hosts,
+        scripts=await store_scripts(source.candidate.scripts, job),
+    )
     await _write_scripts(environment, context, source)
     return environment.to_json()
 
@@ -123,7 +132,13 @@ async def _build(
         job.fall_short(Shortfall("no_image", built.problem))
         return None
     environment = RuntimeEnvironment(
-        recipe.name, built.image_id, testbed.commit, source.privileges, context.hosts, built.key
+        recipe.name,
+        built.image_id,
+        testbed.commit,
+        source.privileges,
+        context.hosts,
+        built.key,
+        await store_scripts(source.candidate.scripts, job),
     )
     await _write_scripts(environment, context, source)
     return environment

@@ -96,7 +96,7 @@ async def evaluate_prediction(
     notes = (*evaluation.notes, *filter(None, (tests_problem, problem)))
     evaluation = replace(evaluation, notes=notes)
     if measured is not None:
-        evaluation = with_test_run(evaluation, measured)
+        evaluation = await with_test_run(evaluation, measured, patch, trees, scratch)
     return EvaluatedPrediction(evaluation, patch, _metadata(task, inputs))
 
 

@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from anyio import to_thread
+
+from codetaste.environment.runtime import RuntimeEnvironment
+from codetaste.errors import PatchDoesNotApply, PatchError
 from codetaste.evaluation.test_results import PassResult, compare_with_baseline
 from codetaste.evaluation.test_runs.baseline import Baseline, make_baseline
+from codetaste.evaluation.test_runs.cheating.changes import read_changes
+from codetaste.evaluation.test_runs.cheating.detect import PatchSurroundings, find_cheating
+from codetaste.evaluation.test_runs.cheating.run_facts import RunFacts
 from codetaste.evaluation.test_runs.gates import Side
+from codetaste.flows.environment.result import load_scripts
 from codetaste.flows.evaluate.plan import baseline_tasks
 from codetaste.flows.evaluate.stored_runs import load_run
+from codetaste.source.patch.apply import applied_patch
+from codetaste.source.patch.parse import parse_patch
+from codetaste.source.tree.walk import walk_tree
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codetaste.environment.scripts import EnvironmentScripts
     from codetaste.evaluation.evaluate import Evaluation
+    from codetaste.evaluation.test_runs.cheating.flags import CheatingFlag
     from codetaste.evaluation.test_runs.test_run import TestRun
     from codetaste.flows.evaluate.context import EvaluationInputs
     from codetaste.flows.evaluate.plan import EvaluationTask
+    from codetaste.source.checkout import Trees
+    from codetaste.source.tree.overlay import OverlayTree
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredTests:
-    """The test run of a prediction, the baseline, and PASS."""
+    """The test run of a prediction, the baseline, PASS, and the scripts; None where there are none."""
 
     run: TestRun
     baseline: Baseline
     result: PassResult
+    scripts: EnvironmentScripts | None = None
 
 
 async def measured_tests(task: EvaluationTask, inputs: EvaluationInputs) -> MeasuredTests:
@@ -38,16 +57,56 @@ async def measured_tests(task: EvaluationTask, inputs: EvaluationInputs) -> Meas
     for each in baseline_tasks(task.instance, task.baseline_runs):
         runs[each.side].append(await load_run(inputs.values[each.key], inputs.load_text))
     baseline = make_baseline(runs)
-    counts = run.scored_counts
+    return MeasuredTests(run, baseline, _pass_result(run, baseline), await _scripts(task, inputs))
+
+
+def _pass_result(run: TestRun, baseline: Baseline) -> PassResult:
+    counts, recorded = run.scored_counts, baseline.as_recorded()
     if counts is None:
-        return MeasuredTests(run, baseline, PassResult(None, baseline.as_recorded(), None, run.message))
-    result = compare_with_baseline(counts, baseline.as_recorded())
+        return PassResult(None, recorded, None, run.message)
     if baseline.problem:
-        result = PassResult(counts, baseline.as_recorded(), None, baseline.problem)
-    return MeasuredTests(run, baseline, result)
+        return PassResult(counts, recorded, None, baseline.problem)
+    return compare_with_baseline(counts, recorded)
 
 
-def with_test_run(evaluation: Evaluation, measured: MeasuredTests) -> Evaluation:
-    """Return ``evaluation`` with the test run that PASS was measured with."""
-    notes = tuple(measured.run.contradictions)
-    return replace(evaluation, test_run=measured.run, notes=(*evaluation.notes, *notes))
+async def _scripts(task: EvaluationTask, inputs: EvaluationInputs) -> EnvironmentScripts | None:
+    value = inputs.values[task.image_key]
+    if value is None:
+        return None
+    return await load_scripts(RuntimeEnvironment.from_json(value).scripts, inputs.load_text)
+
+
+async def with_test_run(
+    evaluation: Evaluation, measured: MeasuredTests, patch: bytes, trees: Trees, scratch: Path
+) -> Evaluation:
+    """Return ``evaluation`` with the test run that PASS was measured with, and what is suspicious about it.
+
+    Raises:
+        SourceError: R cannot be read.
+        StorageFull: no space left.
+    """
+    with_run = replace(evaluation, test_run=measured.run)
+    if not patch.strip() or measured.scripts is None:
+        return with_run
+    try:
+        async with applied_patch(trees.base, patch, scratch) as applied:
+            flags = await to_thread.run_sync(_find_flags, measured, patch, applied.tree)
+    except (PatchError, PatchDoesNotApply):
+        return with_run  # the evaluation says so
+    return replace(with_run, test_flags=flags)
+
+
+def _find_flags(measured: MeasuredTests, patch: bytes, tree: OverlayTree) -> tuple[CheatingFlag, ...]:
+    scripts = measured.scripts.files if measured.scripts is not None else {}
+    surroundings = PatchSurroundings(
+        {name: file.content.decode("utf-8", "replace") for name, file in scripts.items()},
+        frozenset(os.fsdecode(path) for path, _ in walk_tree(os.fsencode(tree.base))),
+    )
+    baseline = [_facts(run) for runs in measured.baseline.runs.values() for run in runs]
+    changes = read_changes(parse_patch(patch), tree)
+    return find_cheating(changes, surroundings, baseline, _facts(measured.run))
+
+
+def _facts(run: TestRun) -> RunFacts:
+    contradictions = run.report_contradictions
+    return RunFacts(run.counts, run.exit_code, run.cases or None, run.contradictions, contradictions)

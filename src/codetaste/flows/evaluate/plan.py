@@ -80,7 +80,7 @@ class EvaluationTask:
     @property
     def needs(self) -> tuple[str, ...]:
         """The keys of the jobs that must have a result first."""
-        tests = (self.tests_key, *self.baseline_keys) if self.baseline_runs else ()
+        tests = (self.image_key, self.tests_key, *self.baseline_keys) if self.baseline_runs else ()
         return (self.sources_key, *self.patch_keys, *self.pass_keys, *tests)
 
     @property
