@@ -1,0 +1,1 @@
+"""What single lines of a cheating patch look like, by kind and language."""

@@ -1,0 +1,55 @@
+"""Changes of the configuration of test runners, and of the files that the scripts name.
+
+A file that only moves, or whose parts about tests stay, is no sign; neither is the first configuration of a
+package that the patch splits off. Hooks in code are found line by line (``patterns/runners.py``).
+
+False positives: a refactoring that moves code changes paths in such files too: ``testMatch``, module maps, a
+Makefile's list of test files; releases of a runner that change with the code.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from codetaste.evaluation.test_runs.cheating.changes import is_test_path
+from codetaste.evaluation.test_runs.cheating.config_sections import find_sections
+from codetaste.evaluation.test_runs.cheating.flags import CheatingFlag, CheatingKind, make_flag
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from codetaste.evaluation.test_runs.cheating.changes import ChangedFile, PatchChanges
+
+_NAMED_FILE = re.compile(
+    r"(?<![\w$./@-])(?:/testbed/|\./)?((?:[\w.@-]+/)*[\w@-][\w.@-]*\.(?:sh|bash|[cm]?js|py|rb|pl|php|mk))\b"
+)
+_SHOWN_CHARS = 60
+
+
+def find_config_flags(changes: PatchChanges, script_texts: Mapping[str, str]) -> Iterator[CheatingFlag]:
+    """Yield a flag for each part of a configuration that differs, and each file that a script runs."""
+    script = "\n".join(script_texts.values())
+    named = {name for name in _NAMED_FILE.findall(script) if not is_test_path(name)}
+    for file in changes.files:
+        old = find_sections(file.before, file.diff.old, script) if file.diff.old else {}
+        new = find_sections(file.after, file.diff.new, script) if file.diff.new else {}
+        split_off = file.diff.old is None and "/" in file.path
+        for key in old.keys() | new.keys():
+            if old.get(key) != new.get(key) and not split_off:
+                text = f"{key}: {_shown(old.get(key))} → {_shown(new.get(key))}"
+                yield make_flag(CheatingKind.RUNNER_CONFIG, text, file.path, _line(file))
+        if file.diff.old in named and (file.diff.new != file.diff.old or file.before != file.after):
+            text = f"a script of the environment runs {file.diff.old}, which the patch changes"
+            yield make_flag(CheatingKind.RUNNER_CONFIG, text, file.path, _line(file))
+
+
+def _shown(value: str | None) -> str:
+    if value is None:
+        return "nothing"
+    return value if len(value) <= _SHOWN_CHARS else f"{value[:_SHOWN_CHARS]}…"
+
+
+def _line(file: ChangedFile) -> int:
+    """Return the first line that the patch adds, 0 if it adds none."""
+    return next((number for number, _ in file.added_lines), 0)
