@@ -120,8 +120,8 @@ def test_archive_without_reports_has_none() -> None:
     assert collect(tar(("main.py", b"x"))).report is None
 
 
-TESTS = b"""<testsuite name='s'><testcase name='a'/><testcase name='b'/><testcase name='c'><failure/></testcase>
-<testcase name='d'><skipped/></testcase><testcase name='e'><error/></testcase></testsuite>"""
+TESTS = b"""<testsuite name='s'><testcase name='a'/><testcase name='b'/>
+<testcase name='c'><failure/></testcase><testcase name='d'><skipped/></testcase><testcase name='e'><error/></testcase></testsuite>"""
 
 
 @pytest.mark.parametrize(
