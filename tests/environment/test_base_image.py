@@ -18,7 +18,7 @@ import pytest
 from codetaste.cli.app import app
 from codetaste.environment.base_image.check import ToolCheck, ToolState
 from codetaste.environment.base_image.recipe import RecipeStep
-from codetaste.environment.image_names import KEY_LABEL
+from codetaste.environment.images.names import KEY_LABEL
 from codetaste.errors import SandboxError, SandboxMissing
 from codetaste.sandbox.docker.engine import DOCKER, PODMAN
 from codetaste.sandbox.docker.spec import IMAGE_LABEL, OWNER_LABEL

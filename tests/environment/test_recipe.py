@@ -9,7 +9,7 @@ import pytest
 
 from codetaste.environment.base_image.check import polyglot_checks
 from codetaste.environment.base_image.recipe import BASES, STEPS_FOLDER, polyglot_recipe
-from codetaste.environment.image_names import content_key
+from codetaste.environment.images.names import content_key
 from codetaste.sandbox.base import HOME
 
 

@@ -138,7 +138,10 @@ def test_sourced_script_needs_no_interpreter_but_may_name_a_shell(first: bytes) 
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
-        ({"setup_shell": b"#!/usr/bin/env python3\n"}, "is sourced by bash, but its first line names python3"),
+        (
+            {"setup_shell": b"#!/usr/bin/env python3\n"},
+            "is sourced by bash, but its first line names python3",
+        ),
         ({"run_tests": b"\xef\xbb\xbf#!/bin/bash\n"}, "its first line names no interpreter"),
         ({"run_tests": b"#!/bin/bash\r\necho\r\n"}, "has the line ends of Windows"),
         ({"run_tests": b""}, "its first line names no interpreter"),

@@ -19,7 +19,7 @@ from codetaste.evaluation.changed_lines import Exclusions, changed_lines, covere
 from codetaste.evaluation.evasion.flags import find_flagged_rules
 from codetaste.evaluation.evasion.hidden_matches import find_hidden_matches
 from codetaste.evaluation.metrics import PrecisionCounts, RuleCounts
-from codetaste.evaluation.test_results import UNTESTED, PassResult
+from codetaste.evaluation.test_runs.recorded import UNTESTED, PassResult
 from codetaste.rules.scan.model import Match, ScanProblemKind
 from codetaste.source.patch.apply import applied_patch
 from codetaste.source.patch.parse import MAX_PATCH_BYTES, parse_patch

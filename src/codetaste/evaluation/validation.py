@@ -14,7 +14,11 @@ from codetaste.evaluation.evaluate import Evaluation, evaluate
 from codetaste.evaluation.metrics import MIN_PASS_RATE, MIN_TESTS, ifr
 from codetaste.evaluation.pseudo_agents import NULL_PATCH, golden_patch
 from codetaste.evaluation.rule_set import read_rule_set
-from codetaste.evaluation.test_results import compare_with_baseline, read_baseline, read_pseudo_agent_tests
+from codetaste.evaluation.test_runs.recorded import (
+    compare_with_baseline,
+    read_baseline,
+    read_pseudo_agent_tests,
+)
 from codetaste.source.checkout import checkout_trees
 
 if TYPE_CHECKING:
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
     from codetaste.benchmark.instance import Instance
     from codetaste.evaluation.metrics import TestCounts
     from codetaste.evaluation.rule_set import RuleSet
-    from codetaste.evaluation.test_results import PassResult
+    from codetaste.evaluation.test_runs.recorded import PassResult
     from codetaste.rules.scan.model import Scanner
 
 MAX_CONCURRENT = 2

@@ -22,7 +22,7 @@ from codetaste.evaluation.test_runs.suite import SuiteLimits
 from codetaste.flows.context import ModelSet, ScanContext
 from codetaste.flows.discover.context import RuleToolServices
 from codetaste.flows.environment.context import EnvironmentContext
-from codetaste.flows.test_runs.context import SUITES_FOLDER, SuiteServices
+from codetaste.flows.environment.suites import SUITES_FOLDER, SuiteServices
 from codetaste.llm.build import build_metered_model
 from codetaste.llm.ratelimit.registry import LimiterRegistry
 from codetaste.rules.cache.keys import engine_cache_name

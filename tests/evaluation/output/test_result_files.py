@@ -16,7 +16,7 @@ from codetaste.evaluation.metrics import PassThresholds, TestCounts
 from codetaste.evaluation.output.location import check_results_folder, results_folder
 from codetaste.evaluation.output.result_files import read_recorded_tests, write_evaluation
 from codetaste.evaluation.pseudo_agents import pseudo_agent_config
-from codetaste.evaluation.test_results import RecordedBaseline, compare_with_baseline
+from codetaste.evaluation.test_runs.recorded import RecordedBaseline, compare_with_baseline
 from codetaste.evaluation.trials.coverage import read_coverage
 from codetaste.rules.scan.model import Scanner
 from support.evaluation.trees import git_diff, rule, score, write_tree

@@ -15,7 +15,7 @@ import anyio
 from codetaste.evaluation.changed_lines import Exclusions
 from codetaste.evaluation.evaluate import Evaluation, evaluate
 from codetaste.evaluation.rule_set import parse_rule_set
-from codetaste.evaluation.test_results import PassResult
+from codetaste.evaluation.test_runs.recorded import PassResult
 from codetaste.rules.scan.model import Scanner
 
 Files = Mapping[str, str | bytes | Path]

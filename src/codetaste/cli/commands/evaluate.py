@@ -27,7 +27,7 @@ from codetaste.evaluation.output.result_files import read_recorded_tests, write_
 from codetaste.evaluation.output.scores_json import scores_to_json
 from codetaste.evaluation.pseudo_agents import NULL_PATCH, golden_patch, pseudo_agent_config
 from codetaste.evaluation.rule_set import read_rule_set
-from codetaste.evaluation.test_results import (
+from codetaste.evaluation.test_runs.recorded import (
     compare_with_baseline,
     parse_test_output,
     read_baseline,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from codetaste.evaluation.evaluate import Evaluation
     from codetaste.evaluation.metrics import TestCounts
     from codetaste.evaluation.rule_set import RuleSet
-    from codetaste.evaluation.test_results import PassResult
+    from codetaste.evaluation.test_runs.recorded import PassResult
 
 _PSEUDO_AGENTS = {"golden": GOLDEN, "null": NULL}
 """Values of ``--patch`` that are not files; a file of that name is ``./golden``."""

@@ -28,7 +28,7 @@ from codetaste.errors import ConfigError, EngineError, PatchTooLarge, RuleError,
 from codetaste.evaluation.evaluate import evaluate, too_large_evaluation
 from codetaste.evaluation.output.result_files import read_recorded_tests, write_evaluation
 from codetaste.evaluation.rule_set import read_rule_set
-from codetaste.evaluation.test_results import compare_with_baseline, read_baseline
+from codetaste.evaluation.test_runs.recorded import compare_with_baseline, read_baseline
 from codetaste.evaluation.trials.import_outputs import check_source, import_outputs
 from codetaste.evaluation.trials.read import read_outputs
 from codetaste.evaluation.trials.records import TrialStatus

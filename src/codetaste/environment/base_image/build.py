@@ -26,7 +26,7 @@ from codetaste.environment.base_image.check import (
     describe_differences,
     sandbox_folder,
 )
-from codetaste.environment.image_names import KEY_LABEL, content_key
+from codetaste.environment.images.names import KEY_LABEL, content_key
 from codetaste.environment.registries import APT_ADDRESSES, Registries, apt_hosts, find_registries
 from codetaste.errors import SandboxError
 from codetaste.sandbox.base import CommandLimits, Mount, Privileges, SandboxSpec

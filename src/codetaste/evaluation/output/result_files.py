@@ -27,7 +27,7 @@ from codetaste.errors import ConfigError, JournalError
 from codetaste.evaluation.metrics import ifr, ifr_minus, ifr_plus
 from codetaste.evaluation.output.sarif import render_sarif
 from codetaste.evaluation.output.scores_json import scores_to_json
-from codetaste.evaluation.test_results import parse_test_counts
+from codetaste.evaluation.test_runs.recorded import parse_test_counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from codetaste.core.text import plural
 from codetaste.evaluation.metrics import PassThresholds, pass_thresholds
-from codetaste.evaluation.test_results import RecordedBaseline
 from codetaste.evaluation.test_runs.gates import Side
+from codetaste.evaluation.test_runs.recorded import RecordedBaseline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

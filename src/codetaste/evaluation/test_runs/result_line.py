@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from codetaste.core.text import plural, printable
-from codetaste.evaluation.test_results import parse_test_counts
 from codetaste.evaluation.test_runs.problems import RunProblem
+from codetaste.evaluation.test_runs.recorded import parse_test_counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

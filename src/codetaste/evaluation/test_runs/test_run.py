@@ -32,7 +32,7 @@ class TestRun:
             something else than the reports have: then all runs of a suite have the same names here.
         left_processes: processes that the tests started and did not end.
         changed_files: versioned files that differ after the run, as ``git status`` names them.
-        asked_hosts: hosts that the run wanted to reach and was refused.
+        refused_hosts: hosts that the run wanted to reach and was refused.
     """
 
     __test__: ClassVar[bool] = False  # pytest must not collect it
@@ -49,7 +49,7 @@ class TestRun:
     report_contradictions: Mapping[str, str] = field(default_factory=dict)
     left_processes: tuple[str, ...] = ()
     changed_files: tuple[str, ...] = ()
-    asked_hosts: tuple[str, ...] = ()
+    refused_hosts: tuple[str, ...] = ()
 
     @property
     def scored_counts(self) -> TestCounts | None:
@@ -81,4 +81,4 @@ class TestRun:
         )
 
 
-_TUPLES = ("contradictions", "left_processes", "changed_files", "asked_hosts")
+_TUPLES = ("contradictions", "left_processes", "changed_files", "refused_hosts")

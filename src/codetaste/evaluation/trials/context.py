@@ -17,7 +17,7 @@ from codetaste.benchmark.layout import (
 )
 from codetaste.core.text import printable
 from codetaste.errors import ConfigError
-from codetaste.evaluation.test_results import RecordedBaseline, read_baseline
+from codetaste.evaluation.test_runs.recorded import RecordedBaseline, read_baseline
 from codetaste.evaluation.trials.coverage import RuleCoverage, read_coverage
 from codetaste.evaluation.trials.records import ProblemKind, ReadProblem
 from codetaste.evaluation.trials.untrusted_files import FileProblem, is_folder

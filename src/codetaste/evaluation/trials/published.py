@@ -22,7 +22,7 @@ from codetaste.benchmark.layout import (
 )
 from codetaste.evaluation.changed_lines import precision_counts
 from codetaste.evaluation.metrics import pass_thresholds, passes
-from codetaste.evaluation.test_results import parse_test_counts
+from codetaste.evaluation.test_runs.recorded import parse_test_counts
 from codetaste.evaluation.trials.coverage import RuleCoverage, read_changed_lines, read_coverage
 from codetaste.evaluation.trials.records import ProblemKind, TrialScores, TrialStatus
 from codetaste.evaluation.trials.scores import PublishedResult, scores_of_result

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.evaluation.evaluate import EvaluationStatus
 from codetaste.evaluation.metrics import CRASHED_RUN, RuleCounts, TestCounts, ifr, ifr_minus, ifr_plus
-from codetaste.evaluation.test_results import parse_test_counts
+from codetaste.evaluation.test_runs.recorded import parse_test_counts
 from codetaste.evaluation.trials.records import ProblemKind, TrialScores, TrialStatus
 from codetaste.evaluation.trials.untrusted_files import FileProblem, parse_count, parse_fraction, parse_text
 

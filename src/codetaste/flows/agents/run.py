@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from anyio import CapacityLimiter
 
-    from codetaste.environment.runtime import RuntimeEnvironment
+    from codetaste.environment.images.runtime import RuntimeEnvironment
     from codetaste.harness.config import AgentConfig
     from codetaste.harness.testbed.testbed import Testbed
     from codetaste.llm.messages import Request

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import FinishReason
 from codetaste.core.units import format_exact_usd
-from codetaste.environment.existing import find_image
-from codetaste.environment.image_names import ImageStage, InstanceImage
+from codetaste.environment.images.existing import find_image, tag_setup_image
+from codetaste.environment.images.names import ImageStage, InstanceImage
 from codetaste.environment.levels import Level
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
 from codetaste.evaluation.test_runs.gates import GateReport, feedback, pass_gates
@@ -144,6 +144,7 @@ async def _run_agent(build: _Build) -> None:
             candidate = Candidate(f"agent {build.task.agent.id}", image, scripts)
             await build.keep(candidate, await build.prove(candidate, f"round-{number}"))
             if build.best.proven:
+                await tag_setup_image(context.suites.sandboxes, image, build.task.instance)
                 return
         else:
             build.last_failure = record["problem"]

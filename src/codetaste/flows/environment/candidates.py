@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.benchmark.layout import scripts_folder
-from codetaste.environment.existing import find_image
+from codetaste.environment.images.existing import find_image
 from codetaste.environment.neighbours import KnownEnvironment, neighbours, read_environments
 from codetaste.environment.project import dependencies_digest
 from codetaste.environment.record import EnvironmentRecord, read_record

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from codetaste.flows.agents.run import AgentServices
     from codetaste.flows.context import ModelSet
     from codetaste.flows.environment.plan import EnvironmentTask
-    from codetaste.flows.test_runs.context import SuiteServices
+    from codetaste.flows.environment.suites import SuiteServices
     from codetaste.harness.adapter import Adapter
     from codetaste.llm.prompts import Prompts
 

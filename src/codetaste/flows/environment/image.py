@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import from_thread, to_thread
 
-from codetaste.environment.existing import find_image, trusted_layers
-from codetaste.environment.image_names import ImageStage, image_name
+from codetaste.environment.images.existing import find_image, trusted_layers
+from codetaste.environment.images.names import ImageStage, image_name
+from codetaste.environment.images.runtime import RuntimeEnvironment
+from codetaste.environment.images.runtime_image import RuntimeRecipe, build_runtime_image
 from codetaste.environment.leak_search.golden import golden_traces
 from codetaste.environment.leak_search.image import LeakTerms
 from codetaste.environment.levels import Level
 from codetaste.environment.record import read_record
-from codetaste.environment.runtime import RuntimeEnvironment
-from codetaste.environment.runtime_image import RuntimeRecipe, build_runtime_image
 from codetaste.evaluation.test_runs.gates import Side, judge_run
 from codetaste.evaluation.test_runs.suite import run_suite
 from codetaste.flows.environment.candidates import Candidate, find_candidates
 from codetaste.flows.environment.result import EnvironmentResult, load_scripts, store_scripts
-from codetaste.flows.test_runs.sandboxes import SuiteSandbox, open_suite_sandbox
+from codetaste.flows.environment.suites import SuiteSandbox, open_suite_sandbox
 from codetaste.harness.testbed.testbed import prepare_testbed, testbed_archive
 from codetaste.orchestration.shortfall import Shortfall
 from codetaste.sandbox.base import Privileges
@@ -97,7 +97,6 @@ async def _existing(
         context.hosts,
         scripts=await store_scripts(source.candidate.scripts, job),
     )
-    await _write_scripts(environment, context, source)
     return environment.to_json()
 
 
@@ -140,16 +139,7 @@ async def _build(
         built.key,
         await store_scripts(source.candidate.scripts, job),
     )
-    await _write_scripts(environment, context, source)
     return environment
-
-
-async def _write_scripts(
-    environment: RuntimeEnvironment, context: EnvironmentContext, source: _Source
-) -> None:
-    """Write the scripts where sandboxes of the environment mount them."""
-    folder = context.suites.scripts_folder(environment)
-    await to_thread.run_sync(source.candidate.scripts.write, folder)
 
 
 async def _try_offline(
@@ -160,25 +150,26 @@ async def _try_offline(
 ) -> RuntimeEnvironment:
     """Return ``environment`` as it is known after a test run on R that reaches nothing."""
     refused: list[HostRequest] = []
+    scripts = await context.suites.mount_scripts(environment, job.load_text)
 
     async def run() -> Json:
         async with open_allowlist_egress((), note=refused.append) as egress:
             wanted = SuiteSandbox(
                 job.key,
                 environment.image_id,
-                context.suites.scripts_folder(environment),
+                scripts,
                 source.privileges,
                 egress,
             )
             async with open_suite_sandbox(context.suites, wanted) as sandbox:
                 found = await run_suite(sandbox, source.privileges, context.suites.limits)
         failure = judge_run(found, Side.BASE)
-        hosts: list[Json] = [*sorted({f"{each.host}:{each.port}" for each in refused})]
-        return {"failure": "" if failure is None else str(failure), "hosts": hosts}
+        named: list[Json] = [*sorted({f"{each.host}:{each.port}" for each in refused})]
+        return {"failure": "" if failure is None else str(failure), "hosts": named}
 
     result: Any = await job.effect(f"offline/{environment.key}", run)
-    asked = tuple(result["hosts"])
+    hosts = tuple(result["hosts"])
     if not result["failure"]:
-        return replace(environment, level=Level.OFFLINE, hosts=(), asked_hosts=asked)
-    job.note(f"needs the network ({', '.join(asked) or 'no host named'}): {result['failure']}")
-    return replace(environment, asked_hosts=asked)
+        return replace(environment, level=Level.OFFLINE, hosts=(), refused_hosts=hosts)
+    job.note(f"needs the network ({', '.join(hosts) or 'no host named'}): {result['failure']}")
+    return replace(environment, refused_hosts=hosts)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from codetaste.benchmark.layout import environment_folder, scripts_folder
-from codetaste.environment.image_names import ImageStage, image_name
+from codetaste.environment.images.names import ImageStage, image_name
+from codetaste.environment.images.runtime import RuntimeEnvironment
 from codetaste.environment.record import (
     Builder,
     EnvironmentDetails,
@@ -19,7 +20,6 @@ from codetaste.environment.record import (
     new_metadata,
     write_record,
 )
-from codetaste.environment.runtime import RuntimeEnvironment
 from codetaste.flows.environment.result import load_scripts
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _record(
         details = details.model_copy(
             update={
                 "level": image.level,
-                "network": NetworkUse(needed=bool(image.hosts), hosts=image.asked_hosts),
+                "network": NetworkUse(needed=bool(image.hosts), hosts=image.refused_hosts),
                 "runtime_image": ImageIdentity(name=image.image, id=image.image_id, key=image.key),
             }
         )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
     from codetaste.flows.agents.run import SandboxNeeds
-    from codetaste.flows.test_runs.context import SuiteServices
+    from codetaste.flows.environment.suites import SuiteServices
     from codetaste.harness.testbed.testbed import Testbed
     from codetaste.sandbox.base import SandboxSpec
 

@@ -12,7 +12,7 @@ from anyio import Lock, to_thread
 from codetaste.errors import CodetasteError
 from codetaste.evaluation.pseudo_agents import PSEUDO_AGENTS
 from codetaste.evaluation.rule_set import RuleSet, parse_rule_set, read_rule_set
-from codetaste.evaluation.test_results import RecordedBaseline, read_baseline, read_pseudo_agent_tests
+from codetaste.evaluation.test_runs.recorded import RecordedBaseline, read_baseline, read_pseudo_agent_tests
 from codetaste.flows.discover.result import DiscoveryResult
 from codetaste.flows.sources import file_digest
 from codetaste.rules.registration import Direction

@@ -28,7 +28,7 @@ from codetaste.evaluation.output.result_files import read_recorded_tests, write_
 from codetaste.evaluation.output.scores_json import scores_to_json
 from codetaste.evaluation.pseudo_agents import pseudo_agent_config
 from codetaste.evaluation.rule_set import RuleSet
-from codetaste.evaluation.test_results import compare_with_baseline
+from codetaste.evaluation.test_runs.recorded import compare_with_baseline
 from codetaste.flows.evaluate.measured_tests import measured_tests, with_test_run
 from codetaste.flows.evaluate.predictions import prediction_folder, prediction_patch
 from codetaste.flows.evaluate.result import EvaluationResult

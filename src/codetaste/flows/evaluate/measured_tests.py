@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from codetaste.environment.runtime import RuntimeEnvironment
+from codetaste.environment.images.runtime import RuntimeEnvironment
 from codetaste.errors import PatchDoesNotApply, PatchError
-from codetaste.evaluation.test_results import PassResult, compare_with_baseline
 from codetaste.evaluation.test_runs.baseline import Baseline, make_baseline
 from codetaste.evaluation.test_runs.cheating.changes import read_changes
 from codetaste.evaluation.test_runs.cheating.detect import PatchSurroundings, find_cheating
 from codetaste.evaluation.test_runs.cheating.run_facts import RunFacts
 from codetaste.evaluation.test_runs.gates import Side
+from codetaste.evaluation.test_runs.recorded import PassResult, compare_with_baseline
 from codetaste.flows.environment.result import load_scripts
 from codetaste.flows.evaluate.plan import baseline_tasks
 from codetaste.flows.evaluate.stored_runs import load_run

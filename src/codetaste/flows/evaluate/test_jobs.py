@@ -15,7 +15,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.core.text import one_line
-from codetaste.environment.runtime import RuntimeEnvironment
+from codetaste.environment.images.runtime import RuntimeEnvironment
 from codetaste.errors import PatchDoesNotApply, PatchError, SandboxError, SandboxMissing
 from codetaste.evaluation.pseudo_agents import golden_patch
 from codetaste.evaluation.test_runs.gates import Side
@@ -23,12 +23,12 @@ from codetaste.evaluation.test_runs.problems import RunProblem
 from codetaste.evaluation.test_runs.put_patch import put_patch
 from codetaste.evaluation.test_runs.suite import run_suite
 from codetaste.evaluation.test_runs.test_run import TestRun
+from codetaste.flows.environment.suites import SuiteSandbox, open_suite_sandbox
 from codetaste.flows.evaluate.context import EvaluationInputs
 from codetaste.flows.evaluate.plan import BaselineTask, baseline_tasks
 from codetaste.flows.evaluate.predictions import prediction_patch
 from codetaste.flows.evaluate.stored_runs import store_run
 from codetaste.flows.sources import digest_parts
-from codetaste.flows.test_runs.sandboxes import SuiteSandbox, open_suite_sandbox
 from codetaste.orchestration.job import Job
 from codetaste.orchestration.shortfall import Shortfall
 from codetaste.sandbox.base import NO_EGRESS
@@ -36,16 +36,17 @@ from codetaste.source.checkout import checkout_trees
 from codetaste.source.patch.apply import applied_patch
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable
     from pathlib import Path
 
     from codetaste.benchmark.instance import Instance
+    from codetaste.flows.environment.suites import SuiteServices
     from codetaste.flows.evaluate.context import EvaluationContext
     from codetaste.flows.evaluate.plan import EvaluationTask
-    from codetaste.flows.test_runs.context import SuiteServices
     from codetaste.orchestration.budget.cost import BudgetPath
     from codetaste.orchestration.job import Handler, JobContext
     from codetaste.orchestration.journal.journal import Json
+    from codetaste.source.tree.overlay import OverlayTree
 
 BASELINE, PREDICTION = "tests.baseline", "tests.prediction"
 """The kinds of the jobs."""
@@ -60,38 +61,28 @@ def test_jobs(tasks: Iterable[EvaluationTask], suites: SuiteServices, budget: Bu
     """Return the test runs that ``tasks`` need, under ``budget``."""
     resources = {"sandbox": 1, "cpu": suites.cpus, "memory": suites.memory_reserved_bytes}
     made: dict[str, Job] = {}
+
+    def add(key: str, kind: str, task: BaselineTask | EvaluationTask, needs: tuple[str, ...]) -> None:
+        instance = task.instance
+        made[key] = Job(
+            key,
+            kind,
+            budget,
+            fingerprint=digest_parts(kind, str(VERSION), instance.commit_hash, instance.golden_commit_hash),
+            parameters=task,
+            needs=needs,
+            resources=resources,
+            title=task.title if isinstance(task, BaselineTask) else f"{task.title} tests",
+            group="test runs",
+            costs_nothing=True,
+        )
+
     for task in tasks:
         for each in baseline_tasks(task.instance, task.baseline_runs):
-            made[each.key] = _job(each.key, BASELINE, each, each.title, (task.image_key,), resources, budget)
+            add(each.key, BASELINE, each, (task.image_key,))
         if task.baseline_runs:
-            needs = (task.image_key, task.sources_key, *task.patch_keys)
-            title = f"{task.title} tests"
-            made[task.tests_key] = _job(task.tests_key, PREDICTION, task, title, needs, resources, budget)
+            add(task.tests_key, PREDICTION, task, (task.image_key, task.sources_key, *task.patch_keys))
     return list(made.values())
-
-
-def _job(
-    key: str,
-    kind: str,
-    parameters: BaselineTask | EvaluationTask,
-    title: str,
-    needs: tuple[str, ...],
-    resources: Mapping[str, float],
-    budget: BudgetPath,
-) -> Job:
-    instance = parameters.instance
-    return Job(
-        key,
-        kind,
-        budget,
-        fingerprint=digest_parts(kind, str(VERSION), instance.commit_hash, instance.golden_commit_hash),
-        parameters=parameters,
-        needs=needs,
-        resources=resources,
-        title=title,
-        group="test runs",
-        costs_nothing=True,
-    )
 
 
 def test_handlers(context: EvaluationContext, suites: SuiteServices) -> dict[str, Handler]:
@@ -137,52 +128,50 @@ class _TestedCode:
 async def _run(code: _TestedCode, context: EvaluationContext, suites: SuiteServices, job: JobContext) -> Json:
     """Run the tests, up to three times if only the machine is to blame; return the job's value."""
     value: Any = job.needs[code.image_key]
-    run = TestRun(problem=RunProblem.IMAGE_UNAVAILABLE, message=_NO_ENVIRONMENT)
-    if value is not None:
-        environment = RuntimeEnvironment.from_json(value)
+    if value is None:
+        run = TestRun(problem=RunProblem.IMAGE_UNAVAILABLE, message=_NO_ENVIRONMENT)
+    else:
         scratch = context.scratch / digest_parts(job.key)[:16]
-        for attempt in range(1, _TRIES + 1):
-            await to_thread.run_sync(partial(scratch.mkdir, parents=True, exist_ok=True))
-            try:
-                run = await _run_once(code, environment, context, suites, job.key, scratch)
-            finally:
-                await to_thread.run_sync(partial(shutil.rmtree, scratch, ignore_errors=True))
-            if run.problem is None or not run.problem.infrastructure:
-                break
-            job.note(f"attempt {attempt} of {_TRIES}: {run.message}")
-            if attempt < _TRIES:
-                await anyio.sleep(_PAUSE_S * attempt)
+        trees = await checkout_trees(context.benchmark.origin(code.instance), suites.cache)
+        environment = RuntimeEnvironment.from_json(value)
+        await to_thread.run_sync(partial(scratch.mkdir, parents=True, exist_ok=True))
+        try:
+            patch = await code.patch(scratch)
+            async with applied_patch(trees.base, patch, scratch) as applied:
+                run = await _try_repeatedly(applied.tree, environment, suites, job)
+        except (PatchError, PatchDoesNotApply) as error:
+            run = TestRun(problem=RunProblem.BAD_PATCH, message=one_line(error))
+        finally:
+            await to_thread.run_sync(partial(shutil.rmtree, scratch, ignore_errors=True))
     if run.problem is not None and run.problem.infrastructure:
         job.fall_short(Shortfall(run.problem.value, run.message))
     return await store_run(run, job)
 
 
-async def _run_once(
-    code: _TestedCode,
-    environment: RuntimeEnvironment,
-    context: EvaluationContext,
-    suites: SuiteServices,
-    key: str,
-    scratch: Path,
+async def _try_repeatedly(
+    tree: OverlayTree, environment: RuntimeEnvironment, suites: SuiteServices, job: JobContext
 ) -> TestRun:
-    trees = await checkout_trees(context.benchmark.origin(code.instance), suites.cache)
-    patch = await code.patch(scratch)
-    wanted = SuiteSandbox(
-        key,
-        environment.image_id,
-        suites.scripts_folder(environment),
-        environment.privileges,
-        suites.network if environment.hosts else NO_EGRESS,
-    )
+    for attempt in range(1, _TRIES + 1):
+        run = await _run_once(tree, environment, suites, job)
+        if run.problem is None or not run.problem.infrastructure:
+            break
+        job.note(f"attempt {attempt} of {_TRIES}: {run.message}")
+        if attempt < _TRIES:
+            await anyio.sleep(_PAUSE_S * attempt)
+    return run
+
+
+async def _run_once(
+    tree: OverlayTree, environment: RuntimeEnvironment, suites: SuiteServices, job: JobContext
+) -> TestRun:
+    scripts = await suites.mount_scripts(environment, job.load_text)
+    network = suites.network if environment.hosts else NO_EGRESS
+    privileges = environment.privileges
+    wanted = SuiteSandbox(job.key, environment.image_id, scripts, privileges, network)
     try:
-        async with (
-            applied_patch(trees.base, patch, scratch) as applied,
-            open_suite_sandbox(suites, wanted) as sandbox,
-        ):
-            await put_patch(sandbox, applied.tree)
-            return await run_suite(sandbox, environment.privileges, suites.limits)
-    except (PatchError, PatchDoesNotApply) as error:
-        return TestRun(problem=RunProblem.BAD_PATCH, message=one_line(error))
+        async with open_suite_sandbox(suites, wanted) as sandbox:
+            await put_patch(sandbox, tree)
+            return await run_suite(sandbox, privileges, suites.limits)
     except SandboxMissing as error:
         return TestRun(problem=RunProblem.IMAGE_UNAVAILABLE, message=one_line(error))
     except SandboxError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codetaste.environment.runtime import RuntimeEnvironment
+from codetaste.environment.images.runtime import RuntimeEnvironment
 
 if TYPE_CHECKING:
     from codetaste.flows.infer.plan import Trial

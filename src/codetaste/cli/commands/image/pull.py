@@ -9,7 +9,7 @@ from codetaste.cli.options import AsJson, OptionalPath
 from codetaste.console.command import command
 from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
-from codetaste.environment.published_images import pull_published
+from codetaste.environment.images.published import pull_published
 from codetaste.sandbox.docker.engine import AUTO
 
 _REPOSITORY, _TAG = "CODETASTE_IMAGE_REPOSITORY", "CODETASTE_INSTANCE_IMAGE_TAG"

@@ -23,7 +23,7 @@ class RuntimeEnvironment:
         testbed_commit: the only commit of the repository in /testbed.
         privileges: what its scripts need.
         hosts: the hosts that its tests may reach; empty if they need no network.
-        asked_hosts: the hosts that they asked for when they had no network.
+        refused_hosts: the hosts that they asked for when they had no network.
         level: what was proven.
         key: hash of all that the image was made from.
         scripts: digest of the archive of its scripts among the run's texts.
@@ -36,7 +36,7 @@ class RuntimeEnvironment:
     hosts: tuple[str, ...] = ()
     key: str = ""
     scripts: str = ""
-    asked_hosts: tuple[str, ...] = ()
+    refused_hosts: tuple[str, ...] = ()
     level: Level = Level.GATES_PASS
 
     def to_json(self) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class RuntimeEnvironment:
                 **data,
                 "privileges": Privileges(data["privileges"]),
                 "hosts": tuple(data["hosts"]),
-                "asked_hosts": tuple(data["asked_hosts"]),
+                "refused_hosts": tuple(data["refused_hosts"]),
                 "level": Level(data["level"]),
             }
         )

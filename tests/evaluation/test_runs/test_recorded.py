@@ -14,7 +14,7 @@ from codetaste.benchmark.instance import Instance
 from codetaste.benchmark.layout import GOLDEN, NULL
 from codetaste.errors import ConfigError
 from codetaste.evaluation.metrics import CRASHED_RUN, PassThresholds, TestCounts
-from codetaste.evaluation.test_results import (
+from codetaste.evaluation.test_runs.recorded import (
     compare_with_baseline,
     parse_test_counts,
     parse_test_output,

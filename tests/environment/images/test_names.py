@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codetaste.benchmark.instance import Instance
-from codetaste.environment.image_names import ImageStage, InstanceImage, content_key, image_name
+from codetaste.environment.images.names import ImageStage, InstanceImage, content_key, image_name
 from codetaste.errors import ConfigError
 
 AGENT = Instance("DataDog", "datadog-agent", "71ac8ec8" + "0" * 32, "f" * 40)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import scripts_folder
+from codetaste.environment.images.names import ImageStage, image_name
 from codetaste.environment.leak_search.image import image_layers
 from codetaste.errors import ConfigError, SandboxError, SandboxMissing
 from codetaste.sandbox.docker.engine import engine_errors
-from codetaste.sandbox.docker.images import image_id
+from codetaste.sandbox.docker.images import image_id, tag_image
 from codetaste.sandbox.docker.provider import DockerSandboxProvider
 
 if TYPE_CHECKING:
@@ -53,3 +54,13 @@ async def trusted_layers(sandboxes: SandboxProvider, image: str) -> tuple[str, .
     if not isinstance(sandboxes, DockerSandboxProvider):
         raise SandboxError("only container engines have images")
     return await image_layers(sandboxes.engine, image)
+
+
+async def tag_setup_image(sandboxes: SandboxProvider, ident: str, instance: Instance) -> None:
+    """Give the setup image of an instance its published name.
+
+    Raises:
+        SandboxError: the engine failed.
+    """
+    if isinstance(sandboxes, DockerSandboxProvider):
+        await tag_image(sandboxes.engine, ident, image_name(instance, ImageStage.SETUP))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from codetaste.environment.image_names import LOCAL_REPOSITORY, InstanceImage
+from codetaste.environment.images.names import LOCAL_REPOSITORY, InstanceImage
 from codetaste.errors import ConfigError
 from codetaste.sandbox.docker.images import remove_image, split_image_name, tag_image
 from codetaste.sandbox.docker.transfer import pull_image, push_image

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from codetaste.core.text import printable
-from codetaste.environment.image_names import KEY_LABEL, content_key
+from codetaste.environment.images.names import KEY_LABEL, content_key
 from codetaste.environment.leak_search.image import search_image
 from codetaste.environment.scripts import SCRIPTS
 from codetaste.environment.system_services import system_services

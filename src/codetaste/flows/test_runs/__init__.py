@@ -1,1 +1,0 @@
-"""Test runs in fresh sandboxes: what environments and evaluations share."""
