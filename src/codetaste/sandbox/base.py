@@ -9,7 +9,8 @@ A sandbox keeps its files from one command to the next. Commands see the same la
     /home/agent         HOME, initially empty except for what ``put`` wrote
     /opt/…              the mounts of the sandbox, read-only
 
-Commands run as an ordinary user (uid and gid 1000) without any privilege, never as root.
+Commands run as an ordinary user (uid and gid 1000) without any privilege. Where the spec says so
+(``Privileges``), the host can also run commands as root.
 """
 
 from __future__ import annotations
@@ -79,9 +80,26 @@ class Shell(Protocol):
         ...
 
 
+class Privileges(StrEnum):
+    """What is allowed to be root in a sandbox: of the sandbox alone, without any right on the host.
+
+    All but NONE need a container engine.
+    """
+
+    NONE = "none"
+    """Nothing: all commands run as uid 1000, without capabilities, and cannot gain privileges."""
+    SYSTEM = "system"
+    """Commands that the host runs with ``root=True``; those of uid 1000 cannot gain privileges."""
+    SUDO = "sudo"
+    """As SYSTEM, and commands of uid 1000 can gain privileges by programs with the setuid bit, as sudo."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A folder of the host that is mounted in the sandbox at ``target``, read-only."""
+    """A folder of the host that is mounted in the sandbox at ``target``, read-only.
+
+    Root in the sandbox reads all its files, those that are private on the host, too.
+    """
 
     source: Path
     target: str
@@ -124,11 +142,14 @@ class SandboxSpec:
         egress: what the sandbox can reach.
         env: variables of every command.
         memory_bytes: of all its processes together.
+        memory_reserved_bytes: memory that it keeps while others are made to give back theirs; 0 reserves
+            nothing, and a local sandbox has none.
         cpus: cores of all its processes together.
         processes: at once.
         disk_bytes: of everything that is written in it.
         read_only_root: only the writable folders above and /tmp can be written to.
         lifetime_s: after it the sandbox ends by itself, even if codetaste was killed.
+        privileges: what can be root in it.
     """
 
     job: str
@@ -137,11 +158,13 @@ class SandboxSpec:
     egress: Egress = NO_EGRESS
     env: Mapping[str, str] = field(default_factory=dict)
     memory_bytes: int = 8 * 1024**3
+    memory_reserved_bytes: int = 0
     cpus: float = 2.0
     processes: int = 1024
     disk_bytes: int = 20 * 1024**3
     read_only_root: bool = False
     lifetime_s: float = 6 * 3600.0
+    privileges: Privileges = Privileges.NONE
 
 
 class EndReason(StrEnum):
@@ -202,6 +225,7 @@ class Sandbox(Shell, Protocol):
         env: Mapping[str, str] | None = None,
         workdir: str | None = None,
         sink: Callable[[bytes], Awaitable[None]] | None = None,
+        root: bool = False,
     ) -> CommandResult:
         """Run ``command`` to its end, its time limit, or cancellation: TERM, then KILL, to all its processes.
 
@@ -214,13 +238,16 @@ class Sandbox(Shell, Protocol):
             workdir: the working directory, by default /testbed.
             sink: receives standard output as it arrives, and is awaited;
                 ``CommandResult.stdout`` is then empty. An exception of the sink ends the command.
+            root: run it as root instead of uid 1000, with HOME=/root and the PATH of a system, in which no
+                folder belongs to uid 1000.
 
         Returns:
             A command that cannot be found ends with 127. One that was ended for a reason other than time has
             a last line on standard error that names the reason, as ``[killed: out of memory]``.
 
         Raises:
-            SandboxError: the sandbox is gone, or could not run the command; ``end`` has the reason.
+            SandboxError: the sandbox is gone, or could not run the command; ``end`` has the reason. Or
+                ``root``, and the privileges of the sandbox are NONE.
         """
         ...
 
@@ -240,6 +267,14 @@ class Sandbox(Shell, Protocol):
 
         Raises:
             SandboxError: ``path`` does not exist, or cannot be read.
+        """
+        ...
+
+    async def written_bytes(self) -> int:
+        """Return the size of what was written in the sandbox: of a container its writable layer.
+
+        Raises:
+            SandboxError: it cannot be measured.
         """
         ...
 

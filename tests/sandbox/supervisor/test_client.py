@@ -31,8 +31,8 @@ def frame(kind: str, command: int, payload: bytes) -> bytes:
 
 
 def read_secret(client: SupervisorClient) -> bytes:
-    """Return the secret from the supervisor's command line."""
-    text: str = json.loads(client.argv[-1])["secret"]
+    """Return the secret from the file that the supervisor reads."""
+    text: str = json.loads((client.folder / "settings.json").read_text())["secret"]
     return text.encode()
 
 

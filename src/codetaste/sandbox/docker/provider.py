@@ -18,7 +18,7 @@ from anyio import to_thread
 from codetaste.core.concurrency import background_tasks
 from codetaste.core.files import remove_tree
 from codetaste.errors import SandboxError, SandboxMissing
-from codetaste.sandbox.base import EndReason, Mount
+from codetaste.sandbox.base import HOME, EndReason, Mount, Privileges
 from codetaste.sandbox.ca_bundle import BUNDLE_MOUNT, find_bundle, needs_bundle, trust_variables
 from codetaste.sandbox.docker.base_image import create_container, derive_base_image
 from codetaste.sandbox.docker.disk import DiskWatch
@@ -95,10 +95,15 @@ class DockerSandboxProvider:
         image = await self._base_image(spec.image or self.image)
         network = await self._shared_network() if spec.egress.network else ""
         resolved = replace(spec, image=image)
+        trust = trust_variables(BUNDLE_MOUNT) if self._bundle(spec) else {}
         try:
             async with (
                 connect_supervisor(
-                    folder, forwards=spec.egress.forwards, lifetime_s=spec.lifetime_s
+                    folder,
+                    forwards=spec.egress.forwards,
+                    lifetime_s=spec.lifetime_s,
+                    env={"HOME": HOME, **trust, **spec.egress.env, **spec.env},
+                    root=spec.privileges is not Privileges.NONE,
                 ) as supervisor,
                 self._container(name, resolved, supervisor, network) as ident,
             ):
@@ -122,17 +127,19 @@ class DockerSandboxProvider:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(remove_tree, folder)
 
+    def _bundle(self, spec: SandboxSpec) -> Path | None:
+        return self.bundle if needs_bundle(spec.egress) else None
+
     @asynccontextmanager
     async def _container(
         self, name: str, spec: SandboxSpec, supervisor: SupervisorClient, network: str
     ) -> AsyncIterator[str]:
-        bundle = self.bundle if needs_bundle(spec.egress) else None
+        bundle = self._bundle(spec)
         container = ContainerSpec(
             spec=spec,
             image=spec.image,
             command=supervisor.argv,
             mounts=(*supervisor.mounts, *((Mount(bundle, BUNDLE_MOUNT),) if bundle else ())),
-            env={**(trust_variables(BUNDLE_MOUNT) if bundle else {}), **spec.egress.env, **spec.env},
             labels=make_labels(self.run, spec.job, spec.lifetime_s),
             seccomp=self.seccomp,
             network=network,

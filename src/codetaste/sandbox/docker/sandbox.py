@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from codetaste.sandbox.docker.engine import ContainerEngine
 
 _PUT_S = 1800.0
+_MEASURE_S = 300.0
 _AGAIN_S = 0.5
 _FINAL_STATE_S, _POLL_S = 10.0, 0.02
 _ENDING_STATES = {"running", "stopping", "stopped"}
@@ -135,6 +136,16 @@ class DockerSandbox(SupervisedSandbox):
             yield chunk
         if not names.complete:
             raise SandboxError(f"cannot {what} completely: it changed meanwhile; stop the sandbox first")
+
+    async def written_bytes(self) -> int:
+        """Return the size of the writable layer, which the engine measures by walking it.
+
+        Raises:
+            SandboxError: the engine failed.
+        """
+        with engine_errors(self.engine, "measure the disk usage of a sandbox", _MEASURE_S):
+            path = f"containers/{self.name}/json"
+            return int((await self.engine.call("GET", path, {"size": "1"})).get("SizeRw") or 0)
 
     async def _kill(self) -> None:
         async def kill() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codetaste.core.processes import process_identity
-from codetaste.sandbox.base import GID, HOME, OUTPUT, TASK, TESTBED, UID, Mount, SandboxSpec
+from codetaste.sandbox.base import GID, HOME, OUTPUT, TASK, TESTBED, UID, Mount, Privileges, SandboxSpec
 from codetaste.sandbox.docker.engine import DOCKER, PODMAN
 
 if TYPE_CHECKING:
@@ -32,6 +32,12 @@ _OPEN_FILES = 16 * 1024
 """Per process; the default of Podman is more than many hosts allow."""
 _PODMAN_PROCESSES = 32 * 1024
 """Per user; the default of Podman is more than it allows itself. PidsLimit bounds a sandbox."""
+_ROOT_CAPABILITIES = (
+    *("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP"),  # files of any user
+    *("SETUID", "SETGID", "SETPCAP", "KILL"),  # processes of any user
+    *("AUDIT_WRITE", "NET_BIND_SERVICE", "SYS_CHROOT"),
+)
+"""Of root in a sandbox: Docker's own default without NET_RAW and MKNOD; that of Podman differs by release."""
 _NANO = 10**9
 _DOCKER_LOG = {"Type": "json-file", "Config": {"max-size": "256k", "max-file": "1"}}
 _LIMIT_NAMES = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "cores"}
@@ -46,7 +52,6 @@ class ContainerSpec:
         image: of the container.
         command: its first process.
         mounts: folders and files of the host in addition to those of the spec, read-only.
-        env: variables of the container, over those of its image.
         labels: see ``make_labels``.
         seccomp: the system call filter in the form that this engine takes.
         network: its name, "" for none.
@@ -56,7 +61,6 @@ class ContainerSpec:
     image: str
     command: Sequence[str]
     mounts: Sequence[Mount]
-    env: Mapping[str, str]
     labels: Mapping[str, str]
     seccomp: str
     network: str = ""
@@ -65,6 +69,7 @@ class ContainerSpec:
 def container_config(container: ContainerSpec, kind: str) -> dict[str, Any]:
     """Return the request body that creates a container."""
     spec, command = container.spec, list(container.command)
+    privileges = spec.privileges
     ulimits = {
         "core": 0,
         "nofile": _OPEN_FILES,
@@ -76,6 +81,7 @@ def container_config(container: ContainerSpec, kind: str) -> dict[str, Any]:
         "NetworkMode": container.network or "none",
         "Memory": spec.memory_bytes,
         "MemorySwap": spec.memory_bytes,
+        "MemoryReservation": spec.memory_reserved_bytes,
         # Docker refuses more cores than there are.
         "NanoCpus": int(min(spec.cpus, os.cpu_count() or spec.cpus) * _NANO),
         "PidsLimit": spec.processes,
@@ -83,7 +89,11 @@ def container_config(container: ContainerSpec, kind: str) -> dict[str, Any]:
         "OomScoreAdj": 500,
         "Ulimits": [{"Name": name, "Soft": value, "Hard": value} for name, value in ulimits.items()],
         "CapDrop": ["ALL"],
-        "SecurityOpt": ["no-new-privileges", f"seccomp={container.seccomp}"],
+        "CapAdd": [] if privileges is Privileges.NONE else list(_ROOT_CAPABILITIES),
+        "SecurityOpt": [
+            *(() if privileges is Privileges.SUDO else ("no-new-privileges",)),
+            f"seccomp={container.seccomp}",
+        ],
         # The little output of the supervisor is kept for when it does not start.
         "LogConfig": _DOCKER_LOG if kind == DOCKER else {"Type": "k8s-file"},
         "Mounts": _mounts(container),
@@ -98,9 +108,10 @@ def container_config(container: ContainerSpec, kind: str) -> dict[str, Any]:
         # from the container has none.
         "Entrypoint": [""] if kind == DOCKER else command[:1],
         "Cmd": command if kind == DOCKER else command[1:],
-        "User": f"{UID}:{GID}",
+        "User": f"{UID}:{GID}" if privileges is Privileges.NONE else "0:0",
         "WorkingDir": "/",
-        "Env": [f"{name}={value}" for name, value in {"HOME": HOME, **container.env}.items()],
+        # Variables of the sandbox are the supervisor's, because these would be in committed images.
+        "Env": [],
         "Labels": dict(container.labels),
         "Hostname": "sandbox",
         # A health check of the image would start programs in the sandbox all the time.

@@ -7,6 +7,7 @@ not limited.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -17,8 +18,8 @@ from anyio import to_thread
 
 from codetaste.core.concurrency import background_tasks
 from codetaste.core.files import remove_tree
-from codetaste.errors import SandboxError
-from codetaste.sandbox.base import EndReason, SandboxEnd
+from codetaste.errors import SandboxError, SandboxMissing
+from codetaste.sandbox.base import EndReason, Privileges, SandboxEnd
 from codetaste.sandbox.containment.command import END_WITHIN_S, start_contained
 from codetaste.sandbox.containment.engine import BUBBLEWRAP, ContainmentEngine, choose_engine
 from codetaste.sandbox.containment.resources import measure_folder, measure_process_tree
@@ -87,6 +88,10 @@ class BubblewrapSandbox(SupervisedSandbox):
         """
         return read_archive(path, self.folders, self.archive_limiter)
 
+    async def written_bytes(self) -> int:
+        """Return the size on disk of the writable folders."""
+        return await self._measure_folders(sys.maxsize)
+
     async def collect_errors(self) -> None:
         """Collect the error output of bubblewrap and the supervisor; both have ended when it ends."""
         stream, output = self.program.process.stderr, BoundedOutput(_ERROR_BYTES)
@@ -112,12 +117,18 @@ class BubblewrapSandbox(SupervisedSandbox):
     async def watch_disk(self) -> None:
         """End the sandbox once its files exceed the disk limit."""
         while True:
-            began, left = time.monotonic(), self.spec.disk_bytes
-            for folder in self.folders.values():
-                left -= await to_thread.run_sync(measure_folder, folder, left)
-                if left < 0:
-                    return await self.end_early(EndReason.DISK_FULL)
+            began = time.monotonic()
+            if await self._measure_folders(self.spec.disk_bytes) > self.spec.disk_bytes:
+                return await self.end_early(EndReason.DISK_FULL)
             await anyio.sleep(max(_DISK_EVERY_S, _SHARE * (time.monotonic() - began)))
+
+    async def _measure_folders(self, enough_bytes: int) -> int:
+        """Return the size of the writable folders, or any size above ``enough_bytes``."""
+        total = 0
+        for folder in self.folders.values():
+            if total <= enough_bytes:
+                total += await to_thread.run_sync(measure_folder, folder, enough_bytes - total)
+        return total
 
     async def _kill(self) -> None:
         """Kill all processes in the sandbox from the host, and wait until they are gone.
@@ -167,6 +178,11 @@ class BubblewrapSandboxProvider:
             SandboxError: it cannot be started; the message has the fix.
             ToolMissing: Node is missing.
         """
+        if spec.privileges is not Privileges.NONE:
+            raise SandboxMissing(
+                f"{spec.job}: bubblewrap cannot give the privileges {spec.privileges}, which need a "
+                "container engine: set sandbox.engine to docker or podman"
+            )
         async with (
             self._folder() as folder,
             connect_supervisor(

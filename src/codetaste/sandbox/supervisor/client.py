@@ -3,7 +3,8 @@
 The supervisor connects to a Unix socket in a folder that the sandbox has mounted, authenticates with a
 secret, and runs any number of commands at once over that connection; their output comes through pipes in
 the same folder. So a command needs no call of a container engine. The supervisor has the privileges of a
-command: one that stops or kills it ends the sandbox, which is detected and reported here.
+command (of the commands as root, where there are any): one that stops or kills it ends the sandbox, which is
+detected and reported here.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 SOCKET_NAME = "supervisor.sock"
 PROGRAM_FILES = ("supervisor.mjs", "processes.mjs")
 """The first is run, the others are imported by it."""
+_SETTINGS_NAME = "settings.json"
 _CONTROL_MOUNT = "/run/codetaste/control"
 _FORWARD_MOUNT = "/run/codetaste/forward"
 
@@ -88,6 +90,10 @@ class SupervisorClient:
     forwards: tuple[PortForward, ...]
     lifetime_s: float
     heartbeat: Heartbeat
+    env: Mapping[str, str]
+    """Variables of every command, over those of the sandbox's first process."""
+    root: bool
+    """It keeps the privileges of root, and runs commands as either user."""
     secret: str = field(default_factory=lambda: secrets.token_hex(16))
     failed: anyio.Event = field(default_factory=anyio.Event)
     problem: str = ""
@@ -115,8 +121,18 @@ class SupervisorClient:
     def argv(self) -> tuple[str, ...]:
         """The first process of the sandbox (PID 1), run as uid 1000, or as root with SETUID and SETGID.
 
-        Its environment is the base of every command's. Its standard streams may be anything; standard
-        error has the reason of a failed start.
+        The same for every sandbox, because engines copy it into the history of a committed image. Its
+        environment is the base of every command's. Its standard streams may be anything; standard error has
+        the reason of a failed start.
+        """
+        node = (f"{NODE_MOUNT}/bin/node", *_NODE_OPTIONS, f"{_CONTROL_MOUNT}/{PROGRAM_FILES[0]}")
+        return ("/bin/sh", "-c", _INIT_SCRIPT, "codetaste", *node, f"{_CONTROL_MOUNT}/{_SETTINGS_NAME}")
+
+    def write_settings(self) -> None:
+        """Write what the supervisor reads when it starts to a file, which is removed when it has connected.
+
+        Raises:
+            OSError: it cannot be written.
         """
         settings = {
             "socket": f"{_CONTROL_MOUNT}/{SOCKET_NAME}",
@@ -126,11 +142,14 @@ class SupervisorClient:
                 for n, forward in enumerate(self.forwards)
             ],
             "lifetime_s": self.lifetime_s,
+            "env": dict(self.env),
             "uid": UID,
             "gid": GID,
+            "root": self.root,
         }
-        node = (f"{NODE_MOUNT}/bin/node", *_NODE_OPTIONS, f"{_CONTROL_MOUNT}/{PROGRAM_FILES[0]}")
-        return ("/bin/sh", "-c", _INIT_SCRIPT, "codetaste", *node, json.dumps(settings))
+        path = self.folder / _SETTINGS_NAME
+        path.write_text(json.dumps(settings), encoding="utf-8")
+        path.chmod(0o644)  # the supervisor may be another user; the folder is as private as the sandbox
 
     async def wait_connected(self) -> None:
         """Wait until the supervisor is ready to run commands and has opened the forwarded ports.
@@ -157,6 +176,7 @@ class SupervisorClient:
         env: Mapping[str, str] | None = None,
         workdir: str | None = None,
         sink: Callable[[bytes], Awaitable[None]] | None = None,
+        root: bool = False,
     ) -> CommandResult:
         """Run a command as ``Sandbox.run`` describes.
 
@@ -168,7 +188,12 @@ class SupervisorClient:
         self._last_number += 1
         remote = RemoteCommand(self._last_number, limits or CommandLimits(), stdin, sink)
         self._commands[remote.number] = remote
-        request = {"argv": list(command), "env": dict(env or {}), "workdir": workdir or TESTBED}
+        request = {
+            "argv": list(command),
+            "env": dict(env or {}),
+            "workdir": workdir or TESTBED,
+            "root": root,
+        }
         try:
             return await run_command(remote, request, self._send, self.fail, self._pipes)
         finally:
@@ -243,8 +268,9 @@ class SupervisorClient:
         if self._listener is not None:
             await self._listener.aclose()
             self._listener = None
-        with contextlib.suppress(OSError):
-            (self.folder / SOCKET_NAME).unlink()
+        for name in (SOCKET_NAME, _SETTINGS_NAME):
+            with contextlib.suppress(OSError):
+                (self.folder / name).unlink()
 
     async def _read(self, frames: FrameDecoder) -> None:
         assert self._stream is not None  # noqa: S101 (accepted before)
@@ -286,21 +312,26 @@ async def connect_supervisor(
     forwards: Sequence[PortForward] = (),
     lifetime_s: float = math.inf,
     heartbeat: Heartbeat | None = None,
+    env: Mapping[str, str] | None = None,
+    root: bool = False,
 ) -> AsyncIterator[SupervisorClient]:
     """Open the control socket of a sandbox in the new folder ``folder``, and serve its supervisor.
 
     The parents of the folder may be private. At the end of the block the supervisor is stopped, and all
-    commands with it.
+    commands with it. ``env`` and ``root`` are those of ``SupervisorClient``.
 
     Raises:
         SandboxError: the folder cannot be used.
         ToolMissing: Node is missing.
     """
     node_runtime()
-    supervisor = SupervisorClient(folder, tuple(forwards), min(lifetime_s, 1e6), heartbeat or Heartbeat())
+    supervisor = SupervisorClient(
+        folder, tuple(forwards), min(lifetime_s, 1e6), heartbeat or Heartbeat(), env or {}, root
+    )
     try:
         control_socket = await to_thread.run_sync(make_control_socket, folder)
         supervisor._listener = await SocketListener.from_socket(control_socket)  # noqa: SLF001
+        await to_thread.run_sync(supervisor.write_settings)
     except OSError as fault:
         raise SandboxError(f"cannot create the control socket of a sandbox in {folder}: {fault}") from fault
     try:

@@ -24,9 +24,24 @@ function processes() {
   return found;
 }
 
+// Root without the capability SYS_PTRACE may read the environment of a process only as its owner.
+function environment(pid) {
+  const read = () => fs.readFileSync(`/proc/${pid}/environ`, "latin1");
+  if (process.getuid() !== 0) return read();
+  const { uid, gid } = fs.statSync(`/proc/${pid}`);
+  process.setegid(gid);
+  process.seteuid(uid);
+  try {
+    return read();
+  } finally {
+    process.seteuid(0);
+    process.setegid(0);
+  }
+}
+
 function marked(pid) {
   try {
-    const variables = fs.readFileSync(`/proc/${pid}/environ`, "latin1").split("\0");
+    const variables = environment(pid).split("\0");
     return Number(variables.find((one) => one.startsWith(`${MARK}=`))?.slice(MARK.length + 1));
   } catch {
     return NaN;

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.base import TESTBED, EndReason, SandboxEnd
+from codetaste.sandbox.base import TESTBED, EndReason, Privileges, SandboxEnd
 from codetaste.sandbox.supervisor.client import SUPERVISOR_KILLED
 
 if TYPE_CHECKING:
@@ -64,15 +64,22 @@ class SupervisedSandbox(ABC):
         env: Mapping[str, str] | None = None,
         workdir: str | None = None,
         sink: Callable[[bytes], Awaitable[None]] | None = None,
+        root: bool = False,
     ) -> CommandResult:
         """Run ``command`` as ``Sandbox.run`` describes.
 
         Raises:
-            SandboxError: the sandbox is gone, or could not run the command; ``end`` has the reason.
+            SandboxError: the sandbox is gone, or could not run the command; ``end`` has the reason. Or
+                ``root``, and the privileges of the sandbox are NONE.
         """
+        if root and self.spec.privileges is Privileges.NONE:
+            raise SandboxError(
+                f"{command[0]} cannot be run as root in a sandbox without privileges: "
+                "open it with privileges system or sudo"
+            )
         try:
             return await self.supervisor.run(
-                command, limits=limits, stdin=stdin, env=env, workdir=workdir, sink=sink
+                command, limits=limits, stdin=stdin, env=env, workdir=workdir, sink=sink, root=root
             )
         except SandboxError as error:
             if not self.supervisor.failed.is_set() or self._end_expected:
@@ -88,6 +95,10 @@ class SupervisedSandbox(ABC):
     @abstractmethod
     def get(self, path: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Read ``path`` as a tar archive as ``Sandbox.get`` describes."""
+
+    @abstractmethod
+    async def written_bytes(self) -> int:
+        """Return the size of what was written in the sandbox as ``Sandbox.written_bytes`` describes."""
 
     async def stop(self) -> None:
         """End all processes in the sandbox at once; files stay readable. May be called again.

@@ -1,7 +1,8 @@
 // The supervisor in every sandbox: it runs commands and forwards ports, controlled over one connection.
 //
 // The host side and the frames of the protocol are in supervisor/client.py and supervisor/protocol.py. It runs as
-// the user of the commands, so a command can stop or kill it; the host detects that.
+// the user of the commands, so a command can stop or kill it; the host detects that. Where the host may run
+// commands as root it stays root, and changes the user for each command.
 
 import { spawn } from "node:child_process";
 import fs from "node:fs";
@@ -14,13 +15,21 @@ import { MARK, signal, sweep } from "./processes.mjs";
 const HEADER = 9;
 const STREAMS_AT_ONCE = 1024;
 
-const settings = JSON.parse(process.argv[2]);
+// What no command of another user can change, as sudo has it: PATH has no folder of uid 1000.
+const ROOT = {
+  HOME: "/root",
+  USER: "root",
+  LOGNAME: "root",
+  PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+};
+
+const settings = JSON.parse(fs.readFileSync(process.argv[2], "utf8"));
 process.title = "codetaste"; // so that `pkill node`, by which agents end their own servers, spares it
 const commands = new Map(); // the running ones, by number
 let control = null;
 // NODE_OPTIONS of the image are for its commands only; the start script has set them aside.
 const { CODETASTE_NODE_OPTIONS: options, ...inherited } = process.env;
-const base = options ? { ...inherited, NODE_OPTIONS: options } : inherited;
+const base = { ...inherited, ...(options ? { NODE_OPTIONS: options } : {}), ...settings.env };
 
 process.on("uncaughtException", (fault) => {
   process.stderr.write(`${fault.stack}\n`);
@@ -67,7 +76,12 @@ function forward([port, path]) {
 
 // Standard input is a file without a name: a FIFO that was written and closed could not be opened by name.
 function openFile() {
-  return inTemporaryFolder((place) => fs.openSync(`${place}/stdin`, "wx+", 0o600));
+  return inTemporaryFolder((place) => {
+    const path = `${place}/stdin`;
+    const descriptor = fs.openSync(path, "wx+", 0o600);
+    fs.unlinkSync(path);
+    return descriptor;
+  });
 }
 
 function inTemporaryFolder(make) {
@@ -78,7 +92,7 @@ function inTemporaryFolder(make) {
       try {
         return make(place);
       } finally {
-        fs.rmSync(place, { recursive: true });
+        fs.rmdirSync(place);
       }
     } catch (fault) {
       problem ??= fault;
@@ -119,7 +133,7 @@ function attempt(command, action) {
 }
 
 function start(command) {
-  const { argv, env, workdir, outputs } = command.request;
+  const { argv, env, workdir, outputs, root } = command.request;
   const opened = [];
   const open = (path, flag) => opened[opened.push(fs.openSync(path, flag)) - 1];
   let child;
@@ -129,7 +143,9 @@ function start(command) {
     const written = outputs.map((name) => open(`${dirname(settings.socket)}/${name}`, fs.constants.O_WRONLY));
     child = spawn(argv[0], argv.slice(1), {
       cwd: workdir,
-      env: { ...base, ...env, [MARK]: String(command.id) },
+      env: { ...base, ...(root ? ROOT : {}), ...env, [MARK]: String(command.id) },
+      // With a uid, all supplementary groups are dropped, too.
+      ...(settings.root && !root ? { uid: settings.uid, gid: settings.gid } : {}),
       stdio: [input, ...written],
       detached: true,
     });
@@ -199,7 +215,7 @@ function listen() {
   for (const event of ["end", "error", "close"]) control.on(event, () => process.exit(0));
 }
 
-if (process.getuid() === 0) {
+if (process.getuid() === 0 && !settings.root) {
   // A local sandbox of root starts with the privileges to change the user, which are given up here.
   process.setgroups([]);
   process.setgid(settings.gid);
