@@ -178,6 +178,37 @@ async def test_equal_trees_share_one_testbed(tmp_path: Path) -> None:
     assert filecmp.cmp(*archives, shallow=False)
 
 
+async def test_testbed_of_two_trees_has_a_commit_each_and_the_later_work_tree(tmp_path: Path) -> None:
+    base = write_files(tmp_path / "R", {**FILES, "removed/a": b"a", "changed": b"before", "kind": b"file"})
+    golden = write_files(
+        tmp_path / "golden", {**FILES, "added/b": b"b", "changed": b"after", "kind": "changed", "run": b""}
+    )
+    (golden / "run").chmod(0o755)
+    tree = await unpack_testbed(await make_testbed(base, tmp_path / "cache", golden), tmp_path / "sandbox")
+    for revision, folder in (("HEAD~1", base), ("HEAD", golden)):
+        reference = make_repository(folder, tmp_path / f"check-{folder.name}")
+        assert tree.git("rev-parse", f"{revision}^{{tree}}").strip() == reference.staged_tree()
+    assert tree.git("log", "--format=%s %an", "--all") == b"head codetaste\nbase codetaste\n"
+    tree.git("diff-index", "--quiet", "HEAD")  # reads no file, so it needs an up-to-date index
+    assert tree.git("status", "--porcelain", "--ignored") == b""
+    assert tree.git("show", "HEAD~1:changed") == b"before"
+    assert (tree.path / "changed").read_bytes() == b"after"
+    assert not (tree.path / "removed").exists()
+    assert tree.git("fsck", "--unreachable", "--strict", "--no-progress") == b""
+
+
+async def test_testbed_is_cached_by_the_order_of_its_trees(tmp_path: Path) -> None:
+    one, other = (write_files(tmp_path / name, {"a": name.encode()}) for name in ("one", "other"))
+    made = [await make_testbed(one, tmp_path / "cache", other) for _ in range(2)]
+    assert made[0] == made[1]
+    again = await make_testbed(one, tmp_path / "elsewhere", other)
+    assert again.commit == made[0].commit
+    assert filecmp.cmp(again.folder / "testbed.tar", made[0].folder / "testbed.tar", shallow=False)
+    orders = [made[0], await make_testbed(other, tmp_path / "cache", one)]
+    orders += [await make_testbed(tree, tmp_path / "cache") for tree in (one, other)]
+    assert len({testbed.commit for testbed in orders}) == len({testbed.folder for testbed in orders}) == 4
+
+
 async def test_empty_base_gives_a_testbed(tmp_path: Path) -> None:
     tree = await unpack_testbed(
         await make_testbed(write_files(tmp_path / "R", {}), tmp_path / "cache"), tmp_path / "sandbox"

@@ -71,8 +71,9 @@ def folder_sandbox(folder: Path, format_: int = tarfile.PAX_FORMAT) -> Sandbox:
     return archive_sandbox(packed.getvalue())
 
 
-async def make_testbed(base: Path, cache: Path) -> Testbed:
-    return await prepare_testbed(Tree(base, tree_digest(base)), cache)
+async def make_testbed(base: Path, cache: Path, *later: Path) -> Testbed:
+    first, *others = [Tree(folder, tree_digest(folder)) for folder in (base, *later)]
+    return await prepare_testbed(first, cache, *others)
 
 
 def write_files(root: Path, files: dict[str, bytes | str]) -> Path:

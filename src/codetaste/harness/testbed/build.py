@@ -1,7 +1,7 @@
-"""Build a testbed: one walk over R writes git's objects, the index and the archive for sandboxes.
+"""Build a testbed: one walk over a tree writes git's objects, the index and the archive for sandboxes.
 
-git reads a ``fast-import`` stream, never R's files, so attributes, filters, line endings and hooks have no
-effect. The same tree gives the same bytes.
+git reads a ``fast-import`` stream, never the tree's files, so attributes, filters, line endings and hooks
+have no effect. The same trees give the same bytes.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import stat
 import subprocess
 import tarfile
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from codetaste.core.files import storage_error
@@ -23,8 +24,7 @@ from codetaste.source.git import NO_GIT, git_command, git_environment
 from codetaste.source.tree.writer import MTIME_NS, is_git_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
 GIT_FOLDER, ARCHIVE_FILE, HEAD_REF = "git", "testbed.tar", "refs/heads/main"
 
@@ -50,24 +50,22 @@ _CONFIG = """\
 _FILE_TIME_S = MTIME_NS // 10**9
 _GIT_TIME_S = _FILE_TIME_S + 86_400
 """Time of git's own files; git does not trust an index that is not newer than its files."""
-_COMMIT = (
-    b"commit refs/heads/main\ncommitter codetaste <codetaste@localhost> %d +0000\ndata 4\nbase\n"
-    % _FILE_TIME_S
-)
+_COMMIT = b"commit refs/heads/main\ncommitter codetaste <codetaste@localhost> %d +0000\n"
+_FIRST_MESSAGE, _LATER_MESSAGE = b"base", b"head"
 _INIT_OPTIONS = ("--quiet", "--bare", "--template=", "--initial-branch=main", "--object-format=sha1")
 _CHUNK_BYTES = 1 << 20
 
 
-def build_testbed(base: Path, into: Path, check: Callable[[], None]) -> None:
-    """Build the testbed of the tree ``base`` in the new folder ``into``; to be called in a thread.
+def build_testbed(trees: Sequence[Path], into: Path, check: Callable[[], None]) -> None:
+    """Build the testbed of ``trees`` in the new folder ``into``; to be called in a thread.
 
     Args:
-        base: R, a cached tree.
+        trees: cached trees, one for each commit, the first commit first; the work tree is the last one.
         into: receives the repository and the archive.
         check: called for every file; it raises to cancel.
 
     Raises:
-        SourceError: the tree cannot be read, or git rejected it.
+        SourceError: a tree cannot be read, or git rejected it.
         StorageFull: no space left.
         ToolMissing: git is not installed.
     """
@@ -78,9 +76,10 @@ def build_testbed(base: Path, into: Path, check: Callable[[], None]) -> None:
             _, stderr = process.communicate()
         if process.returncode:
             raise _git_error(stderr.decode("utf-8", "replace"))
-        with (into / ARCHIVE_FILE).open("wb") as archive:
-            writer = _TestbedWriter(os.fsencode(base), archive, check)
-            writer.fill(git_dir)
+        with (into / ARCHIVE_FILE).open("wb") as archive, Path(os.devnull).open("wb") as nothing:
+            *earlier, last = map(os.fsencode, trees)
+            writer = _TreeWriter(last, archive, check)
+            _import_commits([*(_TreeWriter(tree, nothing, check) for tree in earlier), writer], git_dir)
             (git_dir / "config").write_text(_CONFIG, encoding="ascii")
             (git_dir / "info").mkdir()
             (git_dir / "info" / "attributes").write_text(RAW_ATTRIBUTES, encoding="ascii")
@@ -90,38 +89,46 @@ def build_testbed(base: Path, into: Path, check: Callable[[], None]) -> None:
         raise storage_error(error, f"cannot create the testbed {into}", SourceError) from error
 
 
+def _import_commits(trees: Sequence[_TreeWriter], git_dir: Path) -> None:
+    """Import the trees into git, each as one commit."""
+    settings = ("-c", "fastimport.unpackLimit=0")
+    with _popen([*settings, "fast-import", "--quiet", "--date-format=raw", "--done"], git_dir) as process:
+        git = cast("IO[bytes]", process.stdin)
+        try:
+            for position, tree in enumerate(trees):
+                tree.write_files(git)
+                message = _LATER_MESSAGE if position else _FIRST_MESSAGE
+                git.write(_COMMIT % (_FILE_TIME_S + position))
+                git.write(b"data %d\n%s\ndeleteall\n" % (len(message), message))
+                git.writelines(
+                    b"M %o %s %s\n" % (mode, identity.hex().encode(), quote_path(name))
+                    for name, mode, identity, _ in tree.entries
+                )
+                git.write(b"\n")
+            git.write(b"done\n")
+            git.close()
+        except BrokenPipeError:
+            pass  # git's standard error has the reason
+        except BaseException:
+            process.kill()
+            raise
+        stderr = cast("IO[bytes]", process.stderr).read().decode("utf-8", "replace")
+    if process.returncode:
+        raise _git_error(stderr)
+
+
 @dataclass(slots=True)
-class _TestbedWriter:
-    base: bytes
+class _TreeWriter:
+    """Writes one tree to git and to an archive; ``entries`` are its files and links, as in an index."""
+
+    tree: bytes
     archive: IO[bytes]
     check: Callable[[], None]
     entries: list[tuple[bytes, int, bytes, int]] = field(default_factory=list)
 
-    def fill(self, git_dir: Path) -> None:
-        """Import all files of the tree into git as one commit, and write them to the archive."""
-        settings = ("-c", "fastimport.unpackLimit=0")
-        with _popen([*settings, "fast-import", "--quiet", "--date-format=raw", "--done"], git_dir) as process:
-            git = cast("IO[bytes]", process.stdin)
-            try:
-                self._write_files(git)
-                git.write(_COMMIT)
-                git.writelines(
-                    b"M %o %s %s\n" % (mode, identity.hex().encode(), quote_path(name))
-                    for name, mode, identity, _ in self.entries
-                )
-                git.write(b"\ndone\n")
-                git.close()
-            except BrokenPipeError:
-                pass  # git's standard error has the reason
-            except BaseException:
-                process.kill()
-                raise
-            stderr = cast("IO[bytes]", process.stderr).read().decode("utf-8", "replace")
-        if process.returncode:
-            raise _git_error(stderr)
-
-    def _write_files(self, git: IO[bytes]) -> None:
-        for name, item in _walk(self.base):
+    def write_files(self, git: IO[bytes]) -> None:
+        """Write all files of the tree to git as blobs, and to the archive."""
+        for name, item in _walk(self.tree):
             self.check()
             inside = _join(TESTBED[1:].encode(), name)
             if item is None:
@@ -238,4 +245,4 @@ def _git_error(stderr: str) -> SourceError | StorageFull:
     lines = stderr.strip().splitlines() or ["git gave no reason"]
     if "No space left" in stderr:
         return StorageFull("git: no space left on the device; free some, or name another cache folder")
-    return SourceError(f"cannot create a git repository from the base tree: {lines[0]}")
+    return SourceError(f"cannot create a git repository from the tree: {lines[0]}")

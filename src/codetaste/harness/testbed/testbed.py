@@ -1,7 +1,8 @@
 """``Testbed``: R as a git repository of one commit, and the archive that puts it and the task into a sandbox.
 
 The repository is built on the host from R's tree alone, so that it contains no object, branch, remote or
-reflog of the original. It is built once per tree and cached as a tar archive.
+reflog of the original. It is built once per tree and cached as a tar archive. That of an environment's setup
+has a second commit, R∘X*.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Testbed:
-    """R as it is put into a sandbox. ``commit`` is the hash of its only commit."""
+    """R as it is put into a sandbox. ``commit`` is the hash of HEAD, whose files are the work tree."""
 
     folder: Path
     commit: str
@@ -45,7 +46,7 @@ class Testbed:
         return self.folder / GIT_FOLDER
 
 
-async def prepare_testbed(base: Tree, cache: Path) -> Testbed:
+async def prepare_testbed(base: Tree, cache: Path, *later: Tree) -> Testbed:
     """Return the testbed of R, and build it if the cache does not have it.
 
     Safe to call concurrently, also from several processes.
@@ -53,17 +54,21 @@ async def prepare_testbed(base: Tree, cache: Path) -> Testbed:
     Args:
         base: R's tree, with its digest.
         cache: the cache folder of trees.
+        later: trees of commits after R, oldest first; HEAD is the last one.
 
     Raises:
-        SourceError: R cannot be read, or git cannot store it.
+        SourceError: a tree cannot be read, or git cannot store it.
         StorageFull: no space left.
         ToolMissing: git is not installed.
     """
+    trees = (base, *later)
 
     async def fill(into: Path) -> None:
-        await to_thread.run_sync(build_testbed, base.path, into, from_thread.check_cancelled)
+        paths = [tree.path for tree in trees]
+        await to_thread.run_sync(build_testbed, paths, into, from_thread.check_cancelled)
 
-    key = await to_thread.run_sync(opaque_name, cache, f"testbed-{_FORMAT_VERSION}-{base.digest}")
+    digests = "-".join(tree.digest for tree in trees)
+    key = await to_thread.run_sync(opaque_name, cache, f"testbed-{_FORMAT_VERSION}-{digests}")
     made = await cached_tree(cache, key, fill)
     commit = await to_thread.run_sync((made.path / GIT_FOLDER / HEAD_REF).read_text)
     return Testbed(made.path, commit.strip())
