@@ -41,13 +41,15 @@ async def open_docker(
     assert warnings == [], warnings
 
 
-@pytest.fixture(
-    params=[
-        "bubblewrap",
-        pytest.param(DOCKER, marks=pytest.mark.system),
-        pytest.param(PODMAN, marks=[pytest.mark.system, pytest.mark.slow]),
-    ]
+CONTAINERS = (
+    pytest.param(DOCKER, marks=pytest.mark.system),
+    pytest.param(PODMAN, marks=[pytest.mark.system, pytest.mark.slow]),
 )
+in_containers = pytest.mark.parametrize("provider_context", CONTAINERS, indirect=True)
+"""For tests of what only container engines can do."""
+
+
+@pytest.fixture(params=["bubblewrap", *CONTAINERS])
 def provider_context(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> AbstractAsyncContextManager[SandboxProvider]:
@@ -81,9 +83,12 @@ def token() -> str:
     return f"9{uuid.uuid4().int % 10**9:09d}"
 
 
-async def sh(sandbox: Sandbox, script: str, *, wall_s: float = 60.0, stdin: bytes = b"") -> CommandResult:
+async def sh(
+    sandbox: Sandbox, script: str, *, wall_s: float = 60.0, stdin: bytes = b"", root: bool = False
+) -> CommandResult:
     """Run a shell script in the sandbox."""
-    return await sandbox.run(["sh", "-c", script], limits=CommandLimits(wall_s=wall_s), stdin=stdin)
+    limits = CommandLimits(wall_s=wall_s)
+    return await sandbox.run(["sh", "-c", script], limits=limits, stdin=stdin, root=root)
 
 
 async def running_processes(sandbox: Sandbox) -> list[str]:

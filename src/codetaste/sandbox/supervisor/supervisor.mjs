@@ -80,6 +80,7 @@ function openFile() {
     const path = `${place}/stdin`;
     const descriptor = fs.openSync(path, "wx+", 0o600);
     fs.unlinkSync(path);
+    fs.fchmodSync(descriptor, 0o644); // so that a command of another user can open /dev/stdin
     return descriptor;
   });
 }
