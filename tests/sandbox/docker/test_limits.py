@@ -13,7 +13,7 @@ import pytest
 from codetaste.errors import SandboxError
 from codetaste.sandbox.base import Egress, EndReason, SandboxEnd, SandboxSpec
 from codetaste.sandbox.docker.images import build_image, remove_image
-from codetaste.sandbox.docker.provider import DockerSandboxProvider, commit_sandbox
+from codetaste.sandbox.docker.provider import DockerSandboxProvider
 from support.sandbox.docker_engine import container_labels, inspect_container
 from support.sandbox.providers import get_members, make_archive, sh
 from support.system.dockerd import DockerEngine
@@ -51,7 +51,8 @@ async def test_docker_out_of_memory_is_reported_and_others_continue(
 async def test_processes_and_cores_are_limited(
     docker_provider: DockerSandboxProvider, docker_engine: DockerEngine
 ) -> None:
-    async with docker_provider.open(replace(SPEC, processes=64, cpus=0.5)) as sandbox:
+    limited = replace(SPEC, processes=64, cpus=0.5, memory_reserved_bytes=256 * MIB)
+    async with docker_provider.open(limited) as sandbox:
         result = await sandbox.run(["python3", "-c", FORKS])
         assert 0 < int(result.stdout) < 64
         assert (await sh(sandbox, "echo alive")).stdout == b"alive\n"
@@ -59,6 +60,7 @@ async def test_processes_and_cores_are_limited(
         assert isinstance(host, dict)
         assert (host["NanoCpus"], host["PidsLimit"]) == (5 * 10**8, 64)
         assert host["Memory"] == host["MemorySwap"] == SPEC.memory_bytes
+        assert host["MemoryReservation"] == 256 * MIB
 
 
 async def test_cores_are_capped_at_those_of_the_host(
@@ -154,22 +156,3 @@ async def test_open_network_sandboxes_share_network_but_are_isolated(
             await sh(one, f"until {reach}; do sleep 0.1; done")
             assert (await sh(other, reach)).stdout == b""
             tasks.cancel_scope.cancel()
-
-
-async def test_docker_commit_creates_image_without_container_labels(
-    docker_provider: DockerSandboxProvider, docker_engine: DockerEngine
-) -> None:
-    name = "codetaste/test-committed:1"
-    async with docker_provider.open(SPEC) as sandbox:
-        await sh(sandbox, "echo built >/testbed/built")
-        ident = await commit_sandbox(sandbox, name)
-    try:
-        document = docker_engine.call("GET", f"/images/{name}/json").json()
-        assert document["Id"] == ident
-        assert not document["Config"]["Entrypoint"]
-        assert document["Config"]["Labels"]["codetaste.owner"] == ""
-        async with docker_provider.open(replace(SPEC, image=name)) as sandbox:
-            assert (await sh(sandbox, "cat built")).stdout == b"built\n"
-    finally:
-        await docker_provider.close()
-        await remove_image(docker_provider.engine, name)

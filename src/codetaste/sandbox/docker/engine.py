@@ -48,6 +48,7 @@ _UNREACHABLE = 900
 """The status that aiodocker sets where there was no response."""
 _FAULT, _NOT_FOUND, _CONFLICT = 400, 404, 409
 _FULL = re.compile(r"no space left|disk quota exceeded", re.IGNORECASE)
+_HAS_CHILDREN = re.compile(r"dependent child", re.IGNORECASE)
 _NO_IMAGE = re.compile(r"no such image|image not known|failed to find image|unable to find", re.IGNORECASE)
 
 
@@ -268,7 +269,7 @@ async def retry_while_down(engine: ContainerEngine, what: str, function: Callabl
 
 
 async def delete_resource(engine: ContainerEngine, path: str, **params: str) -> None:
-    """Delete the object at ``path`` of the engine's API, if it exists.
+    """Delete the object at ``path`` of the engine's API, if it exists and no image was made of it.
 
     Raises:
         SandboxError: as of ``engine_errors``; or it is still in use after some seconds.
@@ -278,6 +279,8 @@ async def delete_resource(engine: ContainerEngine, path: str, **params: str) -> 
         try:
             await engine.call("DELETE", path, params)
         except DockerError as error:
+            if error.status == _CONFLICT and _HAS_CHILDREN.search(error.message):
+                return  # An image was made of it; the engine removes both together.
             if error.status == _CONFLICT:
                 # It is just ending, or another program is deleting it.
                 raise _Conflict(f"{engine.kind} cannot delete {path}: {error.message}") from error

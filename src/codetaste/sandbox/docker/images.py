@@ -1,4 +1,4 @@
-"""Images in a container engine: import, build, commit, list and remove."""
+"""Images in a container engine: import, build, list and remove."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anyio import to_thread
 from codetaste.errors import ConfigError, SandboxError
 from codetaste.sandbox.docker.archive import read_chunks
 from codetaste.sandbox.docker.engine import engine_errors
-from codetaste.sandbox.docker.spec import IMAGE_LABEL, OWNER_LABEL, empty_labels
+from codetaste.sandbox.docker.spec import IMAGE_LABEL, OWNER_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from codetaste.sandbox.docker.engine import ContainerEngine
 
 _BUILD_S = 2 * 3600.0
-_COMMIT_S = 600.0
 _IN_MEMORY = 8 * 1024**2
 _NAME = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?")
 
@@ -85,24 +84,6 @@ async def build_image(
             async for line in _progress(answer):
                 notify(line)
         return await image_id(engine, name)
-
-
-async def commit_container(engine: ContainerEngine, container: str, name: str, what: str) -> str:
-    """Commit the files of a container as an image without its sandbox settings, and return its id.
-
-    Raises:
-        ConfigError: ``name`` is not a valid image name.
-        SandboxError: the engine failed.
-    """
-    repository, tag = split_image_name(name)
-    labels = {**empty_labels(), IMAGE_LABEL: what}
-    changes = ["ENTRYPOINT []", 'CMD ["/bin/sh"]', "USER root"]
-    changes += [f'LABEL {key}="{value}"' for key, value in labels.items()]
-    with engine_errors(engine, f"commit a sandbox as {name}", _COMMIT_S):
-        source = engine.client.containers.container(container)
-        # Podman refuses a request without a body.
-        committed = await source.commit(repository=repository, tag=tag, changes=changes, config={})
-        return str(committed["Id"])
 
 
 async def list_images(engine: ContainerEngine) -> Sequence[Image]:

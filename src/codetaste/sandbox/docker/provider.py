@@ -21,6 +21,7 @@ from codetaste.errors import SandboxError, SandboxMissing
 from codetaste.sandbox.base import HOME, EndReason, Mount, Privileges
 from codetaste.sandbox.ca_bundle import BUNDLE_MOUNT, find_bundle, needs_bundle, trust_variables
 from codetaste.sandbox.docker.base_image import create_container, derive_base_image
+from codetaste.sandbox.docker.commit import COMMIT_S, commit_container, image_changes
 from codetaste.sandbox.docker.disk import DiskWatch
 from codetaste.sandbox.docker.engine import (
     AUTO,
@@ -31,7 +32,7 @@ from codetaste.sandbox.docker.engine import (
     delete_resource,
     engine_errors,
 )
-from codetaste.sandbox.docker.images import commit_container, require_image
+from codetaste.sandbox.docker.images import require_image
 from codetaste.sandbox.docker.lean_image import LEAN_IMAGE
 from codetaste.sandbox.docker.reaper import remove_orphans
 from codetaste.sandbox.docker.sandbox import DockerSandbox
@@ -40,7 +41,7 @@ from codetaste.sandbox.seccomp.sandbox_filter import render_sandbox_profile
 from codetaste.sandbox.supervisor.client import connect_supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from pathlib import Path
 
     from codetaste.core.concurrency import BackgroundTasks
@@ -287,15 +288,40 @@ async def open_docker_sandboxes(
             await sandboxes.close()
 
 
-async def commit_sandbox(sandbox: Sandbox, name: str, what: str = "sandbox") -> str:
+async def commit_sandbox(
+    sandbox: Sandbox,
+    name: str,
+    what: str = "sandbox",
+    labels: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
+    *,
+    instructions: Sequence[str] = (),
+    draft: bool = False,
+    within_s: float = COMMIT_S,
+) -> str:
     """Commit the files of a sandbox as the image ``name``, and return its id, without mounts and volumes.
 
+    The sandbox may go on, but no command may run in it meanwhile.
+
+    Args:
+        sandbox: an open one.
+        name: of the image; one that has it loses it.
+        what: kind of the image, the value of its label.
+        labels: further labels, such as keys of its content.
+        env: variables, in addition to those of the sandbox's image; it has none of the sandbox itself.
+        instructions: of a Dockerfile: CMD, ENTRYPOINT, USER, WORKDIR; without them it is a shell of root.
+        draft: the image is removed once this process is gone, unless ``finish_image`` makes another of it.
+        within_s: time limit, in seconds.
+
     Raises:
-        ConfigError: ``name`` is not a valid image name.
+        ConfigError: the name, a label or a variable cannot be that of an image.
         SandboxError: the sandbox is not a container, or the engine failed.
     """
     if not isinstance(sandbox, DockerSandbox):
         raise SandboxError(
             f"a {sandbox.kind} sandbox cannot be committed as an image: that needs a container engine"
         )
-    return await commit_container(sandbox.engine, sandbox.name, name, what)
+    if sandbox.spec.read_only_root:
+        raise SandboxError(f"{name}: the files of a sandbox with a read-only root cannot be in an image")
+    changes = image_changes(what, labels or {}, env or {}, instructions, draft=draft)
+    return await commit_container(sandbox.engine, sandbox.name, name, changes, within_s)

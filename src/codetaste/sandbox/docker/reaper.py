@@ -59,7 +59,7 @@ async def remove_orphans(engine: ContainerEngine) -> ReapedCounts:
         await _remove(engine, "containers", _orphans(containers, "Id"), {"force": "1", "v": "1"}),
         await _remove(engine, "networks", _orphans(networks, "Id"), {}),
         await _remove(engine, "volumes", _orphans(volumes, "Name"), {}),
-        await _remove(engine, "images", _orphans(images, "Id"), {}),
+        await _remove(engine, "images", _image_names(images), {}),
     )
 
 
@@ -72,6 +72,12 @@ def _orphans(found: Iterable[Any], name: str) -> list[str]:
             if is_expired(labels) if alive is None else not alive:
                 orphans.append(str(one[name]))
     return orphans
+
+
+def _image_names(images: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names of orphans: an image that another one was made of can only lose its name."""
+    orphans = set(_orphans(images, "Id"))
+    return [name for one in images if one["Id"] in orphans for name in one.get("RepoTags") or [one["Id"]]]
 
 
 async def _remove(engine: ContainerEngine, kind: str, names: Sequence[str], params: Mapping[str, str]) -> int:
