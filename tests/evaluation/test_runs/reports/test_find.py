@@ -121,7 +121,8 @@ def test_archive_without_reports_has_none() -> None:
 
 
 TESTS = b"""<testsuite name='s'><testcase name='a'/><testcase name='b'/>
-<testcase name='c'><failure/></testcase><testcase name='d'><skipped/></testcase><testcase name='e'><error/></testcase></testsuite>"""
+<testcase name='c'><failure/></testcase><testcase name='d'><skipped/></testcase>
+<testcase name='e'><error/></testcase></testsuite>"""
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ Sections = dict[str, str]
 """Parts by name, such as ``tool.pytest`` or ``scripts.test``."""
 
 _WHOLE = re.compile(
-    r"(?:^|/)(?:\.?pytest\.(?:ini|toml)|(?:jest|vitest|karma|playwright|cypress|ava|web-test-runner|wdio|stryker)"
+    r"(?:^|/)(?:\.?pytest\.toml|(?:jest|vitest|karma|playwright|cypress|ava|web-test-runner|wdio|stryker)"
     r"[\w.-]*\.(?:config|conf|workspace)\.[\w.]+"
     r"|jest[\w.-]*\.json|\.mocharc(?:\.\w+)?|mocha\.opts|\.taprc|jasmine\.json|\.nycrc(?:\.\w+)?"
     r"|phpunit[\w.-]*\.xml(?:\.dist)?|\.rspec|noxfile\.py|nose2?\.cfg|testng[\w.-]*\.xml"
@@ -222,6 +222,8 @@ _READERS: dict[str, Callable[[str, str], Iterator[tuple[str, str]]]] = {
     "pyproject.toml": _pyproject,
     "setup.cfg": _ini,
     "tox.ini": _ini,
+    "pytest.ini": _ini,
+    ".pytest.ini": _ini,
     "Cargo.toml": _cargo,
     "pom.xml": _pom,
     "build.gradle": _gradle,

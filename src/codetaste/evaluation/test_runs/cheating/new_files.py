@@ -32,6 +32,7 @@ _RUNNER_MODULES = _words("""
     setuptools pip exceptiongroup
 """)
 """What Python's test runners import."""
+_MODULES = frozenset({"py", "pyc", "so"})
 _IMPORTED_FOLDERS = frozenset({"", "src", "lib", "test", "tests", "testing"})
 """Folders that are on the search path of modules, as a rule."""
 _TOOLS = _words("""
@@ -66,7 +67,7 @@ def find_replacing_files(
         installed: names of further modules that the runner imports: of the packages in the environment.
     """
     modules = sys.stdlib_module_names | _RUNNER_MODULES | frozenset(installed)
-    had = {_module(path) for path in tree}
+    had = {_module(path) for path in tree if extension_of(path) in _MODULES}
     removed = {
         _squeeze(line) for file in changes.files for _, line in file.removed_lines if _PATH.search(line)
     }
@@ -85,7 +86,7 @@ def _new_file(
 ) -> Iterator[CheatingFlag]:
     path = file.path
     folder, name = _module(path)
-    is_module = extension_of(path) in {"py", "so", "pyc"} and name in modules and (folder, name) not in had
+    is_module = extension_of(path) in _MODULES and name in modules and (folder, name) not in had
     old_name = file.diff.old and _module(file.diff.old)[1]
     if _START_FILES.search(path):
         yield make_flag(CheatingKind.SHADOWED_MODULE, f"Python reads {path} when it starts", path)
