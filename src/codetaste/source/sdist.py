@@ -73,7 +73,7 @@ def _has_sha256(archive: Path, sha256: str) -> bool:
 
 async def _download(http: httpx2.AsyncClient, package: str, version: str, sha256: str, partial: Path) -> None:
     what = f"{package} {version}"
-    page = await _page(http, package)
+    page = await fetch_project_page(http, package)
     for found in _candidates(page, package, version, sha256):
         what = f"{package} {version} ({found.filename})"
         got = await Download(found.url, partial, what, _NOT_FOUND_HINT, _ARCHIVE_BYTES).run(http)
@@ -82,7 +82,12 @@ async def _download(http: httpx2.AsyncClient, package: str, version: str, sha256
     raise SourceError(f"{what}: its sha256 is not the recorded {sha256}; it is not used")
 
 
-async def _page(http: httpx2.AsyncClient, package: str) -> ProjectPage:
+async def fetch_project_page(http: httpx2.AsyncClient, package: str) -> ProjectPage:
+    """Return the page of a package in the index.
+
+    Raises:
+        SourceError: the index cannot be reached, has no such package, or sent something else.
+    """
     from pypi_simple import (  # noqa: PLC0415 - heavy
         ACCEPT_JSON_PREFERRED,
         ProjectPage,

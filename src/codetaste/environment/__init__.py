@@ -1,0 +1,1 @@
+"""Container environments of instances: images, scripts, and what a container needs to install packages."""
