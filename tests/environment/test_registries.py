@@ -26,7 +26,7 @@ esac
 GO = """echo '{"GOPROXY": "https://go.invalid/proxy|direct", "GOSUMDB": "sums.invalid+033de0ae+key"}'"""
 CARGO = """
 config=$CARGO_HOME/registry/index/index.invalid-1949cf8c6b5b557f
-mkdir -p "$config"
+/bin/mkdir -p "$config"
 echo '{"dl": "https://crates.invalid/{crate}", "api": "https://api.invalid"}' >"$config/config.json"
 """
 APT = r"""printf 'http://deb.invalid/debian\nhttp://deb.invalid/debian-security\n'"""
@@ -56,7 +56,7 @@ def program(path: Path, script: str) -> None:
 
 
 async def find(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Registries:
-    with serving(PackageIndex(files={"pip-1.0.tar.gz": b"pip"})) as index:
+    with serving(PackageIndex({"pip-1.0.tar.gz": b"pip"}, project="pip")) as index:
         monkeypatch.setenv("PIP_INDEX_URL", index.url)
         return await find_registries(environ)
 

@@ -29,6 +29,7 @@ class PackageIndex:
     """``faults`` are answered first, one by one: a status, or "cut" to break off in the middle."""
 
     files: dict[str, bytes] = field(default_factory=dict)
+    project: str = "demo"
     html: bool = False
     hashes: bool = True
     faults: list[int | str] = field(default_factory=list)
@@ -46,7 +47,7 @@ class PackageIndex:
             {"filename": name, "url": f"../../files/{name}", "hashes": self._hashes(content)}
             for name, content in self.files.items()
         ]
-        page = {"meta": {"api-version": "1.0"}, "name": "demo", "files": files}
+        page = {"meta": {"api-version": "1.0"}, "name": self.project, "files": files}
         return "application/vnd.pypi.simple.v1+json", json.dumps(page).encode()
 
     def _hashes(self, content: bytes) -> dict[str, str]:
@@ -66,7 +67,7 @@ def serving(index: PackageIndex) -> Iterator[PackageIndex]:
                 self.send_error(fault)
                 return
             name = self.path.rpartition("/")[2]
-            if self.path == "/simple/demo/":
+            if self.path == f"/simple/{index.project}/":
                 kind, body = index.page()
             elif self.path.startswith("/files/") and name in index.files:
                 kind, body = "application/octet-stream", index.files[name]
