@@ -181,8 +181,8 @@ def _build_lean_image(container_engine: dockerd.DockerEngine, require: Callable[
     require("mmdebstrap")
     import anyio
 
+    from codetaste.sandbox.docker.bootstrap.lean_image import LEAN_IMAGE, build_lean_image
     from codetaste.sandbox.docker.engine import connect_engine
-    from codetaste.sandbox.docker.lean_image import LEAN_IMAGE, build_lean_image
 
     async def build() -> None:
         async with connect_engine(socket=container_engine.socket) as engine:

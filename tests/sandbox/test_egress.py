@@ -18,7 +18,7 @@ import pytest
 from codetaste.gateway.gateway import open_gateway
 from codetaste.sandbox import egress
 from codetaste.sandbox.base import CommandLimits, Sandbox, SandboxProvider, SandboxSpec
-from codetaste.sandbox.docker.lean_image import LEAN_IMAGE
+from codetaste.sandbox.docker.bootstrap.lean_image import LEAN_IMAGE
 from codetaste.sandbox.proxy.server import HostRequest
 from support.sandbox.host_services import Listeners
 

@@ -145,12 +145,12 @@ async def _ask_npm(environ: Mapping[str, str]) -> ToolRegistry:
 
 
 async def _ask_go(environ: Mapping[str, str]) -> ToolRegistry:
-    told = json.loads(await _run(environ, "go", "env", "-json", "GOPROXY", "GOSUMDB"))
-    proxies = [part for part in re.split(r"[,|]", told["GOPROXY"]) if part not in {"direct", "off", ""}]
+    answer = json.loads(await _run(environ, "go", "env", "-json", "GOPROXY", "GOSUMDB"))
+    proxies = [part for part in re.split(r"[,|]", answer["GOPROXY"]) if part not in {"direct", "off", ""}]
     # "NAME+KEY URL", or only a name; "off" for none.
-    sums = [part for part in told["GOSUMDB"].split()[-1:] if part != "off"]
+    sums = [part for part in answer["GOSUMDB"].split()[-1:] if part != "off"]
     urls = [part if "://" in part else f"https://{part.partition('+')[0]}" for part in (*proxies, *sums)]
-    return ToolRegistry("go", await _hosts(environ, urls), _without_secrets(told))
+    return ToolRegistry("go", await _hosts(environ, urls), _without_secrets(answer))
 
 
 async def _ask_cargo(environ: Mapping[str, str]) -> ToolRegistry:
@@ -190,7 +190,7 @@ def _write_crate(scratch: Path, home: Path) -> str:
 
 def _cached_indexes(home: Path) -> list[str]:
     urls = []
-    for config in home.glob("registry/index/*/config.json"):
+    for config in home.glob("registry/index/*/config.*"):
         content = json.loads(config.read_bytes())
         # The folder is named after the host, with a hash behind it.
         urls.append(f"https://{config.parent.name.rpartition('-')[0]}")

@@ -20,8 +20,8 @@ from codetaste.harness.result import AgentResult
 from codetaste.harness.run import AgentTask, run_agent
 from codetaste.harness.testbed.testbed import Testbed, testbed_archive
 from codetaste.sandbox.base import CommandLimits, Sandbox, SandboxEnd, SandboxProvider, SandboxSpec
+from codetaste.sandbox.docker.bootstrap.lean_image import LEAN_IMAGE
 from codetaste.sandbox.docker.engine import connect_engine
-from codetaste.sandbox.docker.lean_image import LEAN_IMAGE
 from codetaste.sandbox.docker.provider import open_docker_sandboxes
 from codetaste.sandbox.local.sandbox import bubblewrap_provider
 from support.harness.folder_sandbox import make_testbed, write_files

@@ -30,6 +30,7 @@ from codetaste.rules.engine.install import find_rule_engine
 from codetaste.run.config import read_config
 from codetaste.sandbox.containment.engine import probe_engines
 from codetaste.sandbox.docker.base_image import detect_quota
+from codetaste.sandbox.docker.bootstrap.lean_image import LEAN_IMAGE
 from codetaste.sandbox.docker.engine import (
     AUTO,
     DOCKER,
@@ -39,7 +40,6 @@ from codetaste.sandbox.docker.engine import (
     connect_engine,
 )
 from codetaste.sandbox.docker.images import require_image
-from codetaste.sandbox.docker.lean_image import LEAN_IMAGE
 
 _VERSION_TIMEOUT_S = 10.0
 

@@ -14,9 +14,9 @@ from codetaste.console.command import command
 from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
 from codetaste.errors import ConfigError
+from codetaste.sandbox.docker.bootstrap.lean_image import LEAN_IMAGE, build_lean_image
 from codetaste.sandbox.docker.engine import AUTO, DOCKER, PODMAN, connect_engine
 from codetaste.sandbox.docker.images import build_image, list_images, remove_image, split_image_name
-from codetaste.sandbox.docker.lean_image import LEAN_IMAGE, build_lean_image
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

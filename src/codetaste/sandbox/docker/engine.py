@@ -14,6 +14,7 @@ import stat
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
@@ -157,7 +158,13 @@ class ContainerEngine:
 
     @asynccontextmanager
     async def stream(
-        self, method: str, path: str, *, params: Params, data: AsyncIterable[bytes] | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params,
+        data: AsyncIterable[bytes] | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> AsyncIterator[ClientResponse]:
         """Make a call with a streamed response; ``data`` is an archive.
 
@@ -165,9 +172,9 @@ class ContainerEngine:
             DockerError: the engine refused. Use it within ``engine_errors``.
         """
         url = f"{self.client.docker_host}/{self.client.api_version}/{path}"
-        headers = {} if data is None else {"Content-Type": "application/x-tar"}
+        content = {} if data is None else {"Content-Type": "application/x-tar"}
         async with self.client.session.request(
-            method, url, params=params, data=data, headers=headers, timeout=ClientTimeout()
+            method, url, params=params, data=data, headers={**content, **headers}, timeout=ClientTimeout()
         ) as response:
             if response.status >= _FAULT:
                 text = await response.text()

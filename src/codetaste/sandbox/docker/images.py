@@ -1,4 +1,4 @@
-"""Images in a container engine: import, build, list and remove."""
+"""Images in a container engine: import, build, find, tag, list and remove."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import re
 import tarfile
 import tempfile
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING
 
 from anyio import to_thread
 
 from codetaste.errors import ConfigError, SandboxError
 from codetaste.sandbox.docker.archive import read_chunks
-from codetaste.sandbox.docker.engine import engine_errors
+from codetaste.sandbox.docker.engine import PODMAN, engine_errors
 from codetaste.sandbox.docker.spec import IMAGE_LABEL, OWNER_LABEL
 
 if TYPE_CHECKING:
@@ -26,7 +27,11 @@ if TYPE_CHECKING:
 
 _BUILD_S = 2 * 3600.0
 _IN_MEMORY = 8 * 1024**2
-_NAME = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?")
+_NAME = re.compile(
+    r"(?P<repository>(?:[A-Za-z0-9.-]+:[0-9]{1,5}/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*)"
+    r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?"
+)
+"""A name may begin with the host and port of a registry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,13 @@ class Image:
 
 
 async def import_image(
-    engine: ContainerEngine, archive: AsyncIterable[bytes], name: str, what: str, env: Mapping[str, str]
+    engine: ContainerEngine,
+    archive: AsyncIterable[bytes],
+    name: str,
+    what: str,
+    *,
+    env: Mapping[str, str],
+    labels: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Import the tar archive of a root file system as an image of one layer, and return its id.
 
@@ -50,13 +61,13 @@ async def import_image(
         SandboxError: the engine refused it.
     """
     split_image_name(name)
-    changes = [*(f"ENV {key}={value}" for key, value in env.items()), f"LABEL {IMAGE_LABEL}={what}"]
+    changes = [*_env_changes(env), *_label_changes({**labels, IMAGE_LABEL: what})]
     # Repository and tag together: Podman ignores a separate tag.
     params = [("fromSrc", "-"), ("repo", name), ("changes", 'CMD ["/bin/sh"]')]
     params += [("changes", change) for change in changes]
     with engine_errors(engine, f"import {name}", _BUILD_S):
         async with engine.stream("POST", "images/create", params=params, data=archive) as answer:
-            async for _ in _progress(answer):
+            async for _ in read_progress(answer):
                 pass
         return await image_id(engine, name)
 
@@ -81,9 +92,43 @@ async def build_image(
         engine_errors(engine, f"build {name}", _BUILD_S),
     ):
         async with engine.stream("POST", "build", params=params, data=read_chunks(context)) as answer:
-            async for line in _progress(answer):
+            async for line in read_progress(answer):
                 notify(line)
         return await image_id(engine, name)
+
+
+async def find_image(engine: ContainerEngine, label: str, value: str) -> str | None:
+    """Return the id of an image that codetaste made with this label, None if there is none.
+
+    Raises:
+        SandboxError: the engine does not answer.
+    """
+    with engine_errors(engine, "list images"):
+        found = await engine.client.images.list(filters={"label": [f"{label}={value}", IMAGE_LABEL]})
+        return next((str(one["Id"]) for one in found if not one["Labels"].get(OWNER_LABEL)), None)
+
+
+async def tag_image(engine: ContainerEngine, ident: str, name: str) -> None:
+    """Give an image the further name ``name``, which another image loses.
+
+    Raises:
+        ConfigError: ``name`` is not a valid image name.
+        SandboxError: there is no such image.
+    """
+    repository, tag = split_image_name(name)
+    with engine_errors(engine, f"name an image {name}"):
+        await engine.client.images.tag(ident, repository, tag=tag)
+
+
+async def image_labels(engine: ContainerEngine, name: str) -> Mapping[str, str]:
+    """Return the labels of an image.
+
+    Raises:
+        SandboxMissing: it does not exist.
+        SandboxError: the engine does not answer.
+    """
+    with engine_errors(engine, f"inspect {name}"):
+        return (await engine.client.images.inspect(name))["Config"].get("Labels") or {}
 
 
 async def list_images(engine: ContainerEngine) -> Sequence[Image]:
@@ -96,7 +141,7 @@ async def list_images(engine: ContainerEngine) -> Sequence[Image]:
         found = await engine.client.images.list(filters={"label": [IMAGE_LABEL]})
         images = [
             Image(
-                _without_registry(name),
+                _short_name(engine, name),
                 one["Id"],
                 one["Labels"][IMAGE_LABEL],
                 one["Size"],
@@ -141,13 +186,18 @@ def split_image_name(name: str) -> tuple[str, str]:
     Raises:
         ConfigError: ``name`` is not a valid image name.
     """
-    if not _NAME.fullmatch(name):
+    match = _NAME.fullmatch(name)
+    if match is None:
         raise ConfigError(f"{name!r} cannot be the name of an image: write it as in codetaste/mine:1")
-    repository, _, tag = name.partition(":")
-    return repository, tag or "latest"
+    return match["repository"], match["tag"] or "latest"
 
 
-async def _progress(answer: ClientResponse) -> AsyncIterator[str]:
+async def read_progress(answer: ClientResponse) -> AsyncIterator[str]:
+    """Yield the lines that an engine reports of a long call. Use it within ``engine_errors``.
+
+    Raises:
+        SandboxError: the call failed; the message has the engine's reason.
+    """
     async for raw in answer.content:
         message = json.loads(raw) if raw.strip() else {}
         if "error" in message:
@@ -165,7 +215,21 @@ def _context(folder: Path) -> IO[bytes]:
     return spool
 
 
-def _without_registry(name: str) -> str:
+def _env_changes(env: Mapping[str, str]) -> list[str]:
+    return [f"ENV {key}={_quote(value)}" for key, value in env.items()]
+
+
+def _label_changes(labels: Mapping[str, str]) -> list[str]:
+    return [f"LABEL {key}={_quote(value)}" for key, value in labels.items()]
+
+
+def _quote(value: str) -> str:
+    """Return a value as the instructions of a Dockerfile have it."""
+    return json.dumps(value).replace("$", r"\$")
+
+
+def _short_name(engine: ContainerEngine, name: str) -> str:
     """Return an image name without the registry host, which Podman adds to a name that has none."""
     host, _, rest = name.partition("/")
-    return rest if rest and ("." in host or ":" in host or host == "localhost") else name
+    added = engine.kind == PODMAN and (host == "localhost" or "." in host) and ":" not in host
+    return rest if added and rest else name

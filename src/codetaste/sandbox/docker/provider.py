@@ -21,6 +21,7 @@ from codetaste.errors import SandboxError, SandboxMissing
 from codetaste.sandbox.base import HOME, EndReason, Mount, Privileges
 from codetaste.sandbox.ca_bundle import BUNDLE_MOUNT, find_bundle, needs_bundle, trust_variables
 from codetaste.sandbox.docker.base_image import create_container, derive_base_image
+from codetaste.sandbox.docker.bootstrap.lean_image import LEAN_IMAGE
 from codetaste.sandbox.docker.commit import COMMIT_S, commit_container, image_changes
 from codetaste.sandbox.docker.disk import DiskWatch
 from codetaste.sandbox.docker.engine import (
@@ -33,7 +34,6 @@ from codetaste.sandbox.docker.engine import (
     engine_errors,
 )
 from codetaste.sandbox.docker.images import require_image
-from codetaste.sandbox.docker.lean_image import LEAN_IMAGE
 from codetaste.sandbox.docker.reaper import remove_orphans
 from codetaste.sandbox.docker.sandbox import DockerSandbox
 from codetaste.sandbox.docker.spec import ContainerSpec, container_config, make_labels, unsupported_limits

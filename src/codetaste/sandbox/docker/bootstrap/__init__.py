@@ -1,0 +1,1 @@
+"""Images made from root file systems of Debian and Ubuntu, without a container registry."""
