@@ -29,7 +29,7 @@ config=$CARGO_HOME/registry/index/index.invalid-1949cf8c6b5b557f
 /bin/mkdir -p "$config"
 echo '{"dl": "https://crates.invalid/{crate}", "api": "https://api.invalid"}' >"$config/config.json"
 """
-APT = r"""printf 'http://deb.invalid/debian\nhttp://deb.invalid/debian-security\n'"""
+APT = """echo "'http://deb.invalid/debian/dists/a/InRelease' deb_a 0 "; echo Warning"""
 MAVEN_DEFAULTS = "<project><url>https://maven.invalid/maven2</url></project>"
 
 
@@ -139,7 +139,7 @@ async def test_settings_that_cannot_be_read_are_one_line(
     (tmp_path / "home" / ".cargo").mkdir()
     (tmp_path / "home" / ".cargo" / "config.toml").write_text("[")
     program(tmp_path / "bin" / "go", "echo nonsense")
-    program(tmp_path / "bin" / "apt-get", "echo ftp://user:word@deb.invalid/debian")
+    program(tmp_path / "bin" / "apt-get", "echo \"'ftp://user:word@deb.invalid/debian' a 0\"")
     found = await find(environ, monkeypatch)
     assert [problem.split(" is unknown: ")[0].split()[-1] for problem in found.problems] == [
         "go",
@@ -151,9 +151,9 @@ async def test_settings_that_cannot_be_read_are_one_line(
 
 
 async def test_proxy_of_the_host_resolves_the_names_of_registries() -> None:
-    assert await apt_hosts("http://localhost/debian\n", {}) == ("localhost=private",)
-    assert await apt_hosts("http://localhost:80/debian\n", {"http_proxy": "http://proxy.invalid:3128"}) == (
-        "localhost",
-    )
+    assert await apt_hosts("'http://localhost/debian' a 0\n", {}) == ("localhost=private",)
+    assert await apt_hosts(
+        "'http://localhost:80/debian' a 0\n", {"http_proxy": "http://proxy.invalid:3128"}
+    ) == ("localhost",)
     with pytest.raises(SourceError, match="not an http"):
-        await apt_hosts("cdrom:/debian\n", {})
+        await apt_hosts("'cdrom:/debian' a 0\n", {})

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _ASK_S = 60.0
 _MESSAGE_CHARS = 200
+_QUOTED = re.compile(r"^'([^']+)'", re.MULTILINE)
 _USERINFO = re.compile(r"//[^/\s]*@")
 _CRATE = '[package]\nname = "asks"\nversion = "0.0.0"\nedition = "2021"\n[dependencies]\nitoa = "1"\n'
 _SOURCE_KEYS = ("registry", "replace-with")
@@ -246,20 +247,20 @@ def _maven_defaults(maven: Path) -> list[str]:
 
 
 async def _ask_apt(environ: Mapping[str, str]) -> ToolRegistry:
-    return ToolRegistry("apt", await apt_hosts(await _run(environ, *APT_SITES), environ))
+    return ToolRegistry("apt", await apt_hosts(await _run(environ, *APT_ADDRESSES), environ))
 
 
-APT_SITES = ("apt-get", "indextargets", "--format", "$(SITE)")
-"""The command that prints the archives of apt, one a line."""
+APT_ADDRESSES = ("apt-get", "update", "--print-uris")
+"""The command that prints what apt would download, in quotes, one file a line."""
 
 
 async def apt_hosts(output: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the allow-list entries of the archives in the output of ``APT_SITES``.
+    """Return the allow-list entries of the archives in the output of ``APT_ADDRESSES``.
 
     Raises:
         SourceError: one is not reached by http(s).
     """
-    return await _hosts(environ, output.split())
+    return await _hosts(environ, _QUOTED.findall(output))
 
 
 async def _hosts(environ: Mapping[str, str], urls: Iterable[str]) -> tuple[str, ...]:

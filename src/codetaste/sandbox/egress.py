@@ -61,6 +61,7 @@ async def open_allowlist_egress(
     *,
     note: Callable[[HostRequest], None] = lambda _request: None,
     environ: Mapping[str, str] | None = None,
+    folder: Path | None = None,
 ) -> AsyncIterator[Egress]:
     """Give the policy under which ``hosts`` can be reached, by a filtering proxy that runs until the end.
 
@@ -68,6 +69,7 @@ async def open_allowlist_egress(
         hosts: entries as ``proxy/rules.py`` describes them.
         note: receives each requested host and port once for each result.
         environ: names the proxies that the host itself needs, by default its environment.
+        folder: of the socket, by default the one for temporary files.
 
     Raises:
         ConfigError: an entry is invalid; all invalid ones are named.
@@ -77,7 +79,9 @@ async def open_allowlist_egress(
     proxy = Proxy(parse_allow_list(hosts), upstream, note)
     # The outer folder is private; the inner one is mounted, and the user of the sandbox must be able to
     # enter it.
-    with tempfile.TemporaryDirectory(prefix="codetaste-egress-", ignore_cleanup_errors=True) as outer:
+    with tempfile.TemporaryDirectory(
+        prefix="codetaste-egress-", dir=folder, ignore_cleanup_errors=True
+    ) as outer:
         socket = Path(outer, "socket", "proxy.sock")
         try:
             socket.parent.mkdir()

@@ -1,0 +1,139 @@
+"""Prove the tools of an image by running each, and compare their versions with those that are wanted."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tomli
+
+from codetaste.core.text import printable
+from codetaste.sandbox.base import CommandLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from codetaste.sandbox.base import Sandbox
+
+CHECK_S = 300.0
+"""Time limit of one check: compilers start slowly on a busy machine."""
+_MISSING = 127
+_OUTPUT_BYTES = 16 * 1024
+_WITH_FOLDER = 'folder=$(mktemp -d) && cd "$folder" || exit 1\ntrap \'rm -rf "$folder"\' EXIT\n'
+
+
+class ToolState(StrEnum):
+    """What a check of a tool has shown."""
+
+    OK = "ok"
+    DIFFERS = "differs"
+    """It works in another version than the wanted one."""
+    MISSING = "missing"
+    BROKEN = "broken"
+    """It is there and does not work."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCheck:
+    """The check of one tool; ``recipe.toml`` and ``checks.toml`` describe the fields.
+
+    Attributes:
+        tool: its name in the table.
+        script: for bash, run by the user; its last line of output is the version.
+        wanted: the version, or the beginning of it; "" for any.
+        needed: an image without it is not sound.
+    """
+
+    tool: str
+    script: str
+    wanted: str = ""
+    needed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedTool:
+    """The result for one tool; ``detail`` says why it does not work."""
+
+    tool: str
+    wanted: str
+    found: str
+    state: ToolState
+    needed: bool
+    detail: str = ""
+
+    @property
+    def sound(self) -> bool:
+        """Whether the image is as it must be, as far as this tool decides."""
+        return not self.needed or self.state in {ToolState.OK, ToolState.DIFFERS}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        return asdict(self)
+
+
+def polyglot_checks() -> tuple[ToolCheck, ...]:
+    """Return the checks of the polyglot image."""
+    content = tomli.loads(Path(__file__).with_name("checks.toml").read_text("utf-8"))
+    return tuple(ToolCheck(**check) for check in content["checks"])
+
+
+async def check_tools(
+    sandbox: Sandbox, checks: Sequence[ToolCheck], note: Callable[[CheckedTool], None] = lambda _checked: None
+) -> tuple[CheckedTool, ...]:
+    """Run all checks in a sandbox, one after the other; ``note`` receives each result.
+
+    The sandbox has the privileges ``SUDO`` if one of the checks needs them.
+
+    Raises:
+        SandboxError: the sandbox ended.
+    """
+    checked = []
+    for check in checks:
+        checked.append(await _check(sandbox, check))
+        note(checked[-1])
+    return tuple(checked)
+
+
+async def _check(sandbox: Sandbox, check: ToolCheck) -> CheckedTool:
+    limits = CommandLimits(wall_s=CHECK_S, output_bytes=_OUTPUT_BYTES)
+    command = ["/bin/bash", "-euo", "pipefail", "-c", _WITH_FOLDER + check.script]
+    done = await sandbox.run(command, limits=limits, workdir="/")
+    lines = done.stdout.decode(errors="replace").split("\n")
+    found = printable(next((line.strip() for line in reversed(lines) if line.strip()), ""), 80)
+    problems = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+    if done.timed_out:
+        state, detail = ToolState.BROKEN, f"no end within {CHECK_S:g} s"
+    elif done.exit_code == _MISSING:
+        state, detail = ToolState.MISSING, ""
+    elif done.exit_code != 0:
+        reason = f": {printable(problems[-1])}" if problems else ""
+        state, detail = ToolState.BROKEN, f"its check ended with {done.exit_code}{reason}"
+    else:
+        right = check.wanted in {"", found} or found.startswith(f"{check.wanted}.")
+        state, detail = ToolState.OK if right else ToolState.DIFFERS, ""
+    version = found if state in {ToolState.OK, ToolState.DIFFERS} else ""
+    return CheckedTool(check.tool, check.wanted, version, state, check.needed, detail)
+
+
+def format_tools(tools: Sequence[CheckedTool]) -> list[str]:
+    """Return the table of results, one line for each tool."""
+    width = max((len(tool.tool) for tool in tools), default=0)
+    return [
+        f"{tool.tool:<{width}}  {tool.found or '-':<12}  {tool.wanted or 'any':<12}  {tool.state}"
+        + ("" if tool.needed else " (not needed)" if tool.state is not ToolState.OK else "")
+        + (f": {tool.detail}" if tool.detail else "")
+        for tool in tools
+    ]
+
+
+def describe_differences(tools: Sequence[CheckedTool]) -> str:
+    """Return what is not as wanted, on one line without quotes, "" for nothing."""
+    return ", ".join(
+        f"{tool.tool} {tool.found} instead of {tool.wanted}"
+        if tool.state is ToolState.DIFFERS
+        else f"{tool.tool} {tool.state}"
+        for tool in tools
+        if tool.state is not ToolState.OK
+    )
