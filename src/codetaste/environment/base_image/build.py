@@ -10,20 +10,22 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import tempfile
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
 
-from codetaste.core.files import remove_tree, stale_folders
 from codetaste.core.hashing import file_sha256
 from codetaste.core.units import format_duration
-from codetaste.environment.base_image.check import CheckedTool, check_tools, describe_differences
+from codetaste.environment.base_image.check import (
+    CheckedTool,
+    check_tools,
+    describe_differences,
+    sandbox_folder,
+)
 from codetaste.environment.image_names import KEY_LABEL, content_key
 from codetaste.environment.registries import APT_ADDRESSES, Registries, apt_hosts, find_registries
 from codetaste.errors import SandboxError
@@ -38,6 +40,7 @@ from codetaste.sandbox.egress import open_allowlist_egress
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
+    from pathlib import Path
 
     from codetaste.environment.base_image.check import ToolCheck
     from codetaste.environment.base_image.recipe import Recipe, RecipeStep
@@ -52,7 +55,6 @@ IMAGE_FILE = "/etc/codetaste/image.json"
 """In the image: its tools with their versions."""
 _USER = "benchmarker"
 _BOOTSTRAP_PACKAGES = ("ca-certificates", "python3")
-_PREFIX = "codetaste-image-"
 _OPENGREP_MOUNT = "/opt/codetaste/opengrep"
 _MARGIN_S = 3600.0
 _DISK_BYTES = 40 * 1024**3
@@ -128,7 +130,7 @@ async def build_base_image(
         differences = (await image_labels(engine, ident)).get(DIFFERENCES_LABEL, "")
         notify(f"{request.name} was built from the same before ({ident}); --rebuild builds it again")
         return BaseImage(request.name, ident, key, differences)
-    async with _working_folder() as folder, AsyncExitStack() as stack:
+    async with sandbox_folder() as folder, AsyncExitStack() as stack:
         base = request.from_image or await stack.enter_async_context(_bootstrap(engine, request, notify))
         sandboxes = await stack.enter_async_context(
             open_docker_sandboxes(
@@ -170,23 +172,6 @@ async def _key(engine: ContainerEngine, request: BaseImageRequest, registries: R
         allow=sorted(request.allow),
         opengrep=await to_thread.run_sync(file_sha256, request.opengrep),
     )
-
-
-@asynccontextmanager
-async def _working_folder() -> AsyncIterator[Path]:
-    """Give a folder for sockets; those of killed builds are removed."""
-
-    def make() -> Path:
-        for left in stale_folders(Path(tempfile.gettempdir()), _PREFIX):
-            remove_tree(left)
-        return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
-
-    folder = await to_thread.run_sync(make)
-    try:
-        yield folder
-    finally:
-        with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(remove_tree, folder)
 
 
 @asynccontextmanager

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import tomli
+from anyio import to_thread
 
+from codetaste.core.files import remove_tree, stale_folders
 from codetaste.core.text import printable
-from codetaste.sandbox.base import CommandLimits
+from codetaste.sandbox.base import CommandLimits, Privileges, SandboxSpec
+from codetaste.sandbox.docker.images import require_image
+from codetaste.sandbox.docker.provider import open_docker_sandboxes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from codetaste.sandbox.base import Sandbox
+    from codetaste.sandbox.docker.engine import ContainerEngine
 
 CHECK_S = 300.0
 """Time limit of one check: compilers start slowly on a busy machine."""
+_PREFIX = "codetaste-image-"
 _MISSING = 127
 _OUTPUT_BYTES = 16 * 1024
 _WITH_FOLDER = 'folder=$(mktemp -d) && cd "$folder" || exit 1\ntrap \'rm -rf "$folder"\' EXIT\n'
@@ -77,6 +87,43 @@ def polyglot_checks() -> tuple[ToolCheck, ...]:
     """Return the checks of the polyglot image."""
     content = tomli.loads(Path(__file__).with_name("checks.toml").read_text("utf-8"))
     return tuple(ToolCheck(**check) for check in content["checks"])
+
+
+@asynccontextmanager
+async def sandbox_folder() -> AsyncIterator[Path]:
+    """Give a folder for the sockets of sandboxes; those of killed processes are removed."""
+
+    def make() -> Path:
+        for left in stale_folders(Path(tempfile.gettempdir()), _PREFIX):
+            remove_tree(left)
+        return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+
+    folder = await to_thread.run_sync(make)
+    try:
+        yield folder
+    finally:
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(remove_tree, folder)
+
+
+async def check_image(
+    engine: ContainerEngine, image: str, checks: Sequence[ToolCheck], notify: Callable[[str], None]
+) -> tuple[CheckedTool, ...]:
+    """Run all checks in a new sandbox of an image; ``notify`` receives a line for each.
+
+    Raises:
+        SandboxMissing: the image does not exist.
+        SandboxError: it cannot be run.
+    """
+    await require_image(engine, image)
+    async with (
+        sandbox_folder() as folder,
+        open_docker_sandboxes(
+            engine, run="image", image=image, folder=folder, bundle=None, warn=notify
+        ) as sandboxes,
+        sandboxes.open(SandboxSpec("image/check", privileges=Privileges.SUDO)) as sandbox,
+    ):
+        return await check_tools(sandbox, checks, lambda checked: notify(f"{checked.tool}: {checked.state}"))
 
 
 async def check_tools(

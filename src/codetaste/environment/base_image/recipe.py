@@ -66,6 +66,11 @@ class Recipe:
         return asdict(self)
 
 
+def polyglot_image(base: str) -> str:
+    """Return the default name of the polyglot image that is made of one of ``BASES``."""
+    return f"codetaste/polyglot:{base}"
+
+
 def polyglot_recipe(base: str) -> Recipe:
     """Return the recipe of the polyglot image, made of one of ``BASES``."""
     content = tomli.loads((_FOLDER / "recipe.toml").read_text("utf-8"))
