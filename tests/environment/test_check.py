@@ -27,7 +27,9 @@ async def sandbox(tmp_path: Path, bubblewrap: Path, anyio_backend: str) -> Async
         yield opened
 
 
-async def test_each_state_of_a_tool_is_told_apart(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_state_of_a_tool_has_its_own_result(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("codetaste.environment.base_image.check.CHECK_S", 5.0)
     noted: list[CheckedTool] = []
     checks = [

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+import struct
+from hashlib import sha1
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
@@ -17,6 +20,11 @@ if TYPE_CHECKING:
 
 BUNDLE_MOUNT = "/opt/codetaste/ca-certificates.crt"
 """Path of the bundle in a container."""
+JAVA_MOUNT = "/opt/codetaste/cacerts.jks"
+"""Path of the same certificates for Java, which reads no PEM files."""
+_JAVA_PASSWORD = "changeit"  # noqa: S105 - Java's own; there is nothing secret in certificates
+_JAVA_VARIABLES = ("MAVEN_OPTS", "GRADLE_OPTS")
+_PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _VARIABLES = (
     "SSL_CERT_FILE",
     "REQUESTS_CA_BUNDLE",
@@ -59,6 +67,33 @@ def find_bundle(setting: Literal["auto", False] | Path) -> Path | None:
 def trust_variables(path: str) -> Mapping[str, str]:
     """Return the variables that make programs trust the bundle at ``path``."""
     return MappingProxyType(dict.fromkeys(_VARIABLES, path))
+
+
+def with_java_trust(env: Mapping[str, str]) -> Mapping[str, str]:
+    """Return variables that make builds in Java trust the certificates at ``JAVA_MOUNT``, too."""
+    options = f"-Djavax.net.ssl.trustStore={JAVA_MOUNT} -Djavax.net.ssl.trustStorePassword={_JAVA_PASSWORD}"
+    return {**env, **{name: f"{env.get(name, '')} {options}".strip() for name in _JAVA_VARIABLES}}
+
+
+def java_trust_store(bundle: Path) -> bytes:
+    """Return the certificates of a PEM file as a key store of Java in its oldest format, JKS.
+
+    A store is magic, version, and number of entries; an entry is its type (2: a certificate), alias, time,
+    format, and the certificate with its length. The digest at the end depends on the password.
+    """
+    import ssl  # noqa: PLC0415 - slow to import
+
+    certificates = [ssl.PEM_cert_to_DER_cert(text) for text in _PEM.findall(bundle.read_text("latin-1"))]
+    store = struct.pack(">III", 0xFEEDFEED, 2, len(certificates))
+    for number, certificate in enumerate(certificates):
+        store += struct.pack(">I", 2) + _java_text(f"ca{number}") + struct.pack(">Q", 0)
+        store += _java_text("X.509") + struct.pack(">I", len(certificate)) + certificate
+    salted = _JAVA_PASSWORD.encode("utf-16-be") + b"Mighty Aphrodite" + store
+    return store + sha1(salted, usedforsecurity=False).digest()
+
+
+def _java_text(text: str) -> bytes:
+    return struct.pack(">H", len(text)) + text.encode("ascii")
 
 
 def needs_bundle(egress: Egress) -> bool:

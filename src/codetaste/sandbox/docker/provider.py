@@ -19,7 +19,15 @@ from codetaste.core.concurrency import background_tasks
 from codetaste.core.files import remove_tree
 from codetaste.errors import SandboxError, SandboxMissing
 from codetaste.sandbox.base import HOME, EndReason, Mount, Privileges
-from codetaste.sandbox.ca_bundle import BUNDLE_MOUNT, find_bundle, needs_bundle, trust_variables
+from codetaste.sandbox.ca_bundle import (
+    BUNDLE_MOUNT,
+    JAVA_MOUNT,
+    find_bundle,
+    java_trust_store,
+    needs_bundle,
+    trust_variables,
+    with_java_trust,
+)
 from codetaste.sandbox.docker.base_image import create_container, derive_base_image
 from codetaste.sandbox.docker.bootstrap.lean_image import LEAN_IMAGE
 from codetaste.sandbox.docker.commit import COMMIT_S, commit_container, image_changes
@@ -50,6 +58,7 @@ if TYPE_CHECKING:
     from codetaste.sandbox.docker.engine import ContainerEngine
     from codetaste.sandbox.supervisor.client import SupervisorClient
 
+_JAVA_FILE = "cacerts.jks"
 _STARTS_AT_ONCE = 4
 _START_S = 120.0
 _NETWORK_LIFETIME_S = 7 * 24 * 3600.0
@@ -97,13 +106,14 @@ class DockerSandboxProvider:
         network = await self._shared_network() if spec.egress.network else ""
         resolved = replace(spec, image=image)
         trust = trust_variables(BUNDLE_MOUNT) if self._bundle(spec) else {}
+        env = {"HOME": HOME, **trust, **spec.egress.env, **spec.env}
         try:
             async with (
                 connect_supervisor(
                     folder,
                     forwards=spec.egress.forwards,
                     lifetime_s=spec.lifetime_s,
-                    env={"HOME": HOME, **trust, **spec.egress.env, **spec.env},
+                    env=with_java_trust(env) if trust else env,
                     root=spec.privileges is not Privileges.NONE,
                 ) as supervisor,
                 self._container(name, resolved, supervisor, network) as ident,
@@ -131,6 +141,9 @@ class DockerSandboxProvider:
     def _bundle(self, spec: SandboxSpec) -> Path | None:
         return self.bundle if needs_bundle(spec.egress) else None
 
+    def _trusted(self, bundle: Path) -> tuple[Mount, ...]:
+        return Mount(bundle, BUNDLE_MOUNT), Mount((self.folder / _JAVA_FILE).absolute(), JAVA_MOUNT)
+
     @asynccontextmanager
     async def _container(
         self, name: str, spec: SandboxSpec, supervisor: SupervisorClient, network: str
@@ -140,7 +153,7 @@ class DockerSandboxProvider:
             spec=spec,
             image=spec.image,
             command=supervisor.argv,
-            mounts=(*supervisor.mounts, *((Mount(bundle, BUNDLE_MOUNT),) if bundle else ())),
+            mounts=(*supervisor.mounts, *(self._trusted(bundle) if bundle else ())),
             labels=make_labels(self.run, spec.job, spec.lifetime_s),
             seccomp=self.seccomp,
             network=network,
@@ -273,6 +286,9 @@ async def open_docker_sandboxes(
         warn: receives what could not be removed.
     """
     await anyio.Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+    if bundle is not None:
+        await anyio.Path(folder / _JAVA_FILE).write_bytes(await to_thread.run_sync(java_trust_store, bundle))
+        await anyio.Path(folder / _JAVA_FILE).chmod(0o644)
     seccomp = render_sandbox_profile()
     if engine.kind == PODMAN:  # it takes the name of a file, Docker the text
         file = await anyio.Path(folder / "seccomp.json").resolve()
