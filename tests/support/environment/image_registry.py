@@ -100,9 +100,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def manifest(self, name: str, reference: str, content: bytes) -> None:
         if self.command == "PUT":
             digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
-            kept = self.headers["Content-Type"], content
+            stored = self.headers["Content-Type"], content
             self.registry.manifests[f"{name}:{reference}"] = self.registry.manifests[f"{name}@{digest}"] = (
-                kept
+                stored
             )
             self.answer(HTTPStatus.CREATED, Docker_Content_Digest=digest)
             return
