@@ -228,4 +228,4 @@ async def test_damaged_archive_is_one_line_or_scripts(cut: int, noise: bytes) ->
     try:
         await read_scripts_archive(pieces(whole[:cut] + noise + whole[cut + len(noise) :]))
     except ConfigError as error:
-        assert all(problem.startswith("/scripts") for problem in error.problems)
+        assert all(problem.startswith("/scripts") for problem in error.problems)  # noqa: PT017

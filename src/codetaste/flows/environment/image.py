@@ -130,7 +130,7 @@ async def _build(
     if built.problem:
         job.fall_short(Shortfall("no_image", built.problem))
         return None
-    environment = RuntimeEnvironment(
+    return RuntimeEnvironment(
         recipe.name,
         built.image_id,
         testbed.commit,
@@ -139,7 +139,6 @@ async def _build(
         built.key,
         await store_scripts(source.candidate.scripts, job),
     )
-    return environment
 
 
 async def _try_offline(
