@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 NPM = """
 case "$*" in
   "config get registry") echo https://npm.invalid/ ;;
-  "view npm dist.tarball") echo https://tarballs.invalid:8443/npm/-/npm-1.0.0.tgz ;;
+  "view npm dist.tarball") echo https://tarballs.invalid:8443/npm ;;
   *) exit 1 ;;
 esac
 """

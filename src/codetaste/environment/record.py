@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from codetaste.benchmark.layout import ENVIRONMENT_FILE, INSTANCE_METADATA_FILE, environment_folder
+from codetaste.benchmark.layout import (
+    ENVIRONMENT_FILE,
+    INSTANCE_METADATA_FILE,
+    environment_folder,
+    scripts_folder,
+)
 from codetaste.core.files import read_text_file, write_atomically
 from codetaste.core.section import validation_messages
 from codetaste.core.units import Usd
@@ -24,6 +29,7 @@ from codetaste.sandbox.base import Privileges
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.instance import Instance
 
 FORMAT = 1
@@ -183,6 +189,17 @@ def new_metadata(instance: Instance, **published: Any) -> InstanceMetadata:  # n
         golden_hash=instance.golden_commit_hash,
         **published,
     )
+
+
+def names_environment(benchmark: Benchmark, instance: Instance) -> bool:
+    """Whether the benchmark has scripts for the instance, or names its runtime image."""
+    if scripts_folder(benchmark.root, instance).is_dir():
+        return True
+    try:
+        metadata = benchmark.metadata(instance) or {}
+    except ConfigError:
+        return False  # the job that needs it reports why
+    return bool(metadata.get("has_execution_environment") and metadata.get("runtime_image"))
 
 
 def read_record(root: Path, instance: Instance) -> EnvironmentRecord | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from codetaste.benchmark.layout import Track
 from codetaste.benchmark.trial_identity import StepKind
 from codetaste.core.text import did_you_mean
-from codetaste.environment.images.existing import names_environment
+from codetaste.environment.record import names_environment
 from codetaste.errors import ConfigError
 from codetaste.flows.discover.plan import plan_passes, worst_case_usd
 from codetaste.flows.environment.plan import EnvironmentTask, plan_environments

@@ -1,32 +1,19 @@
-"""What a benchmark and a container engine have of an instance's environment already."""
+"""What a container engine has of an instance's environment already."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codetaste.benchmark.layout import scripts_folder
 from codetaste.environment.images.names import ImageStage, image_name
 from codetaste.environment.leak_search.image import image_layers
-from codetaste.errors import ConfigError, SandboxError, SandboxMissing
+from codetaste.errors import SandboxError, SandboxMissing
 from codetaste.sandbox.docker.engine import engine_errors
 from codetaste.sandbox.docker.images import image_id, tag_image
 from codetaste.sandbox.docker.provider import DockerSandboxProvider
 
 if TYPE_CHECKING:
-    from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.instance import Instance
     from codetaste.sandbox.base import SandboxProvider
-
-
-def names_environment(benchmark: Benchmark, instance: Instance) -> bool:
-    """Whether the benchmark has scripts for the instance, or names its runtime image."""
-    if scripts_folder(benchmark.root, instance).is_dir():
-        return True
-    try:
-        metadata = benchmark.metadata(instance) or {}
-    except ConfigError:
-        return False  # the job that needs it reports why
-    return bool(metadata.get("has_execution_environment") and metadata.get("runtime_image"))
 
 
 async def find_image(sandboxes: SandboxProvider, name: str) -> str:

@@ -67,7 +67,7 @@ here prune --expire=now 2>/dev/null
 chown -R --no-dereference 1000:1000 .git
 find /tmp /var/tmp /task_description /output -mindepth 1 -delete 2>/dev/null
 find /var/log -type f -delete 2>/dev/null
-rm -rf /var/cache/apt/archives /var/lib/apt/lists /root/.bash_history /home/agent/.bash_history
+rm -rf /var/cache/apt/archives /var/lib/apt/lists ~root/.bash_history /home/agent/.bash_history
 exit 0
 """
 

@@ -35,7 +35,7 @@ rm -rf /home/agent/.claude /home/agent/.claude.json /home/agent/.codex /home/age
 grep -rlsIE --null 'ct-[A-Za-z0-9_-]{43}' /home /root /etc /opt /scripts | xargs -0 -r rm -f --
 find /testbed /task_description /output -mindepth 1 -delete
 find /tmp /var/tmp -mindepth 1 -delete 2>/dev/null
-rm -f /home/agent/.bash_history /root/.bash_history
+rm -f /home/agent/.bash_history ~root/.bash_history
 exit 0
 """
 
