@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codetaste.benchmark.benchmark import open_benchmark
-from codetaste.benchmark.layout import INSTANCE_METADATA_FILE, Track, environment_folder
+from codetaste.benchmark.layout import (
+    ENVIRONMENT_SCRIPTS,
+    INSTANCE_METADATA_FILE,
+    Track,
+    environment_folder,
+    scripts_folder,
+)
 from codetaste.errors import ConfigError, UnsafeArchive
 from codetaste.rules.registration import Direction
 
@@ -18,9 +24,6 @@ if TYPE_CHECKING:
 
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.instance import Instance
-
-ENVIRONMENT_SCRIPTS = ("setup_system.sh", "setup_shell.sh", "run_tests")
-"""Scripts of each environment, in ``instance_images/<path>/scripts``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ def _missing_environment_files(benchmark: Benchmark, instance: Instance) -> list
     commits = (metadata.get("base_hash"), metadata.get("golden_hash"))
     if commits != (instance.commit_hash, instance.golden_commit_hash):
         problems.append(f"{folder / INSTANCE_METADATA_FILE}: its commits differ from the table's")
-    scripts = [folder / "scripts" / name for name in ENVIRONMENT_SCRIPTS]
+    scripts = [scripts_folder(benchmark.root, instance) / name for name in ENVIRONMENT_SCRIPTS]
     return problems + [f"{path}: missing or empty" for path in scripts if not _has_content(path)]
 
 

@@ -7,7 +7,8 @@
     assets/rules/<owner>/<repo>/<hash8>/rules_{positive,negative}.yml
     assets/diffs/<owner>/<repo>/<hash8>/golden.diff
     baseline_results/<owner>/<repo>/<hash8>/{golden_agent,null_agent}.jsonl
-    instance_images/<owner>/<repo>/<hash8>/instance_metadata.json
+    instance_images/<owner>/<repo>/<hash8>/{instance_metadata,environment}.json
+    instance_images/<owner>/<repo>/<hash8>/scripts/{setup_system.sh,setup_shell.sh,run_tests,SUMMARY.md,…}
 
     outputs/<track>/<mode>/<owner>/<repo>/<hash8>/<agent>/              a run: the first attempt of a trial
     outputs/<track>/<mode>/<owner>/<repo>/<hash8>/<agent>/attempt-<n>/  later attempts
@@ -78,6 +79,11 @@ TRACKS = (*(track.value for track in Track), PSEUDO_TRACK)
 INSTANCES_FILE = "instances.csv"
 IGNORE_FILE = "assets/default.semgrepignore"
 INSTANCE_METADATA_FILE = "instance_metadata.json"
+ENVIRONMENT_FILE = "environment.json"
+ENVIRONMENT_SCRIPTS = SETUP_SYSTEM, SETUP_SHELL, RUN_TESTS = "setup_system.sh", "setup_shell.sh", "run_tests"
+"""The scripts that every execution environment has, in the order in which they run."""
+SCRIPTS_SUMMARY = "SUMMARY.md"
+"""What the setup agent wrote about its scripts, beside them."""
 BASELINES_FOLDER = "baseline_results"
 RULES_FILES = {Direction.ADDITIVE: "rules_positive.yml", Direction.REDUCTIVE: "rules_negative.yml"}
 GOLDEN_PATCH_FILE = "golden.diff"
@@ -140,6 +146,11 @@ def golden_path(root: Path, instance: Instance) -> Path:
 def environment_folder(root: Path, instance: Instance) -> Path:
     """Return the folder of the execution environment of ``instance`` in the benchmark ``root``."""
     return root / "instance_images" / instance.path
+
+
+def scripts_folder(root: Path, instance: Instance) -> Path:
+    """Return the folder of the scripts of that environment."""
+    return environment_folder(root, instance) / "scripts"
 
 
 def trial_folder(outputs: Path, track: str, mode: str, path: str, agent: str, attempt: int = 1) -> Path:

@@ -1,0 +1,1 @@
+"""Search an image for what must not be in it: secrets, and the golden patch."""
