@@ -14,6 +14,7 @@ import re
 import stat
 import tarfile
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import (
@@ -23,16 +24,15 @@ from codetaste.benchmark.layout import (
     SETUP_SHELL,
     SETUP_SYSTEM,
 )
-from codetaste.core.files import open_regular_file, remove_tree, write_atomically
+from codetaste.core.files import open_regular_file, remove_tree, storage_error, write_atomically
 from codetaste.core.hashing import json_digest
 from codetaste.core.tar import DamagedTar, MemberKind, TarMember, TarReader, TarTooLarge
 from codetaste.core.text import plural, printable_name
-from codetaste.errors import ConfigError
+from codetaste.errors import ConfigError, SandboxError
 from codetaste.sandbox.base import Mount
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 
 SCRIPTS = "/scripts"
 """Where the scripts are in a sandbox, read-only."""
@@ -95,27 +95,36 @@ class EnvironmentScripts:
         )
 
     def write(self, folder: Path) -> None:
-        """Write the files to ``folder`` in place of what is there; blocking.
+        """Write the files durably to ``folder`` in place of what is there; blocking.
 
         Raises:
             StorageFull: no space left.
             JournalError: it cannot be written.
         """
-        remove_tree(folder)
-        for name, file in sorted(self.files.items()):
-            write_atomically(folder / name, file.content).chmod(file.mode)
-        for path in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
-            path.chmod(_PROGRAM)  # a sandbox's user must be able to read it, whatever the umask is
+        self._write(folder, write_atomically)
 
     def as_mount(self, folder: Path) -> Mount:
-        """Write the files to ``folder``, and return its mount at ``/scripts``; blocking.
+        """Write the files to ``folder`` in place of what is there, and return its mount; blocking.
 
         Raises:
             StorageFull: no space left.
-            JournalError: it cannot be written.
+            SandboxError: it cannot be written.
         """
-        self.write(folder)
+        try:
+            self._write(folder, Path.write_bytes)
+        except OSError as error:
+            raise storage_error(error, f"{folder}: cannot be written", SandboxError) from error
         return Mount(folder, SCRIPTS)
+
+    def _write(self, folder: Path, write: Callable[[Path, bytes], object]) -> None:
+        remove_tree(folder)
+        for name, file in sorted(self.files.items()):
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write(path, file.content)
+            path.chmod(file.mode)
+        for path in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
+            path.chmod(_PROGRAM)  # a sandbox's user must be able to read it, whatever the umask is
 
     def archive(self) -> bytes:
         """Return a tar archive with the folder ``scripts``, owned by root; equal scripts give equal bytes."""

@@ -56,7 +56,7 @@ _IMPORT = re.compile(
 _LICENCE = re.compile(rb"(?:un)?licen[cs]e|copying|notice|copyright|authors", re.IGNORECASE)
 _COMPILED = {b".py": b".py", b".java": b"", b".kt": b"", b".scala": b"", b".groovy": b""}
 """Suffixes of sources whose compiled form keeps names; the value is the suffix that its path keeps there."""
-_NAME = re.compile(rb"[A-Za-z_][A-Za-z0-9_]{7,}")
+_NAME = re.compile(rb"(?!__)[A-Za-z_][A-Za-z0-9_]{7,}")
 _TEXT = re.compile(rb"\"([^\"\\\n{}%]{12,})\"|'([^'\\\n{}%]{12,})'")
 _CHUNK_BYTES = 1024**2
 
