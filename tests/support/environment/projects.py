@@ -1,33 +1,32 @@
-"""Real projects with their tests, one in each of five languages, obtained by name from the registries.
+"""Real projects with their tests, one in each of five languages, that the registries have.
 
-Each project is two releases with a refactoring between them. The ordinary clients (npm, go, cargo, mvn, and
-codetaste's own for source distributions) fetch them, so that their settings and mirrors apply.
+Each project is two releases with a refactoring between them; ``archives.py`` fetches them.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-import tarfile
-import zipfile
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple
 
-import anyio
-
-from codetaste.source.sdist import fetch_sdist
 from support.environment.scripts import GO, JAVA, JAVASCRIPT, PYTHON, RUST, Scripts
 
-TIME_LIMIT_S = 600.0
+
+@dataclass(frozen=True)
+class Counts:
+    """What ``run_tests`` reports; no test fails."""
+
+    passed: int
+    skipped: int = 0
+
+    @property
+    def as_json(self) -> dict[str, int]:
+        """The last line of ``run_tests``."""
+        total = self.passed + self.skipped
+        return {"passed": self.passed, "failed": 0, "skipped": self.skipped, "total": total}
 
 
 @dataclass(frozen=True)
 class Breakage:
-    """A change of one function of R after which tests fail: ``old`` is once in the file."""
+    """A change of one function of R after which tests fail: ``old`` is in the file once."""
 
     path: str
     old: str
@@ -44,12 +43,13 @@ class Project:
         repo: ``OWNER/REPO`` in a benchmark.
         base: version of R.
         golden: version of R∘X*.
-        scripts: what builds and tests both.
-        passed: tests that pass at R and at R∘X*; no test fails.
-        skipped: tests that are skipped on both sides.
+        scripts: what sets up and tests both.
+        base_counts: test results of R.
+        golden_counts: test results of R∘X*.
         breakage: what makes tests of R fail.
+        patterns: regular expressions of rules, the first matches R alone, the second R∘X* alone.
         ignored: lines of .gitignore, which archives leave out.
-        hashes: sha256 of the two archives, where the client does not know them.
+        hashes: sha256 of the two archives, where the client does not check them.
     """
 
     language: str
@@ -58,202 +58,103 @@ class Project:
     base: str
     golden: str
     scripts: Scripts
-    passed: tuple[int, int]
+    base_counts: Counts
+    golden_counts: Counts
     breakage: Breakage
+    patterns: tuple[str, str]
     ignored: tuple[str, ...] = ()
-    skipped: int = 0
     hashes: tuple[str, str] = ("", "")
 
 
-class Trees(NamedTuple):
-    """Folders with the files of R and of R∘X*."""
+H11 = Project(
+    language="python",
+    name="h11",
+    repo="python-hyper/h11",
+    base="0.12.0",
+    golden="0.13.0",
+    scripts=PYTHON,
+    base_counts=Counts(79),
+    golden_counts=Counts(78),
+    breakage=Breakage(
+        "h11/_headers.py",
+        "def get_comma_header(headers, name):\n",
+        "def get_comma_header(headers, name):\n    return []\n",
+    ),
+    patterns=(r"def get_comma_header\(headers, name\):", r"def get_comma_header\(headers: "),
+    ignored=("__pycache__/", ".pytest_cache/"),
+    hashes=(
+        "47222cb6067e4a307d535814917cd98fd0a57b6788ce715755fa2b6c28b56042",
+        "70813c1135087a248a4d38cc0e1a0181ffab2188141a93eaf567940c3957ff06",
+    ),
+)
+"""Annotates types everywhere; tested by pytest."""
 
-    base: Path
-    golden: Path
+FLAT = Project(
+    language="javascript",
+    name="flat",
+    repo="hughsk/flat",
+    base="4.1.1",
+    golden="5.0.0",
+    scripts=JAVASCRIPT,
+    base_counts=Counts(44),
+    golden_counts=Counts(50),
+    breakage=Breakage(
+        "index.js", "function flatten (target, opts) {\n", "function flatten (target, opts) {\n  return {}\n"
+    ),
+    patterns=(r"\bvar delimiter\b", r"\bconst delimiter\b"),
+    ignored=("node_modules",),
+)
+"""Replaces ``var``; tested by mocha."""
 
+CAST = Project(
+    language="go",
+    name="github.com/spf13/cast",
+    repo="spf13/cast",
+    base="1.4.1",
+    golden="1.5.0",
+    scripts=GO,
+    base_counts=Counts(145),
+    golden_counts=Counts(146),
+    breakage=Breakage(
+        "caste.go",
+        "func ToBoolE(i interface{}) (bool, error) {\n",
+        "func ToBoolE(i interface{}) (bool, error) {\n\ti = nil\n",
+    ),
+    patterns=(r"strconv\.ParseInt\(s, 0, 0\)", r"func trimZeroDecimal\("),
+)
+"""Moves repeated code into functions, and to another test library; tested by go test."""
 
-PROJECTS = {
-    project.language: project
-    for project in (
-        Project(
-            language="python",
-            name="h11",
-            repo="python-hyper/h11",
-            base="0.12.0",
-            golden="0.13.0",
-            scripts=PYTHON,
-            passed=(79, 78),
-            breakage=Breakage("h11/_headers.py", "def get_comma_header(headers, name):", ""),
-            ignored=("__pycache__/", ".pytest_cache/"),
-            hashes=(
-                "47222cb6067e4a307d535814917cd98fd0a57b6788ce715755fa2b6c28b56042",
-                "70813c1135087a248a4d38cc0e1a0181ffab2188141a93eaf567940c3957ff06",
-            ),
-        ),
-        Project(
-            language="javascript",
-            name="flat",
-            repo="hughsk/flat",
-            base="4.1.1",
-            golden="5.0.0",
-            scripts=JAVASCRIPT,
-            passed=(0, 0),
-            breakage=Breakage("index.js", "", ""),
-            ignored=("node_modules/",),
-        ),
-        Project(
-            language="go",
-            name="github.com/spf13/cast",
-            repo="spf13/cast",
-            base="1.4.1",
-            golden="1.5.0",
-            scripts=GO,
-            passed=(0, 0),
-            breakage=Breakage("caste.go", "", ""),
-        ),
-        Project(
-            language="rust",
-            name="heck",
-            repo="withoutboats/heck",
-            base="0.3.3",
-            golden="0.4.0",
-            scripts=RUST,
-            passed=(0, 0),
-            breakage=Breakage("src/lib.rs", "", ""),
-            ignored=("/target", "/Cargo.lock"),
-        ),
-        Project(
-            language="java",
-            name="commons-cli:commons-cli",
-            repo="apache/commons-cli",
-            base="1.5.0",
-            golden="1.6.0",
-            scripts=JAVA,
-            passed=(0, 0),
-            breakage=Breakage("src/main/java/org/apache/commons/cli/Util.java", "", ""),
-            ignored=("target/",),
-        ),
-    )
-}
+HECK = Project(
+    language="rust",
+    name="heck",
+    repo="withoutboats/heck",
+    base="0.3.3",
+    golden="0.4.0",
+    scripts=RUST,
+    base_counts=Counts(85),
+    golden_counts=Counts(85),
+    breakage=Breakage("src/lib.rs", "in s.unicode_words() {", "in s.unicode_words().skip(1) {"),
+    patterns=(r"trait CamelCase\b", r"trait ToUpperCamelCase\b"),
+    ignored=("/target", "/Cargo.lock"),
+)
+"""Renames traits and files, and adds types that format without an allocation; tested by cargo test."""
+
+COMMONS_CLI = Project(
+    language="java",
+    name="commons-cli:commons-cli",
+    repo="apache/commons-cli",
+    base="1.5.0",
+    golden="1.6.0",
+    scripts=JAVA,
+    base_counts=Counts(382, skipped=56),
+    golden_counts=Counts(389, skipped=59),
+    breakage=Breakage(
+        "src/main/java/org/apache/commons/cli/Util.java", 'startsWith("--")', 'startsWith("---")'
+    ),
+    patterns=(r"Collection<Option> processed", r"static final Option\[\] EMPTY_ARRAY"),
+    ignored=("target/",),
+)
+"""Uses constants for empty arrays, and renames parameters; tested by Maven with surefire."""
+
+PROJECTS = {project.language: project for project in (H11, FLAT, CAST, HECK, COMMONS_CLI)}
 """The projects by language."""
-
-
-def fetch(project: Project, folder: Path) -> Trees:
-    """Fetch both releases into ``folder``; what is there already is not fetched again.
-
-    Raises:
-        FileNotFoundError: the client is not installed.
-        subprocess.CalledProcessError: the client fails; its output is in ``stderr``.
-        codetaste.errors.SourceError: the package index has no such source distribution.
-    """
-    trees = Trees(folder / "base", folder / "golden")
-    if all(tree.is_dir() for tree in trees):
-        return trees
-    folder.mkdir(parents=True, exist_ok=True)
-    work = folder / "work"
-    shutil.rmtree(work, ignore_errors=True)
-    for tree in trees:
-        shutil.rmtree(tree, ignore_errors=True)
-    for number, (version, tree) in enumerate(zip((project.base, project.golden), trees, strict=True)):
-        made = work / f"tree-{number}"
-        _FETCH[project.language](project, version, work / f"fetch-{number}", made)
-        made.rename(tree)
-    shutil.rmtree(work)
-    return trees
-
-
-def _fetch_sdist(project: Project, version: str, work: Path, tree: Path) -> None:
-    sha256 = project.hashes[version == project.golden]
-    work.mkdir(parents=True)
-    _unpack_tar(anyio.run(fetch_sdist, project.name, version, sha256, work), tree)
-
-
-def _fetch_npm(project: Project, version: str, work: Path, tree: Path) -> None:
-    work.mkdir(parents=True)
-    _client("npm", "pack", "--silent", "--pack-destination", str(work), f"{project.name}@{version}", cwd=work)
-    (archive,) = work.glob("*.tgz")
-    _unpack_tar(archive, tree)
-
-
-def _fetch_go(project: Project, version: str, work: Path, tree: Path) -> None:
-    work.mkdir(parents=True)
-    module = f"{project.name}@v{version}"
-    cache = {"GOMODCACHE": str(work / "modules"), "GOFLAGS": "-modcacherw"}
-    archive = json.loads(_client("go", "mod", "download", "-json", module, cwd=work, env=cache))["Zip"]
-    _unpack_zip(Path(archive), tree, f"{module}/")
-
-
-def _fetch_crate(project: Project, version: str, work: Path, tree: Path) -> None:
-    (work / "src").mkdir(parents=True)
-    (work / "src/lib.rs").touch()
-    (work / "Cargo.toml").write_text(
-        f'[package]\nname = "fetch"\nversion = "0.0.0"\n[dependencies]\n{project.name} = "={version}"\n'
-    )
-    _client("cargo", "vendor", "--quiet", "--versioned-dirs", cwd=work)
-    shutil.move(work / "vendor" / f"{project.name}-{version}", tree)
-    (tree / ".cargo-checksum.json").unlink()
-
-
-def _fetch_maven(project: Project, version: str, work: Path, tree: Path) -> None:
-    work.mkdir(parents=True)
-    group, artifact = project.name.split(":")
-    one = f"<artifactItem><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
-    kinds = ("<type>pom</type>", "<classifier>sources</classifier>", "<classifier>test-sources</classifier>")
-    items = "".join(f"{one}{kind}</artifactItem>" for kind in kinds)
-    (work / "pom.xml").write_text(_MAVEN_POM.format(items=items))
-    _client("mvn", "--quiet", "--batch-mode", "dependency:copy", cwd=work)
-    copied = work / "target/dependency"
-    for kind, source in (("main", "sources"), ("test", "test-sources")):
-        flat = work / source
-        _unpack_zip(copied / f"{artifact}-{version}-{source}.jar", flat)
-        for path in flat.rglob("*"):
-            name = path.relative_to(flat)
-            if path.is_file() and name.parts[0] != "META-INF":
-                target = tree / "src" / kind / ("java" if path.suffix == ".java" else "resources") / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                path.rename(target)
-    (copied / f"{artifact}-{version}.pom").rename(tree / "pom.xml")
-
-
-_MAVEN_POM = """\
-<project>
-  <modelVersion>4.0.0</modelVersion><groupId>fetch</groupId><artifactId>fetch</artifactId><version>0</version>
-  <packaging>pom</packaging>
-  <build><plugins><plugin>
-    <groupId>org.apache.maven.plugins</groupId><artifactId>maven-dependency-plugin</artifactId>
-    <version>3.6.1</version><configuration><artifactItems>{items}</artifactItems></configuration>
-  </plugin></plugins></build>
-</project>
-"""
-
-_FETCH: Mapping[str, Callable[[Project, str, Path, Path], None]] = {
-    "python": _fetch_sdist,
-    "javascript": _fetch_npm,
-    "go": _fetch_go,
-    "rust": _fetch_crate,
-    "java": _fetch_maven,
-}
-
-
-def _client(*command: str, cwd: Path, env: Mapping[str, str] | None = None) -> str:
-    environ = {**os.environ, **(env or {})}
-    done = subprocess.run(
-        command, cwd=cwd, env=environ, check=True, capture_output=True, text=True, timeout=TIME_LIMIT_S
-    )
-    return done.stdout
-
-
-def _unpack_tar(archive: Path, tree: Path) -> None:
-    """Unpack an archive whose files are all in one folder."""
-    unpacked = tree.with_name(f"{tree.name}-unpacked")
-    with tarfile.open(archive) as tar:
-        tar.extractall(unpacked, filter="data")
-    (top,) = unpacked.iterdir()
-    top.rename(tree)
-
-
-def _unpack_zip(archive: Path, tree: Path, prefix: str = "") -> None:
-    unpacked = tree.with_name(f"{tree.name}-unpacked")
-    with zipfile.ZipFile(archive) as packed:
-        packed.extractall(unpacked)
-    (unpacked / prefix).rename(tree)

@@ -94,20 +94,25 @@ for case in ElementTree.parse(sys.argv[1]).iter("testcase"):
 JAVASCRIPT = Scripts(
     setup_shell="""\
 #!/bin/bash
-# mocha is below HOME; the package's own dependencies are in node_modules, which git ignores.
-quiet="--no-audit --no-fund --no-update-notifier --loglevel=error --prefer-offline"
+# mocha and the packages that package.json asks for are below HOME; node_modules is a link to the latter.
+quiet="--no-audit --no-fund --no-update-notifier --loglevel=error"
 if [ ! -x "$HOME/.mocha/node_modules/.bin/mocha" ]; then
     npm install $quiet --prefix "$HOME/.mocha" mocha@10.8.2 >&2 || return 1
 fi
-if [ ! -d /testbed/node_modules ]; then
-    (cd /testbed && npm install $quiet --omit=dev --no-save --no-package-lock >&2 && mkdir -p node_modules) || return 1
+needed="$(node -p 'Object.entries(require("/testbed/package.json").dependencies ?? {}).map(d => d.join("@")).join(" ")')"
+packages="$HOME/.packages/$(echo "$needed" | sha256sum | cut -c1-16)"
+if [ ! -f "$packages/complete" ]; then
+    mkdir -p "$packages/node_modules" &&
+        { [ -z "$needed" ] || npm install $quiet --prefix "$packages" $needed >&2; } &&
+        touch "$packages/complete" || return 1
 fi
+ln -sfn "$packages/node_modules" /testbed/node_modules
 export PATH="$HOME/.mocha/node_modules/.bin:$PATH"
 """,
     run_tests=_HEAD
     + """\
 rm -f "$reports/mocha.json"
-mocha --ui tdd --reporter json --reporter-option output="$reports/mocha.json" test/test.js >&2
+mocha --ui tdd --timeout 60s --reporter json --reporter-option output="$reports/mocha.json" test/test.js >&2
 status=$?
 cd / && node - "$reports/mocha.json" <<'EOF'
 const { passes, failures, pending } = JSON.parse(require("fs").readFileSync(process.argv[2], "utf8"));
@@ -122,13 +127,13 @@ exit $status
 GO = Scripts(
     setup_shell="""\
 #!/bin/bash
-# Modules are in the cache below HOME.
+# Modules are in the cache below HOME. "go mod download" would add a line to an old go.mod.
 export GOTOOLCHAIN=local GOFLAGS=-mod=readonly
-(cd /testbed && go mod download) || return 1
+(cd /testbed && go list -deps -test ./... >/dev/null) || return 1
 """,
     run_tests=_HEAD
     + """\
-go test -json ./... >"$reports/go-test.jsonl"
+go test -json -count=1 ./... >"$reports/go-test.jsonl"
 status=$?
 python3 -I - "$reports/go-test.jsonl" <<'EOF'
 import json
@@ -184,16 +189,23 @@ passed, failed, skipped = (ends.count(end) for end in ("ok", "FAILED", "ignored"
 JAVA = Scripts(
     setup_shell="""\
 #!/bin/bash
-# Plugins and libraries are below HOME; one small test class makes Maven fetch what runs tests, too.
+# Plugins and libraries are below HOME; one small test class makes Maven fetch what runs tests, too. Goals
+# instead of a phase leave out the plugins that check and pack.
+export MAVEN_TESTS="-q -B -Dmaven.repo.local=$HOME/.m2/repository \
+    resources:resources compiler:compile resources:testResources compiler:testCompile surefire:test"
+case "$MAVEN_OPTS" in
+*TieredStopAtLevel*) ;;
+*) export MAVEN_OPTS="$MAVEN_OPTS -XX:TieredStopAtLevel=1 -XX:+UseSerialGC" ;;  # a start counts, not the end
+esac
 stamp="$HOME/.m2/ready-$(sha256sum /testbed/pom.xml | cut -c1-16)"
 if [ ! -f "$stamp" ]; then
-    (cd /testbed && mvn -q -B -Drat.skip -Dtest=OptionGroupTest test >&2 && touch "$stamp") || return 1
+    (cd /testbed && mvn -Dtest=OptionGroupTest $MAVEN_TESTS >&2 && touch "$stamp") || return 1
 fi
 """,
     run_tests=_HEAD
     + """\
 rm -rf target/surefire-reports
-mvn -q -B -o -Drat.skip test >&2
+mvn -o $MAVEN_TESTS >&2
 status=$?
 cp target/surefire-reports/TEST-*.xml "$reports" 2>/dev/null
 python3 -I - target/surefire-reports <<'EOF'
