@@ -239,7 +239,8 @@ def _step_files(prediction: Prediction) -> dict[str, bytes]:
             "judge_input_tokens": usage.prompt,
             "judge_output_tokens": usage.output,
         }
-        files |= {JUDGE_METADATA_FILE: _json(choice), JUDGE_OUTPUT_FILE: prediction.judgement.encode()}
+        answer = prediction.judgement.encode("utf-8", "backslashreplace")  # JSON can have half characters
+        files |= {JUDGE_METADATA_FILE: _json(choice), JUDGE_OUTPUT_FILE: answer}
     return files
 
 
