@@ -57,7 +57,7 @@ def plan(count: int, *, begun: bool = True, models: int = 2, limits: int = 1) ->
 
 
 @pytest.mark.parametrize("begun", [False, True])
-@pytest.mark.parametrize("count", [1, 4, 12, 1000])
+@pytest.mark.parametrize("count", [1, 4, 9, 12, 1000])
 @pytest.mark.parametrize(("width", "height", "models", "limits"), [(80, 24, 2, 1), (120, 35, 9, 9)])
 def test_dry_run_fits_a_screen(
     width: int, height: int, models: int, limits: int, count: int, begun: bool

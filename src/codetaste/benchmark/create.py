@@ -134,7 +134,7 @@ def _write(root: Path, instance: Instance, texts: Mapping[Track, str]) -> None:
             f"{table}: {instance.id} is there already; choose another --name, or remove its line first"
         )
     content = format_table([*earlier, instance])
-    # Reading it refuses invalid names and languages, and an instance that is there already.
+    # Reading it checks all of it, as every command does that opens the benchmark.
     read_table(content.encode(), str(table))
     for track, text in texts.items():
         write_atomically(description_path(root, instance, track), f"{text.strip()}\n")

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from codetaste.evaluation.rule_set import RuleSet
     from codetaste.evaluation.test_runs.cheating.flags import CheatingFlag
     from codetaste.evaluation.test_runs.test_run import TestRun
+    from codetaste.rules.rule import Rule
     from codetaste.rules.scan.model import Scanner, ScanProblem, ScanResult
     from codetaste.source.patch.model import Patch
     from codetaste.source.tree.overlay import OverlayTree
@@ -170,7 +171,7 @@ async def evaluate(
             after, timed_out = _without_timeouts(after, applied.tree)
             problems = tuple(map(rules.with_original_id, after.problems))
             result = replace(result, problems=problems, timed_out=timed_out)
-            after, overfull = _without_overfull_files(after, applied.tree)
+            after, overfull = _without_overfull_files(after, applied.tree, numbered)
             for tree, scan in (("R", before), ("R with the patch", after)):
                 if scan.partial:
                     why = _partial_reason(rules, tree, scan)
@@ -234,18 +235,23 @@ def _as_unparsable(problem: ScanProblem, path: str) -> ScanProblem:
     return replace(problem, kind=ScanProblemKind.PARSE, rule_id="", message=message, path=path)
 
 
-def _without_overfull_files(scan: ScanResult, tree: OverlayTree) -> tuple[ScanResult, tuple[Match, ...]]:
+def _without_overfull_files(
+    scan: ScanResult, tree: OverlayTree, rules: Sequence[Rule]
+) -> tuple[ScanResult, tuple[Match, ...]]:
     """Return ``scan`` without the problems of rules that match a file of the patch too often.
 
-    The engine reports no match of them there, so one for each file is returned beside the scan.
+    The engine reports no match there, so one of each rule that may have any is returned beside the scan.
     """
-    overfull = {
-        each: Match(each.rule_id, each.path, 1, 1)
-        for each in scan.problems
-        if each.kind is ScanProblemKind.RULE and each.rule_id and each.path in tree.changed
-    }
+    overfull = [
+        each for each in scan.problems if each.kind is ScanProblemKind.RULE and each.path in tree.changed
+    ]
+    matches = [
+        Match(name, each.path, 1, 1)
+        for each in overfull
+        for name in ([each.rule_id] if each.rule_id else [rule.id for rule in rules])
+    ]
     problems = tuple(each for each in scan.problems if each not in overfull)
-    return replace(scan, problems=problems), tuple(overfull.values())
+    return replace(scan, problems=problems), tuple(matches)
 
 
 def _count(
@@ -279,7 +285,7 @@ def _count(
         *result.notes,
         *_note("files that the engine could not scan in its time limit (scan timed out)", result.timed_out),
         *_note(
-            "files of the patch that a rule matches too often, which satisfies no rule",
+            "files of the patch that rules match too often, so that their matches are not known",
             sorted({match.path for match in overfull}),
             {match.rule_id for match in too_many},
         ),

@@ -181,8 +181,8 @@ def render_dry_run(dry_run: DryRun, width: int | None = None, *, as_json: bool) 
     return "\n".join([*_work_table(dry_run, width), *(wrap(line, width, "    ") for line in facts)])
 
 
-_MAX_JOBS = 8
-"""Up to this number each job that calls a model has a row; more are counted by group."""
+_MAX_JOB_LINES = 12
+"""Up to this number of lines each job that calls a model has its own; more jobs are counted by group."""
 _LEAST_NAME = 20
 _MAX_GROUPS, _MAX_LIMITS, _MAX_PRICES = 10, 3, 4
 
@@ -191,7 +191,8 @@ def _work_table(dry_run: DryRun, width: int | None) -> list[str]:
     """Return the lines of a table of the jobs that call a model, and the number of the others by kind."""
     paid = [job for job in dry_run.jobs if job.lane]
     begun = dry_run.run is not None
-    table = _group_lines if len(paid) > _MAX_JOBS else _job_lines
+    each = len(paid) + sum(1 for job in paid if job.work.changed)
+    table = _group_lines if each > _MAX_JOB_LINES else _job_lines
     lines = table(paid, width, begun=begun)
     kinds = Counter(job.key.partition("/")[0] for job in dry_run.jobs if not job.lane)
     if kinds:
@@ -201,7 +202,7 @@ def _work_table(dry_run: DryRun, width: int | None) -> list[str]:
 
 
 def _job_lines(jobs: Sequence[PlannedJob], width: int | None, *, begun: bool) -> list[str]:
-    """Return two lines for each job: its work, cost and key; and which inputs have changed, if any."""
+    """Return a line or two for each job: its work, cost and key; and which inputs have changed, if any."""
     rows = [(str(job.work.state), format_usd(job.work.spent_usd) if begun else "") for job in jobs]
     widths = [max(map(len, column)) for column in zip(("work", "spent" * begun), *rows, strict=True)]
     margin = " " * (sum(widths) + 2 * (1 + begun))

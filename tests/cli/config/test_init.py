@@ -113,6 +113,15 @@ def test_check_wants_something_to_do_and_its_descriptions(tmp_path: Path) -> Non
     assert "open_description.md: the open description of pytest-dev__pluggy-15b2acde cannot" in done.stderr
 
 
+@pytest.mark.parametrize("key", ["", "not-a-key"])
+def test_check_notes_a_key_that_is_not_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", key)
+    codetaste("init", cwd=tmp_path)
+    done = codetaste("config", "check", "codetaste.toml", "--set", "benchmark.path=quickstart", cwd=tmp_path)
+    note = "codetaste.toml: models[sonnet] needs ANTHROPIC_API_KEY, which is not set\n"
+    assert (done.returncode, done.stderr) == (0, "" if key else note)
+
+
 def test_check_lists_every_mistake(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text('[run]\nnam = "x"\n[benchmark]\npath = "quickstart"\n', "utf-8")
     done = codetaste("config", "check", "bad.toml", cwd=tmp_path)

@@ -75,16 +75,21 @@ def test_file_over_the_time_limit_is_named_and_not_cleaned(
     assert (honest.unmet_additive, honest.unmet_reductive) == ((), ())
 
 
-@pytest.mark.parametrize("call", ["old", "new"])
-def test_rule_that_matches_a_file_too_often_counts_against_the_patch(
-    tmp_path: Path, scanner: Scanner, call: str
+@pytest.mark.parametrize(
+    ("calls", "unmet"),
+    [(("old",), ("old",)), (("new",), ()), (("new", "older"), ("old", "older"))],
+    ids=["of a reductive rule", "of an additive rule", "of several rules"],
+)
+def test_file_with_too_many_matches_counts_against_the_patch(
+    tmp_path: Path, scanner: Scanner, calls: tuple[str, ...], unmet: tuple[str, ...]
 ) -> None:
-    """The engine reports no match of a rule with more than 10,000 in a file, so the scan is not complete."""
+    """Of a file with more than 10,000 matches the engine reports none, and names one of the rules."""
     base = write_tree(tmp_path / "R", BASE)
-    patch = git_diff(tmp_path, BASE, {**GONE, "a.js": "x()\n", "d.js": f"{call}(1)\n" * 10_001})
+    content = f"{calls[0]}(1)\n" * 10_001 + "".join(f"{call}(2)\n" for call in calls[1:])
+    patch = git_diff(tmp_path, BASE, {**GONE, "a.js": "x()\n", "d.js": content})
     evaluation = score(scanner, base, patch, ADDITIVE, REDUCTIVE)
     assert (evaluation.status, evaluation.unmet_additive) == (EvaluationStatus.SCORED, ("new",))
-    assert evaluation.unmet_reductive == (("old",) if call == "old" else ())
+    assert evaluation.unmet_reductive == unmet
     assert any("d.js" in note and "too often" in note for note in evaluation.notes)
     assert [problem.path for problem in evaluation.problems] == ["d.js"]
 

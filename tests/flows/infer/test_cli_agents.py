@@ -23,7 +23,7 @@ from support.flows.cli_agent_runs import (
     trial_folder,
 )
 from support.flows.tiny_benchmark import Bench, CommandResult, Row, TinyBenchmark, Workspace
-from support.flows.trial_runs import apply_prediction, read_metadata
+from support.flows.trial_runs import apply_prediction, published_cost, read_metadata
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(600)]
 
@@ -34,7 +34,15 @@ RUNS = {
     "docker": ("docker", EACH_ONE_MODE),
     "docker, all": ("docker", ALL),
 }
-USUAL = {"agent_config.json", "inference_metadata.json", "prediction.diff"}
+USUAL = {"agent_config.json", "inference_metadata.json", "inference.out", "prediction.diff"}
+LOGS = {
+    "direct": set[str](),
+    "plan": {"plan_metadata.json", "plan.out"},
+    "multiplan": {
+        *("multiplan_generation_metadata.json", "multiplan.out"),
+        *("multiplan_metadata.json", "judge.out"),
+    },
+}
 PLANS = {
     "direct": set[str](),
     "plan": {"refactoring_plan.md"},
@@ -120,7 +128,7 @@ def test_outputs_have_published_layout(agent_runs: AgentRuns) -> None:
         f"{track}/{agent_runs.row.path}/{agent}/{name}"
         for track, agents in agent_runs.tracks.items()
         for agent in agents
-        for name in USUAL | PLANS[track.partition("/")[2]]
+        for name in USUAL | PLANS[track.partition("/")[2]] | LOGS[track.partition("/")[2]]
     }
     for track, agent, folder, metadata in agent_runs.trials():
         config = json.loads((folder / "agent_config.json").read_text())
@@ -128,16 +136,19 @@ def test_outputs_have_published_layout(agent_runs: AgentRuns) -> None:
         assert (config["agent"]["name"], config["agent"]["version"]) == (agent, version)
         assert (metadata["description_type"], metadata["mode"]) == tuple(track.split("/"))
         assert metadata["additional"]["selected_plan"] == (3 if track == "open/multiplan" else None)
+        step = f"infer/{agent}/{track}/{agent_runs.row.id}/execute.attempt-1.jsonl"
+        events = (agent_runs.workspace.out / "events" / step).read_bytes()
+        assert (folder / "inference.out").read_bytes() == events != b""
         for name in PLANS[metadata["mode"]]:
             number = 7 if metadata["mode"] == "plan" else int(name[-4])
             assert (folder / name).read_text().strip() == plan_text(number).strip()
 
 
 def test_trial_cost_is_metered_and_reported_cost_is_recorded(agent_runs: AgentRuns) -> None:
-    for track, agent, _, metadata in agent_runs.trials():
+    for track, agent, folder, metadata in agent_runs.trials():
         billed = ledger_lines(agent_runs.workspace, f"infer/{agent}/{track}/")
         cost = sum(float(line["cost_usd"]) for line in billed)
-        assert metadata["cost_usd"] == pytest.approx(cost) != 0
+        assert published_cost(folder) == pytest.approx(cost) != 0
         assert metadata["additional"]["unknown_usd"] == "0"
         assert metadata["additional"]["tokens"]["output"] == sum(line["usage"]["output"] for line in billed)
         executed = [line for line in billed if f"{agent_runs.row.id}/execute" in line["call"]]

@@ -22,7 +22,7 @@ from support.flows.cli_agent_runs import (
     trial_folder,
 )
 from support.flows.tiny_benchmark import Bench, CommandResult, TinyBenchmark, Workspace
-from support.flows.trial_runs import agent_table, apply_prediction, read_metadata
+from support.flows.trial_runs import agent_table, apply_prediction, published_cost, read_metadata
 from support.system import dockerd
 from support.system.leak_check import Leaks
 
@@ -146,7 +146,7 @@ def test_ctrl_c_keeps_edits_and_resume_repeats_no_plan(
         assert has_both_edits(bench, folder, tmp_path / f"{program}-again", "marker-7")
         assert before[program] == plan_calls(workspace, bench, program) != []
         billed = sum(float(line["cost_usd"]) for line in ledger_lines(workspace, f"infer/{program}/"))
-        assert metadata["cost_usd"] == pytest.approx(billed), "the cost of the stopped attempt counts"
+        assert published_cost(folder) == pytest.approx(billed), "the cost of the stopped attempt counts"
     starts = [line["key"].rpartition("/")[2] for line in workspace.journal() if line["event"] == "started"]
     assert (starts.count("plan"), starts.count("execute")) == (3, 6)
     for name in PROGRAMS.values():

@@ -208,7 +208,10 @@ def test_only_and_rerun_repeat_single_steps(tmp_path: Path, alpha: TinyBenchmark
     assert planned == 3
     assert workspace.run("--json").code == 0
     whole = len(workspace.ledger("m"))
+    stale = output_folder(workspace, alpha, "open/plan") / "judge.out"
+    stale.write_text("of an earlier result")
     assert workspace.run("--json", "--rerun", "--only", "*/execute").code == 0
+    assert not stale.exists()
     assert len(workspace.ledger("m")) == whole + (whole - planned)
 
 

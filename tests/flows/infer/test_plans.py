@@ -11,7 +11,7 @@ import pytest
 
 from support.flows import tiny_benchmark
 from support.flows.tiny_benchmark import CommandResult, TinyBenchmark, Workspace
-from support.flows.trial_runs import make_trial_workspace, output_folder, read_metadata
+from support.flows.trial_runs import make_trial_workspace, output_folder, published_cost, read_metadata
 
 pytestmark = pytest.mark.heavy
 
@@ -51,7 +51,9 @@ def test_missing_or_unusable_plans_end_trial_with_reason(
     attempts = metadata["additional"]["steps"]["plan"]["attempts"]
     assert [problem in attempt["problem"] for attempt in attempts] == [True, True]
     assert (folder / "prediction.diff").read_bytes() == b""
-    assert metadata["cost_usd"] > 0
+    assert metadata["cost_usd"] == 0
+    assert published_cost(folder) == float(metadata["additional"]["trial_usd"]) > 0
+    assert [path.name for path in folder.glob("*.out")] == [f"{mode}.out"]
     assert "attempt 2 of 2 left no usable plan" in result.err
     assert workspace.ledger("judge") == []
 
@@ -126,7 +128,7 @@ def test_trial_out_of_budget_in_planning_resumes_with_more(tmp_path: Path, alpha
         == 0
     )
     assert result.jobs[f"evaluate/a/open/plan/{alpha.row.id}"]["status"] == "done"
-    assert 0 < metadata["cost_usd"] <= 0.05
+    assert 0 < published_cost(output_folder(workspace, alpha, "open/plan")) <= 0.05
     bought = len(workspace.ledger("m"))
     again = workspace.run("--json", "--set", "agents.a.budget_usd=0.1")
     assert again.code == 1
@@ -157,7 +159,11 @@ def test_judge_without_valid_choice_is_retried_then_given_up(
     assert metadata["finish_reason"] == reason
     assert len(workspace.ledger("judge")) == requests
     billed = sum(float(line["cost_usd"]) for line in [*workspace.ledger("m"), *workspace.ledger("judge")])
-    assert metadata["cost_usd"] == pytest.approx(billed)
+    assert published_cost(folder) == pytest.approx(billed)
+    choice = json.loads((folder / "multiplan_metadata.json").read_text())
+    assert (choice["finish_reason"], choice["selected_plan_index"] is None) == (reason, reason != "success")
+    answer = choice["judge_reasoning"].encode("utf-8", "backslashreplace")
+    assert (folder / "judge.out").read_bytes() == answer != b""
     assert len(list((folder / "refactoring_plans").iterdir())) == 5
     assert ("marker-3" in (folder / "prediction.diff").read_text()) is (reason == "success")
 

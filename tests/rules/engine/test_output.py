@@ -27,7 +27,6 @@ def problems(**error: Any) -> list[tuple[str, str, str, str]]:
         ("Timeout", "timeout"),
         ("Out of memory", "engine"),
         ("Internal matching error", "engine"),
-        ("Too many matches", "rule"),
         (None, "engine"),
         (7, "engine"),
     ],
@@ -38,6 +37,14 @@ def test_sarif_errors_are_classified_by_kind(name: object, kind: str) -> None:
         "mine",
         "a.py",
     )
+
+
+@pytest.mark.parametrize(("rules", "rule_id"), [(1, "mine"), (2, ""), (21, "")])
+def test_too_many_matches_of_several_rules_concern_all_rules(rules: int, rule_id: str) -> None:
+    """The engine drops the matches of all rules in the file, and names the rule with most of them."""
+    message = f"{rules} rules result in too many matches, most offending rule has 10001: f(...)"
+    found = problems(type="Too many matches", rule_id=RULE_ALIAS.format(0), path="a.py", message=message)
+    assert found[0][:3] == ("rule", rule_id, "a.py")
 
 
 def test_message_has_the_original_rule_id() -> None:

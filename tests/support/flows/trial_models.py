@@ -220,8 +220,8 @@ def blind_judge(_request: Request) -> ScriptedReply:
 
 
 def hesitant_judge(request: Request) -> str:
-    """Selects a plan in its second reply."""
-    return "SELECTED: 1 or 3" if turn(request) == 0 else "SELECTED: **Plan 3**"
+    """Selects a plan in its second reply, which has half a character, as JSON can have."""
+    return "SELECTED: 1 or 3" if turn(request) == 0 else "Well \ud83d.\nSELECTED: **Plan 3**"
 
 
 def undecided_judge(_request: Request) -> str:

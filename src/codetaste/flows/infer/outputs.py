@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -241,7 +242,8 @@ def _step_files(prediction: Prediction) -> dict[str, bytes]:
             "judge_input_tokens": usage.prompt,
             "judge_output_tokens": usage.output,
         }
-        files |= {JUDGE_METADATA_FILE: _json(choice), JUDGE_OUTPUT_FILE: prediction.judgement.encode()}
+        answer = prediction.judgement.encode("utf-8", "backslashreplace")  # JSON can have half characters
+        files |= {JUDGE_METADATA_FILE: _json(choice), JUDGE_OUTPUT_FILE: answer}
     return files
 
 
@@ -256,6 +258,13 @@ def _step_logs(metadata: Mapping[str, Any]) -> dict[str, str]:
     return {name: path for name, path in logs.items() if path}
 
 
+_OF_STEPS = (
+    *(*PLAN_METADATA_FILES.values(), JUDGE_METADATA_FILE, JUDGE_OUTPUT_FILE),
+    *(*PLAN_LOG_FILES.values(), EXECUTION_LOG_FILE),
+)
+"""Files that a trial has if these steps of it have a result."""
+
+
 def _write(folder: Path, files: Mapping[str, bytes], logs: Mapping[str, Path]) -> None:
     for name, content in files.items():
         path = folder / name
@@ -265,11 +274,13 @@ def _write(folder: Path, files: Mapping[str, bytes], logs: Mapping[str, Path]) -
             present = None
         if present != content:
             write_atomically(path, content)
-    for name, log in logs.items():
+    for name in _OF_STEPS:
         try:
-            link_file(log, folder / name)
-        except FileNotFoundError:
-            continue  # it was removed since
+            if name in logs:
+                with suppress(FileNotFoundError):  # the log was removed since
+                    link_file(logs[name], folder / name)
+            elif name not in files:  # of an earlier result that was discarded
+                (folder / name).unlink(missing_ok=True)
         except OSError as error:
             raise storage_error(error, f"{folder / name}: cannot be written", JournalError) from error
 

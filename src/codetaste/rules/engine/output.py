@@ -28,6 +28,10 @@ _RULE = frozenset({
     "ruleparseerror", "patternparseerror", "patternparseerror0", "invalidyaml", "invalidruleschemaerror",
     "unknownlanguageerror", "incompatiblerule", "incompatiblerule0", "missingplugin", "toomanymatches",
 })  # fmt: skip
+_TOO_MANY = "toomanymatches"
+_ONE_RULE = re.compile(r"\b1 rules result in too many matches")
+"""In the message of that error if all matches in the file are of the rule that it names. The engine drops the
+matches of all rules in a file with more than 10,000, and names only the rule with most of them."""
 _TIME = frozenset({"timeout", "fixpointtimeout", "timeoutduringinterfileanalysis"})
 _LIMIT_IN_PARSER = "Limit_reached"
 """In the message of a syntax error that is the end of the engine's own time limit during parsing."""
@@ -56,7 +60,9 @@ def parse_output(sarif: bytes, report: bytes, ids: Mapping[str, str], files: Col
     stated = _json(report)
     errors = [error for error in _list(stated, "errors") if isinstance(error, dict)]
     problems = tuple(_problem(error, ids, files) for error in errors)
-    refused = next((p for p in problems if p.kind is ScanProblemKind.RULE and not p.rule_id), None)
+    refused = next(
+        (p for p in problems if p.kind is ScanProblemKind.RULE and not p.rule_id and not p.path), None
+    )
     if refused is not None:
         raise UnreadableOutput(refused.message, rules_refused=True)
     runs = _list(_json(sarif), "runs")
@@ -119,7 +125,10 @@ def _problem(error: Mapping[str, Any], ids: Mapping[str, str], files: Collection
     message = str(error.get("message", "")).strip()
     named = _ALIAS.findall(message)
     rule_id = ids.get(str(error.get("rule_id") or (named[0] if len(named) == 1 else "")), "")
-    kind = _kind("".join(name.split()).lower(), rule_id)
+    short_name = "".join(name.split()).lower()
+    kind = _kind(short_name, rule_id)
+    if short_name == _TOO_MANY and not _ONE_RULE.search(message):
+        rule_id = ""
     if kind is ScanProblemKind.PARSE and _LIMIT_IN_PARSER in message:
         kind = ScanProblemKind.TIMEOUT
     for alias in named:

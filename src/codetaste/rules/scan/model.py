@@ -36,7 +36,7 @@ class ScanProblemKind(StrEnum):
     """Why a rule or a file was not scanned in full."""
 
     RULE = "rule"
-    """The rule is broken, or has too many matches in one file."""
+    """The rule is broken, or has too many matches in one file; without an id all rules together have."""
     PARSE = "parse"
     """A file did not parse: routine."""
     SYMBOLS = "symbols"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codetaste.cli.options import AsJson, Several
 from codetaste.console.command import command
 from codetaste.console.json import json_document
-from codetaste.console.streams import print_result
+from codetaste.console.streams import notify, print_result
 from codetaste.core.text import plural
 from codetaste.run.config import read_config
 from codetaste.run.plan import resolve_and_select
@@ -25,7 +26,7 @@ def check(
     set_: Several = (),
     json_: AsJson = False,
 ) -> int:
-    """Check the config, and print what it selects.
+    """Check the config, and print what it selects; keys that are not set are noted.
 
     Args:
         config: The TOML file.
@@ -36,6 +37,9 @@ def check(
         ConfigError: one line for each mistake, with file and key.
     """
     resolved, _ = resolve_and_select(config, read_config(config, set_))
+    for model in resolved.used_models():
+        if model.key_env is not None and not os.environ.get(model.key_env):
+            notify(f"{config}: models[{model.id}] needs {model.key_env}, which is not set")
     found = _selected_to_json(resolved)
     print_result(json_document(found) if json_ else f"{config}: no mistakes; {_describe(found)}")
     return 0
