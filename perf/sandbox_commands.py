@@ -21,8 +21,8 @@ import anyio
 from measure import Report, arguments, machine, ratio, versions
 
 from codetaste.sandbox.base import CommandLimits, Sandbox, SandboxSpec
-from codetaste.sandbox.docker.engine import connect_engine
 from codetaste.sandbox.docker.bootstrap.lean_image import LEAN_IMAGE
+from codetaste.sandbox.docker.engine import connect_engine
 from codetaste.sandbox.docker.provider import open_docker_sandboxes
 from codetaste.sandbox.local.sandbox import bubblewrap_provider
 
