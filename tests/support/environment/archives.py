@@ -1,7 +1,7 @@
 """The releases of a project as folders, fetched by the ordinary clients of the package registries.
 
 npm, go, cargo and mvn run as the user has set them up; source distributions are fetched by codetaste's own
-client and checked against a hash, as pip would build them.
+client and checked against a hash, because pip would build them.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ def _fetch_crate(project: Project, version: str, work: Path, tree: Path) -> None
 def _fetch_maven(project: Project, version: str, work: Path, tree: Path) -> None:
     work.mkdir(parents=True)
     group, artifact = project.name.split(":")
-    one = f"<artifactItem><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
-    kinds = ("<type>pom</type>", "<classifier>sources</classifier>", "<classifier>test-sources</classifier>")
-    items = "".join(f"{one}{kind}</artifactItem>" for kind in kinds)
+    names = {"groupId": group, "artifactId": artifact, "version": version}
+    kinds = ({"type": "pom"}, {"classifier": "sources"}, {"classifier": "test-sources"})
+    items = "".join(f"<artifactItem>{_xml({**names, **kind})}</artifactItem>" for kind in kinds)
     (work / "pom.xml").write_text(_MAVEN_POM.format(items=items))
     _client("mvn", "--quiet", "--batch-mode", "dependency:copy", cwd=work)
     copied = work / "target/dependency"
@@ -107,6 +107,10 @@ def _fetch_maven(project: Project, version: str, work: Path, tree: Path) -> None
                 target.parent.mkdir(parents=True, exist_ok=True)
                 path.rename(target)
     (copied / f"{artifact}-{version}.pom").rename(tree / "pom.xml")
+
+
+def _xml(values: Mapping[str, str]) -> str:
+    return "".join(f"<{key}>{value}</{key}>" for key, value in values.items())
 
 
 _MAVEN_POM = """\

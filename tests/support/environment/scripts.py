@@ -4,8 +4,8 @@ They work on both commits of a project, install through the registries, and run 
 have run with one. Dependencies are in HOME or in folders that git ignores; the project itself is installed
 nowhere, so that no later commit tests the code of an earlier one.
 
-``run_tests`` reads a report of the runner, never its output, with an isolated interpreter where that is
-Python. It keeps the report in the folder that TEST_REPORTS names, and ends with the runner's exit status.
+``run_tests`` counts in a report of the runner, and ends with the runner's exit status. The report stays in a
+new folder of /tmp, that of Maven in target/.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from pathlib import Path
 _HEAD = """\
 #!/bin/bash
 cd /testbed || exit 1
-reports="${TEST_REPORTS:-$(mktemp -d)}"
-mkdir -p "$reports"
+report="$(mktemp -d)"
 """
 _COUNT = """\
 count = {"passed": passed, "failed": failed, "skipped": skipped}
@@ -69,10 +68,9 @@ export PATH="$HOME/.testenv/bin:$PATH" PYTHONDONTWRITEBYTECODE=1
 """,
     run_tests=_HEAD
     + """\
-rm -f "$reports/junit.xml"
-python -m pytest -q -p no:cacheprovider --junit-xml="$reports/junit.xml" h11 >&2
+python -m pytest -q -p no:cacheprovider --junit-xml="$report/junit.xml" h11 >&2
 status=$?
-python -I - "$reports/junit.xml" <<'EOF'
+python -I - "$report/junit.xml" <<'EOF'
 import json
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -99,7 +97,8 @@ quiet="--no-audit --no-fund --no-update-notifier --loglevel=error"
 if [ ! -x "$HOME/.mocha/node_modules/.bin/mocha" ]; then
     npm install $quiet --prefix "$HOME/.mocha" mocha@10.8.2 >&2 || return 1
 fi
-needed="$(node -p 'Object.entries(require("/testbed/package.json").dependencies ?? {}).map(d => d.join("@")).join(" ")')"
+list='Object.entries(require("/testbed/package.json").dependencies ?? {}).map(d => d.join("@")).join(" ")'
+needed="$(node -p "$list")"
 packages="$HOME/.packages/$(echo "$needed" | sha256sum | cut -c1-16)"
 if [ ! -f "$packages/complete" ]; then
     mkdir -p "$packages/node_modules" &&
@@ -111,10 +110,9 @@ export PATH="$HOME/.mocha/node_modules/.bin:$PATH"
 """,
     run_tests=_HEAD
     + """\
-rm -f "$reports/mocha.json"
-mocha --ui tdd --timeout 60s --reporter json --reporter-option output="$reports/mocha.json" test/test.js >&2
+mocha --ui tdd --timeout 60s --reporter json --reporter-option output="$report/mocha.json" test/test.js >&2
 status=$?
-cd / && node - "$reports/mocha.json" <<'EOF'
+cd / && node - "$report/mocha.json" <<'EOF'
 const { passes, failures, pending } = JSON.parse(require("fs").readFileSync(process.argv[2], "utf8"));
 const count = { passed: passes.length, failed: failures.length, skipped: pending.length };
 console.log(JSON.stringify({ ...count, total: count.passed + count.failed + count.skipped }));
@@ -133,9 +131,9 @@ export GOTOOLCHAIN=local GOFLAGS=-mod=readonly
 """,
     run_tests=_HEAD
     + """\
-go test -json -count=1 ./... >"$reports/go-test.jsonl"
+go test -json -count=1 ./... >"$report/go-test.jsonl"
 status=$?
-python3 -I - "$reports/go-test.jsonl" <<'EOF'
+python3 -I - "$report/go-test.jsonl" <<'EOF'
 import json
 import sys
 
@@ -172,9 +170,9 @@ cp "$lock" /testbed/Cargo.lock
 """,
     run_tests=_HEAD
     + """\
-cargo test --offline --locked --lib --all-features >"$reports/cargo-test.txt"
+cargo test --offline --locked --lib --all-features >"$report/cargo-test.txt"
 status=$?
-python3 -I - "$reports/cargo-test.txt" <<'EOF'
+python3 -I - "$report/cargo-test.txt" <<'EOF'
 import json
 import re
 import sys
@@ -207,7 +205,6 @@ fi
 rm -rf target/surefire-reports
 mvn -o $MAVEN_TESTS >&2
 status=$?
-cp target/surefire-reports/TEST-*.xml "$reports" 2>/dev/null
 python3 -I - target/surefire-reports <<'EOF'
 import json
 import sys

@@ -1,0 +1,93 @@
+"""Scripted models of setup agents that make the environments of real projects.
+
+They see which project it is by the files that the first command lists.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+# A run imports this file by its path.
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from codetaste.llm.messages import Message, Request, ToolResult
+from support.environment.scripts import GO, JAVA, JAVASCRIPT, PYTHON, RUST, Scripts
+from support.flows.trial_models import FINISH, Step, next_step, shell, task_of
+
+EXPLORE = shell("cd /testbed && git log --oneline && git show --stat HEAD | tail -n 3; id -un; ls -A")
+RUN = "git clean -xdffq && sudo /scripts/setup_system.sh && source /scripts/setup_shell.sh && /scripts/run_tests"
+TRY = [
+    shell(f"cd /testbed && {RUN}", timeout_s=600.0),
+    shell(
+        f"cd /testbed && head=$(git rev-parse HEAD) && git checkout -q --detach HEAD~1 && ({RUN}); "
+        'git checkout -q --detach "$head"',
+        timeout_s=600.0,
+    ),
+]
+"""Run the scripts on both commits."""
+BY_MANIFEST = {
+    "setup.py": PYTHON,
+    "package.json": JAVASCRIPT,
+    "go.mod": GO,
+    "Cargo.toml": RUST,
+    "pom.xml": JAVA,
+}
+"""The scripts by a file at the top of the project."""
+FEEDBACK = "were run in a fresh copy of this container"
+"""In the task of an agent whose scripts failed a gate."""
+
+
+def scripts_of(request: Request) -> Scripts:
+    """Return the scripts for the project that the first command has shown."""
+    for message in request.messages:
+        for block in message.content:
+            if isinstance(block, ToolResult):
+                names = block.content.split()
+                return next(scripts for name, scripts in BY_MANIFEST.items() if name in names)
+    return PYTHON  # not used: the first command has not run
+
+
+def write(scripts: dict[str, str]) -> Step:
+    """Write files into /scripts, all of them executable."""
+    commands = [f"printf %s {shlex.quote(text)} > /scripts/{name}" for name, text in scripts.items()]
+    return shell(" && ".join([*commands, "chmod 755 /scripts/*"]))
+
+
+def steps_with(scripts: dict[str, str]) -> list[Step]:
+    """Explore, write ``scripts``, run them on both commits, finish."""
+    return [EXPLORE, write(scripts), *TRY, FINISH]
+
+
+def succeeds(request: Request) -> Message:
+    """Writes scripts that pass the gates."""
+    return next_step(request, steps_with(scripts_of(request).files))
+
+
+def mends(request: Request) -> Message:
+    """Writes a run_tests whose last line is no result, and corrects it after the feedback."""
+    files = scripts_of(request).files
+    if FEEDBACK not in task_of(request):
+        files["run_tests"] = "#!/bin/bash\necho Tests are run later.\n"
+    return next_step(request, steps_with(files))
+
+
+def fails(request: Request) -> Message:
+    """Writes scripts that end with an error, in every round."""
+    return next_step(request, steps_with({**scripts_of(request).files, "run_tests": "#!/bin/bash\nexit 3\n"}))
+
+
+def leaks(request: Request) -> Message:
+    """Installs the Python package of HEAD outside of /testbed, and tests that copy on both commits."""
+    install = shell(
+        'python3 -m venv "$HOME/.testenv" && "$HOME/.testenv/bin/pip" install --quiet pytest==8.3.5 /testbed',
+        timeout_s=600.0,
+    )
+    installed = PYTHON.run_tests.replace(" h11 ", " --pyargs h11 ").replace("cd /testbed", 'cd "$HOME"')
+    return next_step(request, [install, *steps_with({**PYTHON.files, "run_tests": installed})])
+
+
+def explores_forever(request: Request) -> Message:
+    """Looks at the code until a limit ends it."""
+    return next_step(request, [EXPLORE])
