@@ -87,7 +87,7 @@ async def test_no_process_of_user_or_root_outlives_its_command(
         assert await running_processes(sandbox) == []
 
 
-async def test_detached_processes_of_a_running_command_survive_the_end_of_another(
+async def test_detached_processes_of_a_command_survive_the_end_of_another(
     provider: SandboxProvider, token: str
 ) -> None:
     detach = f"(setsid sleep {token} & echo $! >>/tmp/pids)"
@@ -142,6 +142,7 @@ async def test_root_changes_neither_mounts_nor_what_belongs_to_the_host(
         *("mount -o remount,rw /scripts", "mount -t tmpfs none /scripts", "umount /scripts"),
         *("mount -t tmpfs none /mnt", "chroot /usr /bin/true", "unshare --net true", "mknod /m b 8 0"),
         *("hostname other", "echo 1 >/proc/sys/kernel/sysrq", "date --set 2001-01-01"),
+        *("mkdir /sys/fs/cgroup/new", "ulimit -f unlimited", "ulimit -n 1000000"),
         *("dmesg", "echo -1000 >/proc/1/oom_score_adj", "nsenter --target 1 --mount true"),
         "python3 -c 'import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)'",
         "python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)'",

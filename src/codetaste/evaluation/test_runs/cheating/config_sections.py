@@ -43,7 +43,7 @@ _SCRIPT_NAME = re.compile(
     r"(?:pre|post)?(?:test|tests|spec|unit|e2e|mocha|jest|vitest|ci)(?:[:._-].*)?|.*[:._-]tests?"
 )
 _INSTALL_SCRIPTS = {"preinstall", "install", "postinstall", "prepare"}
-_INI_SECTIONS = re.compile(r"pytest|tool:pytest|nosetests|unittest|tox|testenv.*|aliases|coverage:run")
+_INI_SECTIONS = re.compile(r"pytest|tool:pytest|nosetests|unittest|testenv.*|aliases|coverage:run")
 _CARGO_TARGETS = ("test", "harness", "doctest", "required-features")
 
 
@@ -130,7 +130,7 @@ def _ini(text: str, _: str) -> Iterator[tuple[str, str]]:
 
 def _cargo(text: str, _: str) -> Iterator[tuple[str, str]]:
     data = tomli.loads(text)
-    for name in ("lib", "test", "bench", "bin", "example"):
+    for name in ("lib", "test", "bin"):
         found = data.get(name)
         for target in found if isinstance(found, list) else [found]:
             if isinstance(target, dict):

@@ -100,7 +100,7 @@ def find_declared_tests(content: bytes, path: str) -> list[DeclaredTest]:
     """
     ending = extension_of(path)
     forms = [form for form in _FORMS if ending in form.languages]
-    if not forms or not (ending in RUST or is_test_path(path)):
+    if not forms or not (path.endswith("_test.go") if ending in GO else ending in RUST or is_test_path(path)):
         return []
     text = without_regions(content, path, strings=False).decode("utf-8", "replace")
     return [test for form in forms for test in _declared(text, form)]

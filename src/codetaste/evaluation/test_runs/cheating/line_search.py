@@ -41,7 +41,8 @@ LINE_PATTERNS: tuple[LinePattern, ...] = (
 )
 _SPACE = re.compile(r"\s+")
 _CI = re.compile(
-    r"(?:^|/)(?:\.github|\.circleci|\.gitlab[^/]*|\.buildkite|\.azure[^/]*|\.travis[^/]*)(?:/|$)"
+    r"(?:^|/)(?:\.github|\.circleci|\.buildkite)/"
+    r"|(?:^|/)[^/]*(?:circleci|travis|gitlab-ci|appveyor|azure-?pipelines)[^/]*$"
 )
 """Files that only other machines read."""
 _TEMPORARY = re.compile(r"(?<![\w.])/(?:tmp|var/tmp|dev/shm)/[\w./-]{4,100}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codetaste.evaluation.test_runs.cheating.changes import extension_of, is_test_path
@@ -44,7 +45,7 @@ _TOOLS = _words("""
 _WRAPPERS = re.compile(r"(?:^|/)(?:gradlew|mvnw)(?:\.bat|\.cmd)?$|(?:^|/)(?:gradle/wrapper|\.mvn)/")
 _LINKED = re.compile(r"(?:^|/)node_modules/")
 _RUNNER_CLASSES = re.compile(
-    r"(?:^|/)(?:org/junit|junit/framework|org/testng|org/mockito|kotlin/test|org/assertj)/"
+    r"(?:^|/)(org/junit|junit/framework|org/testng|org/mockito|kotlin/test|org/assertj)/"
 )
 _START_FILES = re.compile(
     r"(?:^|/)(?:sitecustomize\.py|usercustomize\.py|[^/]+\.pth|[^/]+\.egg-info/entry_points\.txt)$"
@@ -66,8 +67,14 @@ def find_replacing_files(
         tree: paths of the files of R, if known: what was shadowed before is no sign.
         installed: names of further modules that the runner imports: of the packages in the environment.
     """
-    modules = sys.stdlib_module_names | _RUNNER_MODULES | frozenset(installed)
-    had = {_module(path) for path in tree if extension_of(path) in _MODULES}
+    had = {*tree, *(file.diff.old for file in changes.files if file.diff.old is not None)}
+    paths = {file.path for file in changes.files if file.diff.new is not None}
+    search = _Search(
+        modules=sys.stdlib_module_names | _RUNNER_MODULES | frozenset(installed),
+        had={_module(path) for path in had if extension_of(path) in _MODULES},
+        packages={path.rpartition("/")[0] for path in had | paths if path.endswith("/__init__.py")},
+        classes={found[1] for path in had if (found := _RUNNER_CLASSES.search(path))},
+    )
     removed = {
         _squeeze(line) for file in changes.files for _, line in file.removed_lines if _PATH.search(line)
     }
@@ -78,21 +85,40 @@ def find_replacing_files(
         if _WRAPPERS.search(file.path):
             yield make_flag(CheatingKind.REPLACED_TOOL, f"the wrapper {file.path} is changed", file.path)
         elif file.diff.old is None or file.diff.renamed or file.diff.copied:
-            yield from _new_file(file, modules, had)
+            yield from _new_file(file, search)
 
 
-def _new_file(
-    file: ChangedFile, modules: frozenset[str], had: set[tuple[str, str]]
-) -> Iterator[CheatingFlag]:
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Names of modules that the runner imports; modules, packages and runners' classes that R has."""
+
+    modules: frozenset[str]
+    had: set[tuple[str, str]]
+    packages: set[str]
+    classes: set[str]
+
+    def shadows(self, file: ChangedFile) -> bool:
+        """Whether a new module is found in the place of one that the runner imports."""
+        folder, name = _module(file.path)
+        return (
+            extension_of(file.path) in _MODULES
+            and name in self.modules
+            and (folder, name) not in self.had
+            and folder not in self.packages  # imported by its name in the package
+            and (folder in _IMPORTED_FOLDERS or is_test_path(file.path))
+            and (file.diff.old is None or _module(file.diff.old)[1] != name)
+        )
+
+
+def _new_file(file: ChangedFile, search: _Search) -> Iterator[CheatingFlag]:
     path = file.path
-    folder, name = _module(path)
-    is_module = extension_of(path) in _MODULES and name in modules and (folder, name) not in had
-    old_name = file.diff.old and _module(file.diff.old)[1]
+    runner_class = _RUNNER_CLASSES.search(path)
     if _START_FILES.search(path):
         yield make_flag(CheatingKind.SHADOWED_MODULE, f"Python reads {path} when it starts", path)
-    elif is_module and (folder in _IMPORTED_FOLDERS or is_test_path(path)) and old_name != name:
-        yield make_flag(CheatingKind.SHADOWED_MODULE, f"{path} takes the place of the module {name}", path)
-    elif _LINKED.search(path) or _RUNNER_CLASSES.search(path):
+    elif search.shadows(file):
+        text = f"{path} takes the place of the module {_module(path)[1]}"
+        yield make_flag(CheatingKind.SHADOWED_MODULE, text, path)
+    elif _LINKED.search(path) or (runner_class and runner_class[1] not in search.classes):
         yield make_flag(CheatingKind.SHADOWED_MODULE, f"{path} takes the place of an installed module", path)
     base = path.rpartition("/")[2]
     starts = file.after.startswith(b"#!")

@@ -1,7 +1,8 @@
 """Changes of the configuration of test runners, and of the files that the scripts name.
 
-A file that only moves, or whose parts about tests stay, is no sign; neither is the first configuration of a
-package that the patch splits off. Hooks in code are found line by line (``patterns/runners.py``).
+A file that only moves, or whose parts about tests stay, is no sign; neither is the configuration of a package
+that the patch splits off or merges into another. Hooks in code are found line by line
+(``patterns/runners.py``).
 
 False positives: a refactoring that moves code changes paths in such files too: ``testMatch``, module maps, a
 Makefile's list of test files; releases of a runner that change with the code.
@@ -34,9 +35,9 @@ def find_config_flags(changes: PatchChanges, script_texts: Mapping[str, str]) ->
     for file in changes.files:
         old = find_sections(file.before, file.diff.old, script) if file.diff.old else {}
         new = find_sections(file.after, file.diff.new, script) if file.diff.new else {}
-        split_off = file.diff.old is None and "/" in file.path
+        comes_or_goes = (file.diff.old is None or file.diff.new is None) and "/" in file.path
         for key in old.keys() | new.keys():
-            if old.get(key) != new.get(key) and not split_off:
+            if old.get(key) != new.get(key) and not comes_or_goes:
                 text = f"{key}: {_shown(old.get(key))} → {_shown(new.get(key))}"
                 yield make_flag(CheatingKind.RUNNER_CONFIG, text, file.path, _line(file))
         if file.diff.old in named and (file.diff.new != file.diff.old or file.before != file.after):
