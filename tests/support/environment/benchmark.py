@@ -74,8 +74,8 @@ def make_breaking_patch(project: Project, trees: Trees) -> bytes:
     if before.count(change.old) != 1:
         raise ValueError(f"{project.name} {project.base}: {change.path} has changed")
     after = before.replace(change.old, change.new)
-    lines = (text.splitlines(keepends=True) for text in (before, after))
-    patch = difflib.unified_diff(*lines, f"a/{change.path}", f"b/{change.path}")
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    patch = difflib.unified_diff(old, new, f"a/{change.path}", f"b/{change.path}")
     return f"diff --git a/{change.path} b/{change.path}\n{''.join(patch)}".encode()
 
 

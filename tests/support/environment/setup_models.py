@@ -17,8 +17,7 @@ from support.environment.scripts import GO, JAVA, JAVASCRIPT, PYTHON, RUST, Scri
 from support.flows.trial_models import FINISH, Step, next_step, shell, task_of
 
 EXPLORE = shell("cd /testbed && git log --oneline && git show --stat HEAD | tail -n 3; id -un; ls -A")
-SET_UP = "git clean -xdffq && sudo /scripts/setup_system.sh && source /scripts/setup_shell.sh"
-RUN = f"{SET_UP} && /scripts/run_tests"
+RUN = "git clean -xdffq && sudo /scripts/setup_system.sh && . /scripts/setup_shell.sh && /scripts/run_tests"
 TRY = [
     shell(f"cd /testbed && {RUN}", timeout_s=600.0),
     shell(
