@@ -33,6 +33,10 @@ USERS = {
     "aiodocker": (
         "codetaste.cli.commands.doctor",
         "codetaste.cli.commands.image",
+        "codetaste.environment.base_image",
+        "codetaste.environment.images",
+        "codetaste.environment.leak_search",
+        "codetaste.flows.environment",
         "codetaste.sandbox.docker",
     ),
     "rich": ("codetaste.report.live.terminal",),

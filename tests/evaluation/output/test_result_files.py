@@ -108,7 +108,7 @@ def test_scores_file_has_values_and_their_inputs(tmp_path: Path, evaluation: Eva
         for key in ("format", "status", "ifr", "ifr_plus", "ifr_minus", "passed", "alignment")
     }
     assert values == {
-        "format": 3,
+        "format": 4,
         "status": "scored",
         "ifr": 0.5,
         "ifr_plus": 1.0,

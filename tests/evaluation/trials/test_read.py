@@ -222,7 +222,7 @@ def test_scores_of_earlier_format_are_not_read(outputs: Outputs) -> None:
     write_json(folder / "evaluation/scores.json", scores)
     reading = read_outputs(outputs.root)
     (record,) = reading.records
-    why = "scores.json has format 1, this codetaste reads format 3: evaluate it again"
+    why = "scores.json has format 1, this codetaste reads format 4: evaluate it again"
     assert (record.scores.status, record.scores.reason) == (TrialStatus.NOT_SCORED, f"its {why}")
     assert record.scores.ifr is None
     assert [str(problem).rpartition("/")[2] for problem in reading.problems] == [

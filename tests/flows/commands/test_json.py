@@ -31,6 +31,8 @@ BAD: dict[str, list[str]] = {
     "benchmark show": ["no-such-instance"],
     "config check": ["nofile.toml"],
     "config schema": ["surplus"],
+    "environment build": ["--benchmark", "nowhere"],
+    "environment check": ["--benchmark", "nowhere"],
     "evaluate": ["--instance", "*", "--patch", "nofile.diff"],
     "init": ["--example", "no-such-example"],
     "image build": ["--lean", "--dockerfile", "."],
@@ -50,7 +52,9 @@ BAD: dict[str, list[str]] = {
 }
 
 
-ELSEWHERE = {"agents install", "benchmark fetch"} | {name for name in BAD if name.startswith("image ")}
+ELSEWHERE = {"agents install", "benchmark fetch"} | {
+    name for name in BAD if name.startswith(("environment ", "image "))
+}
 """Good input to them needs a registry, a container engine or a whole benchmark: other tests have that."""
 
 

@@ -141,7 +141,7 @@ def instance_metadata(path: str = PATH) -> dict[str, Any]:
 def make_scores(patch: bytes = PATCH, **fields: Any) -> dict[str, Any]:
     """A scores.json of codetaste with the fields that are read."""
     return {
-        "format": 3,
+        "format": 4,
         "status": "scored",
         "reason": "",
         "passed": False,

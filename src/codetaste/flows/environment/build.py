@@ -20,7 +20,7 @@ from codetaste.evaluation.test_runs.gates import GateReport, feedback, pass_gate
 from codetaste.flows.agents.run import AgentRunSpec
 from codetaste.flows.environment.candidates import Candidate, find_candidates
 from codetaste.flows.environment.gate_sandboxes import gate_sandboxes
-from codetaste.flows.environment.inputs import FEEDBACK_PROMPT, SYSTEM_PROMPT, TASK_PROMPT
+from codetaste.flows.environment.inputs import FEEDBACK_PROMPT, SYSTEM_PROMPT, setup_prompt
 from codetaste.flows.environment.result import EnvironmentResult, load_scripts, store_scripts
 from codetaste.flows.environment.setup_run import SetupRun
 from codetaste.orchestration.shortfall import Shortfall
@@ -33,16 +33,6 @@ if TYPE_CHECKING:
     from codetaste.flows.environment.plan import EnvironmentTask
     from codetaste.orchestration.job import JobContext
     from codetaste.orchestration.journal.journal import Json
-
-
-def setup_prompt(context: EnvironmentContext) -> str:
-    """Return the prompt of the first round."""
-    return context.prompts.load(TASK_PROMPT).render(base=describe_base(context.base_image))
-
-
-def describe_base(image: str) -> str:
-    """Return what the prompt says of the base image."""
-    return f"It is made from the image {image}; /etc/codetaste/image.json lists the tools and their versions."
 
 
 def possible_privileges(scripts: EnvironmentScripts) -> tuple[Privileges, ...]:

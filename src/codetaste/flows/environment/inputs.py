@@ -1,4 +1,4 @@
-"""The inputs that decide the environment of an instance."""
+"""The inputs that decide the environment of an instance, and the prompt that an agent begins with."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from codetaste.environment.config import EnvironmentConfig
+    from codetaste.flows.environment.context import EnvironmentContext
     from codetaste.flows.environment.plan import EnvironmentTask
     from codetaste.flows.inputs import Inputs, InputSource
     from codetaste.harness.adapter import Adapter
@@ -20,6 +21,16 @@ VERSION = 1
 """Increment it when a change of the flow or of the gates changes an environment's result."""
 SYSTEM_PROMPT, TASK_PROMPT, FEEDBACK_PROMPT = "setup_system", "setup_environment", "setup_feedback"
 _KEYS = ("image", "hosts", "registries", "neighbours", "setup_time_limit", "test_time_limit")
+
+
+def setup_prompt(context: EnvironmentContext) -> str:
+    """Return the prompt of the first round."""
+    return context.prompts.load(TASK_PROMPT).render(base=describe_base(context.base_image))
+
+
+def describe_base(image: str) -> str:
+    """Return what the prompt says of the base image."""
+    return f"It is made from the image {image}; /etc/codetaste/image.json lists the tools and their versions."
 
 
 def environment_inputs(

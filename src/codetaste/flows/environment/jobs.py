@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codetaste.flows.environment.build import build_environment, setup_prompt
-from codetaste.flows.environment.image import make_runtime_image
-from codetaste.flows.environment.inputs import SYSTEM_PROMPT, environment_inputs
+from codetaste.flows.environment.inputs import SYSTEM_PROMPT, environment_inputs, setup_prompt
 from codetaste.flows.inputs import digest_of_inputs, digests_of_inputs
 from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
 from codetaste.orchestration.job import Job
@@ -49,6 +47,10 @@ def environment_jobs(
 
 def environment_handlers(context: EnvironmentContext) -> dict[str, Handler]:
     """Return what runs the jobs of ``environment_jobs``, by kind."""
+    # They load the library of container engines, which only runs with environments need.
+    from codetaste.flows.environment.build import build_environment
+    from codetaste.flows.environment.image import make_runtime_image
+
     return {
         SOURCES: sources_handler(context.benchmark, context.suites.cache),
         BUILD: lambda job, run: build_environment(job.parameters, context, run),
