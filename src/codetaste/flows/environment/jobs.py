@@ -48,8 +48,8 @@ def environment_jobs(
 def environment_handlers(context: EnvironmentContext) -> dict[str, Handler]:
     """Return what runs the jobs of ``environment_jobs``, by kind."""
     # They load the library of container engines, which only runs with environments need.
-    from codetaste.flows.environment.build import build_environment
-    from codetaste.flows.environment.image import make_runtime_image
+    from codetaste.flows.environment.build import build_environment  # noqa: PLC0415
+    from codetaste.flows.environment.image import make_runtime_image  # noqa: PLC0415
 
     return {
         SOURCES: sources_handler(context.benchmark, context.suites.cache),

@@ -154,7 +154,7 @@ _POM_PROPERTY = re.compile(
 
 
 def _pom(text: str, _: str) -> Iterator[tuple[str, str]]:
-    text = re.sub(r"<!--[\s\S]*?-->", "", text)
+    text = re.sub(r"<!--[\s\S]*?(?:-->|\Z)", "", text)  # one without an end is searched for once
     plugins = [re.sub(r"<version>[^<]*</version>", "", plugin) for plugin in _POM_PLUGIN.findall(text)]
     yield "surefire", " ".join(map(_squeeze, plugins))
     inside = _POM_PLUGIN.sub("", text)
