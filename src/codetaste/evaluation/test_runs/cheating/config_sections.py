@@ -175,8 +175,11 @@ def _gradle(text: str, _: str) -> Iterator[tuple[str, str]]:
     text = without_regions(text.encode("utf-8", "replace"), "x.java", strings=False).decode(
         "utf-8", "replace"
     )
-    for match in _GRADLE_BLOCK.finditer(text):
-        yield f"{_squeeze(match[0])}…", _squeeze(_block(text, match.end()))
+    at = 0
+    while match := _GRADLE_BLOCK.search(text, at):
+        block = _block(text, match.end())
+        at = match.end() + len(block)  # what is in a block is read once
+        yield f"{_squeeze(match[0])}…", _squeeze(block)
     yield "tests", " ".join(sorted(map(_squeeze, _GRADLE_LINE.findall(text))))
 
 
