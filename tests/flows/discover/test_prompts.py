@@ -55,7 +55,7 @@ def test_prompts_of_a_folder_are_used_and_are_part_of_the_fingerprint(
         (
             "discover_task.md",
             "{{ nothing }}",
-            "'nothing' is undefined (given: description, direction, language)",
+            "there is no value 'nothing' (known: description, direction, language)",
         ),
         ("discover_task.md", "fine\n{% if %}", "discover_task.md:2: "),
         ("other.txt", "x", "has no prompt; the names are"),
