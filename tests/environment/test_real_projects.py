@@ -15,7 +15,7 @@ from support.environment.archives import Trees, fetch
 from support.environment.benchmark import make_benchmark, make_breaking_patch, make_repository
 from support.environment.projects import FLAT, PROJECTS, Project
 from support.environment.scripts import GO, PYTHON, RUST
-from support.environment.setup_models import FEEDBACK, fails, leaks, mends, succeeds
+from support.environment.setup_models import FEEDBACK, fails, leaks, mends, succeeds, write
 
 LANGUAGES = sorted(PROJECTS)
 
@@ -112,6 +112,16 @@ def test_a_setup_agent_writes_the_scripts_of_the_project_that_it_sees() -> None:
     assert "run_tests" in commands[2]
     assert "HEAD~1" in commands[3]
     assert commands[4] == "finish"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_command_that_writes_scripts_writes_their_exact_text(language: str, tmp_path: Path) -> None:
+    scripts = PROJECTS[language].scripts
+    _, arguments = write(scripts.files)
+    subprocess.run(["bash", "-c", arguments["command"].replace("/scripts/", f"{tmp_path}/")], check=True)
+
+    # The folder's name occurs in no script.
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == scripts.files
 
 
 def test_a_setup_agent_mends_its_scripts_after_the_feedback() -> None:
