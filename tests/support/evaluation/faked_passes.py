@@ -404,7 +404,10 @@ def main() -> None:
             rows = [render_row(each.name, repository.flags_of(each)) for each in patches]
             head = "\n".join(HEADS[key]) + "\n"
             before, _, after = text.partition(head)
-            text = f"{before}{head}{chr(10).join(rows)}\n\n{after.partition(chr(10) * 2)[2]}".rstrip() + "\n"
+            rest = after.split("\n")
+            while rest and rest[0].startswith("| "):
+                del rest[0]
+            text = before + head + "\n".join([*rows, *rest])
     page.write_text(text, "utf-8")
 
 

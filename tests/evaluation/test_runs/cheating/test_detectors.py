@@ -244,4 +244,4 @@ def test_time_grows_with_the_size_of_the_patch_only(path: str, line: str) -> Non
         flags_of(path, text.replace(b" ", b"\n"), b"x\n")
         return time.process_time() - start
 
-    assert measure(160_000) < 80 * measure(10_000) + 0.5
+    assert measure(20_000) < 80 * measure(2000) + 0.5

@@ -214,7 +214,7 @@ not ok 1 - adds
   ---
   type: 'suite'
   ...
-ok 2 - issue #12 is closed
+ok 2 - issue \\#12 is closed
 ok 3 - later # TODO
 not ok 4 - later too # TODO
 ok 5

@@ -31,7 +31,7 @@ MAX_TESTS = 20_000
 """Tests of one file that are read."""
 _BODY_CHARS = 600
 """A longer body is not empty."""
-_SIGNATURE_CHARS = 800
+_SIGNATURE_CHARS = 400
 """How far after its mark (an annotation) the name of a test is searched."""
 _TITLE = r"(?:\"(?P<double>[^\"\\\n]{1,300})\"|'(?P<single>[^'\\\n]{1,300})'|`(?P<back>[^`\\\n]{1,300})`)"
 _METHOD_NAME = re.compile(r"(?P<name>`[^`\n]+`|\w+)\s*\(")

@@ -20,6 +20,7 @@ _STATES = {
 _PROGRAM_SUITES = {"pytest", "(empty)"}
 """Suites that are named after the program or after nothing."""
 _MAX_DIGITS = 9
+_TESTBED = "/testbed/"
 
 
 def read_junit_xml(content: bytes) -> TestReport:
@@ -102,4 +103,6 @@ class _Reader:
             for suite in self._suites
             if suite.name not in _PROGRAM_SUITES and not group.startswith(suite.name)
         ]
-        return name_of(attributes.get("file", ""), *suites, group, attributes.get("name", ""))
+        return name_of(
+            attributes.get("file", "").removeprefix(_TESTBED), *suites, group, attributes.get("name", "")
+        )

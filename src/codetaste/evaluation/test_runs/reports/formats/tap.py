@@ -23,6 +23,7 @@ _POINT = re.compile(
 _SUBTEST = re.compile(r"#[ \t]*Subtest:[ \t]*(.*)")
 _PLAN = re.compile(r"1\.\.(\d{1,9})\b.*")
 _SUITE = re.compile(r"type:[ \t]*['\"]?suite['\"]?[ \t]*")
+_ESCAPED = re.compile(r"\\([\\#])")
 _INDENT = 4
 _MAX_LINE_CHARS = 10_000
 
@@ -79,12 +80,14 @@ class _Reader:
         if subtest := _SUBTEST.fullmatch(text):
             self.flush()
             check_depth(depth)
-            self._names[depth:] = [*[""] * (depth - len(self._names)), subtest[1]]
+            self._names[depth:] = [*[""] * (depth - len(self._names)), _unescape(subtest[1])]
         elif point := _POINT.fullmatch(text):
             self.flush()
             check_depth(depth)
             self.points += depth == 0
-            name = name_of(*self._names[:depth], point["text"] or f"{point['number'] or self.points}")
+            name = name_of(
+                *self._names[:depth], _unescape(point["text"]) or f"{point['number'] or self.points}"
+            )
             status = CaseStatus.FAILED if point["not"] else CaseStatus.PASSED
             self._point = (name, CaseStatus.SKIPPED if point["directive"] else status)
             del self._names[depth:]
@@ -99,3 +102,7 @@ class _Reader:
             self.cases.append(self._point)
             check_count(self.cases)
             self._point = None
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPED.sub(r"\1", text)
