@@ -185,7 +185,7 @@ def test_events_of_go(tmp_path: Path) -> None:
         "m/a::TestFail/two": FAILED,
         "m/a::TestSkip": SKIPPED,
         "m/b": ERROR,
-        "m/c::TestExit": FAILED,
+        "m/c::TestExit": ERROR,
     }
 
 
