@@ -93,11 +93,6 @@ def test_test_xml_of_ctest_is_read() -> None:
     assert statuses(text) == {"a": PASSED, "sub/b": FAILED, "c": SKIPPED}
 
 
-def test_suite_that_declares_other_numbers_is_noted() -> None:
-    report = read_report(junit('<testcase name="t"/>', suite='name="s" tests="12"').encode())
-    assert report.notes == ("the suite 's' declares 12 tests and has 1",)
-
-
 def test_error_of_a_suite_is_noted() -> None:
     report = read_report(junit('<error message="x"/>', '<testcase name="t"/>').encode())
     assert report.notes == ("the suite 's' has an error outside of its tests",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codetaste.core.text import plural, printable
+from codetaste.core.text import printable
 from codetaste.evaluation.test_runs.cases import CaseStatus, TestReport, make_report, name_of
 from codetaste.evaluation.test_runs.reports.limits import MAX_NOTES, CaseList, check_count
 from codetaste.evaluation.test_runs.reports.xml_events import parse_xml
@@ -19,7 +19,6 @@ _STATES = {
 """Values of a test's attribute ``status``: of ctest and GoogleTest."""
 _PROGRAM_SUITES = {"pytest", "(empty)"}
 """Suites that are named after the program or after nothing."""
-_MAX_DIGITS = 9
 _TESTBED = "/testbed/"
 
 
@@ -28,7 +27,8 @@ def read_junit_xml(content: bytes) -> TestReport:
 
     A test's name is its file (where the test has the attribute), the suites around it unless the class
     repeats them, its class and its own name. Of several outcomes of one test the worst counts; repetitions
-    that surefire and nextest made of a test that passed in the end (``flakyFailure``) do not.
+    that surefire and nextest made of a test that passed in the end (``flakyFailure``) do not. The numbers
+    that suites declare are not read: jest-junit and mocha-junit-reporter count what they leave out.
 
     Raises:
         InvalidReport: it cannot be read, or breaks a limit.
@@ -38,24 +38,13 @@ def read_junit_xml(content: bytes) -> TestReport:
     return make_report(reader.cases, reader.notes)
 
 
-class _Suite:
-    """An open suite: its name, how many tests it declares, and how many it has itself."""
-
-    def __init__(self, attributes: dict[str, str]) -> None:
-        self.name = attributes.get("name", "")
-        declared = attributes.get("tests", "")
-        self.declared = int(declared) if declared.isdecimal() and len(declared) <= _MAX_DIGITS else None
-        self.tests = 0
-        self.has_suites = False
-
-
 class _Reader:
     """State of the reader between two elements."""
 
     def __init__(self) -> None:
         self.cases: CaseList = []
         self.notes: list[str] = []
-        self._suites: list[_Suite] = []
+        self._suites: list[str] = []
         self._case: str | None = None
         self._status = CaseStatus.PASSED
 
@@ -65,18 +54,12 @@ class _Reader:
             if tag in _OUTCOMES:
                 self._status = max(self._status, _OUTCOMES[tag], key=_SEVERITY.index)
         elif tag == "testsuite":
-            if self._suites:
-                self._suites[-1].has_suites = True
-            self._suites.append(_Suite(attributes))
+            self._suites.append(attributes.get("name", ""))
         elif tag == "testcase":
             self._case = self._name(attributes)
             self._status = _STATES.get(attributes.get("status", "").lower(), CaseStatus.PASSED)
-            if self._suites:
-                self._suites[-1].tests += 1
         elif tag == "error" and self._suites:
-            self._note(
-                f"the suite {printable(self._suites[-1].name, 80)!r} has an error outside of its tests"
-            )
+            self._note(f"the suite {printable(self._suites[-1], 80)!r} has an error outside of its tests")
 
     def end(self, tag: str) -> None:
         """Take the end of an element."""
@@ -85,12 +68,7 @@ class _Reader:
             check_count(self.cases)
             self._case = None
         elif tag == "testsuite" and self._suites and self._case is None:
-            suite = self._suites.pop()
-            if not suite.has_suites and suite.declared is not None and suite.declared != suite.tests:
-                declared = plural(suite.declared, "test")
-                self._note(
-                    f"the suite {printable(suite.name, 80)!r} declares {declared} and has {suite.tests:,}"
-                )
+            self._suites.pop()
 
     def _note(self, text: str) -> None:
         if len(self.notes) < MAX_NOTES:
@@ -99,9 +77,7 @@ class _Reader:
     def _name(self, attributes: dict[str, str]) -> str:
         group = attributes.get("classname", "")
         suites = [
-            suite.name
-            for suite in self._suites
-            if suite.name not in _PROGRAM_SUITES and not group.startswith(suite.name)
+            suite for suite in self._suites if suite not in _PROGRAM_SUITES and not group.startswith(suite)
         ]
         return name_of(
             attributes.get("file", "").removeprefix(_TESTBED), *suites, group, attributes.get("name", "")
