@@ -311,7 +311,7 @@ async def _checked_tools(
     sandbox: Sandbox, request: BaseImageRequest, notify: Callable[[str], None]
 ) -> tuple[CheckedTool, ...]:
     notify(f"checking {len(request.checks)} tools")
-    tools = await check_tools(sandbox, request.checks)
+    tools = await check_tools(sandbox, request.checks, env=request.recipe.environment)
     if broken := [tool for tool in tools if not tool.sound]:
         reasons = "; ".join(f"{tool.tool} is {tool.state} ({tool.detail})" for tool in broken)
         raise SandboxError(f"the image is not as it must be: {reasons}")

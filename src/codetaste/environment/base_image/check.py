@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -21,7 +22,7 @@ from codetaste.sandbox.docker.images import require_image
 from codetaste.sandbox.docker.provider import open_docker_sandboxes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from codetaste.sandbox.base import Sandbox
     from codetaste.sandbox.docker.engine import ContainerEngine
@@ -127,26 +128,33 @@ async def check_image(
 
 
 async def check_tools(
-    sandbox: Sandbox, checks: Sequence[ToolCheck], note: Callable[[CheckedTool], None] = lambda _checked: None
+    sandbox: Sandbox,
+    checks: Sequence[ToolCheck],
+    note: Callable[[CheckedTool], None] = lambda _checked: None,
+    env: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[CheckedTool, ...]:
-    """Run all checks in a sandbox, one after the other; ``note`` receives each result.
+    """Run all checks, one after the other, and return their results.
 
-    The sandbox has the privileges ``SUDO`` if one of the checks needs them.
+    Args:
+        sandbox: it has the privileges ``SUDO`` if one of the checks needs them.
+        checks: what to run.
+        note: receives each result.
+        env: variables, in addition to those of the sandbox.
 
     Raises:
         SandboxError: the sandbox ended.
     """
     checked = []
     for check in checks:
-        checked.append(await _check(sandbox, check))
+        checked.append(await _check(sandbox, check, env))
         note(checked[-1])
     return tuple(checked)
 
 
-async def _check(sandbox: Sandbox, check: ToolCheck) -> CheckedTool:
+async def _check(sandbox: Sandbox, check: ToolCheck, env: Mapping[str, str]) -> CheckedTool:
     limits = CommandLimits(wall_s=CHECK_S, output_bytes=_OUTPUT_BYTES)
     command = ["/bin/bash", "-euo", "pipefail", "-c", _WITH_FOLDER + check.script]
-    done = await sandbox.run(command, limits=limits, workdir="/")
+    done = await sandbox.run(command, limits=limits, env=env, workdir="/")
     lines = done.stdout.decode(errors="replace").split("\n")
     found = printable(next((line.strip() for line in reversed(lines) if line.strip()), ""), 80)
     problems = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
