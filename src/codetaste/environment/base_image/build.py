@@ -19,6 +19,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.core.hashing import file_sha256
+from codetaste.core.text import printable
 from codetaste.core.units import format_duration
 from codetaste.environment.base_image.check import (
     CheckedTool,
@@ -149,7 +150,7 @@ async def build_base_image(
         )
         await _write_sources(sandbox, request)
         await run_steps(sandbox, request.recipe, request.logs, notify, egress)
-        tools = await _checked_tools(sandbox, request, notify)
+        tools = await _checked_tools(sandbox, request, egress, notify)
         await _finish(sandbox, request, key, tools)
         differences = describe_differences(tools)
         labels = {KEY_LABEL: key, DIFFERENCES_LABEL: differences}
@@ -191,9 +192,8 @@ async def _bootstrap(
         labels=make_labels("image", "", _MARGIN_S),
     )
     notify(f"making the root file system of {recipe.base} {recipe.suite}")
-    lines: Callable[[str], None] = lambda _line: None  # noqa: E731 - its progress is its own
     try:
-        await import_root_filesystem(engine, root, name, lines)
+        await import_root_filesystem(engine, root, name, notify)
         yield name
     finally:
         with anyio.CancelScope(shield=True):
@@ -304,14 +304,17 @@ def _last_lines(log: Path) -> str:
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
         lines = file.read().decode(errors="replace").splitlines()
-    return " / ".join([line.strip() for line in lines if line.strip()][-_LAST_LINES:]) or "no output"
+    last = [printable(line.strip()) for line in lines if line.strip()][-_LAST_LINES:]
+    return " / ".join(last) or "no output"
 
 
 async def _checked_tools(
-    sandbox: Sandbox, request: BaseImageRequest, notify: Callable[[str], None]
+    sandbox: Sandbox, request: BaseImageRequest, egress: Egress, notify: Callable[[str], None]
 ) -> tuple[CheckedTool, ...]:
     notify(f"checking {len(request.checks)} tools")
-    tools = await check_tools(sandbox, request.checks, env=request.recipe.environment)
+    # As in a sandbox of the image: with its variables, and without a network.
+    env = {**dict.fromkeys(egress.env, ""), **request.recipe.environment}
+    tools = await check_tools(sandbox, request.checks, env=env)
     if broken := [tool for tool in tools if not tool.sound]:
         reasons = "; ".join(f"{tool.tool} is {tool.state} ({tool.detail})" for tool in broken)
         raise SandboxError(f"the image is not as it must be: {reasons}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
@@ -184,11 +185,12 @@ def format_tools(tools: Sequence[CheckedTool]) -> list[str]:
 
 
 def describe_differences(tools: Sequence[CheckedTool]) -> str:
-    """Return what is not as wanted, on one line without quotes, "" for nothing."""
-    return ", ".join(
+    """Return what is not as wanted, on one line that can be a label of an image, "" for nothing."""
+    text = ", ".join(
         f"{tool.tool} {tool.found} instead of {tool.wanted}"
         if tool.state is ToolState.DIFFERS
         else f"{tool.tool} {tool.state}"
         for tool in tools
         if tool.state is not ToolState.OK
     )
+    return re.sub(r'["\\$]', "?", text)
