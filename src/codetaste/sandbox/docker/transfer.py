@@ -21,6 +21,7 @@ from anyio import to_thread
 
 from codetaste.core.files import open_regular_file, storage_error
 from codetaste.core.hashing import file_sha256
+from codetaste.core.text import one_line
 from codetaste.errors import ConfigError, SandboxError
 from codetaste.sandbox.docker.archive import CHUNK_BYTES, read_chunks
 from codetaste.sandbox.docker.engine import DOCKER, engine_errors
@@ -131,7 +132,7 @@ def _read_image_file(path: Path, expected: str) -> ImageFile:
         raise ConfigError(f"{path}: {error.strerror or error}") from None
     except (tarfile.TarError, ValueError, LookupError, TypeError, EOFError) as error:
         raise ConfigError(
-            f"{path} is not a file with one image ({error}); codetaste image save makes them"
+            f"{path} is not a file with one image ({one_line(error)}); codetaste image save makes them"
         ) from None
     if wanted is not None and wanted[1] not in {
         digest.removeprefix("sha256:"),
