@@ -13,7 +13,7 @@ echo '{"passed": 12, "failed": 0, "skipped": 0, "total": 12}'
 
 
 def instance(number: int = 1, owner: str = "Acme", repo: str = "anvil") -> Instance:
-    return Instance(owner, repo, f"{number:040x}", f"{number + 2**80:040x}")
+    return Instance(owner, repo, f"{number:08x}{0:032x}", f"{number:08x}{1:032x}")
 
 
 def scripts(setup_shell: bytes = SETUP_SHELL) -> EnvironmentScripts:

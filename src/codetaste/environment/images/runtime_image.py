@@ -9,16 +9,22 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import AsyncIterable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from codetaste.core.text import printable
+from codetaste.environment.images.clean import REPOSITORY_FOLDERS, clean_sandbox
+from codetaste.environment.images.git_check import (
+    check_other_repositories,
+    check_testbed,
+    scrub_testbed,
+)
 from codetaste.environment.images.names import KEY_LABEL, content_key
 from codetaste.environment.leak_search.image import search_image
 from codetaste.environment.scripts import SCRIPTS
 from codetaste.environment.system_services import system_services
 from codetaste.errors import SandboxError
-from codetaste.sandbox.base import CommandLimits, Privileges
+from codetaste.sandbox.base import OUTPUT, TASK, CommandLimits, Privileges
 from codetaste.sandbox.docker.archive import put_as_root
 from codetaste.sandbox.docker.commit import finish_image
 from codetaste.sandbox.docker.images import find_image, remove_image
@@ -29,12 +35,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from codetaste.environment.leak_search.image import LeakTerms
+    from codetaste.environment.project import ProjectNames
     from codetaste.environment.scripts import EnvironmentScripts
     from codetaste.sandbox.base import Egress, Sandbox, SandboxProvider
     from codetaste.sandbox.config import SandboxConfig
     from codetaste.sandbox.docker.engine import ContainerEngine
 
-VERSION = 1
+VERSION = 2
 """Increment it when a change here changes the images."""
 TESTBED_LABEL = "codetaste.testbed"
 """The label of an image with the only commit of its testbed."""
@@ -56,21 +63,6 @@ env -0 | base64 -w 0
 printf '\\n'
 source /scripts/setup_shell.sh >&2 && { env -0 | base64 -w 0; printf '\\n'; exit 0; }
 """
-# The repository is that of the archive, which has one commit. What the setup may have added to it goes.
-_CLEAN = """
-cd /testbed || exit 1
-rm -rf .git/logs .git/refs/stash .git/worktrees .git/objects/info/alternates
-here() { git -c safe.directory=/testbed -c gc.auto=0 "$@"; }
-here remote | while read -r name; do here remote remove "$name"; done
-here reflog expire --expire=now --all 2>/dev/null
-here prune --expire=now 2>/dev/null
-chown -R --no-dereference 1000:1000 .git
-find /tmp /var/tmp /task_description /output -mindepth 1 -delete 2>/dev/null
-find /var/log -type f -delete 2>/dev/null
-rm -rf /var/cache/apt/archives /var/lib/apt/lists ~root/.bash_history /home/agent/.bash_history
-exit 0
-"""
-
 Testbed: TypeAlias = Callable[[], AsyncIterable[bytes]]
 """Gives the archive that fills /testbed with R."""
 
@@ -89,6 +81,7 @@ class RuntimeRecipe:
         egress: what the setup reaches.
         within_s: time limit of the setup, seconds.
         terms: what must not be in the image: the golden state, and secrets.
+        names: of the repository's own packages, which are removed from caches.
         trusted_layers: ids of layers that are not searched: those of the base image.
     """
 
@@ -101,6 +94,7 @@ class RuntimeRecipe:
     egress: Egress
     within_s: float
     terms: LeakTerms
+    names: ProjectNames = field(default_factory=dict)
     trusted_layers: tuple[str, ...] = ()
 
     @property
@@ -113,6 +107,7 @@ class RuntimeRecipe:
             scripts=self.scripts.digest,
             testbed=self.testbed_commit,
             privileges=self.privileges.value,
+            golden="" if self.terms.golden is None else self.terms.golden.commit,
         )
 
 
@@ -150,14 +145,13 @@ async def build_runtime_image(
         lifetime_s=recipe.within_s + _CLEAN_S + _COMMIT_S,
     )
     async with sandboxes.open(spec) as sandbox:
+        await clean_sandbox(sandbox, recipe.names, empty=(*REPOSITORY_FOLDERS, SCRIPTS))
         await sandbox.put(testbed())
         await put_as_root(sandbox, recipe.scripts.archive(), "/")
         variables, problem = await _set_up(sandbox, recipe)
+        problem = problem or await _harden(sandbox, recipe)
         if problem:
             return RuntimeImage("", key, problem)
-        cleaned = await sandbox.run(["/bin/bash", "-c", _CLEAN], limits=CommandLimits(_CLEAN_S), root=True)
-        if cleaned.exit_code != 0:
-            return RuntimeImage("", key, f"cleaning up ended with exit code {cleaned.exit_code}")
         labels = {KEY_LABEL: key, TESTBED_LABEL: recipe.testbed_commit}
         instructions = ("WORKDIR /testbed", "USER 1000:1000", 'CMD ["/bin/bash"]')
         draft = f"{recipe.name}:draft"
@@ -172,6 +166,22 @@ async def build_runtime_image(
             within_s=_COMMIT_S,
         )
     return await _search_and_finish(sandboxes.engine, draft, recipe, labels)
+
+
+async def _harden(sandbox: Sandbox, recipe: RuntimeRecipe) -> str:
+    """Remove what the setup left; return what a repository has that it must not have, "" for nothing.
+
+    Temporary files stay: of R alone, and scripts may look for what they have put there.
+    """
+    await scrub_testbed(sandbox)
+    golden = recipe.terms.golden
+    ids = [] if golden is None else [identity.hex() for identity in golden.objects]
+    findings = [
+        *await check_testbed(sandbox, recipe.testbed_commit, ids),
+        *await check_other_repositories(sandbox, ids),
+    ]
+    await clean_sandbox(sandbox, recipe.names, empty=(TASK, OUTPUT), only_traces=True)
+    return f"the image would leak: {findings[0]}" if findings else ""
 
 
 async def _search_and_finish(

@@ -67,6 +67,8 @@ class ImageArchive:
         Raises:
             SandboxError: one is missing.
         """
+        if not self._reader.ended:
+            raise SandboxError("the archive of an image ends too early")
         if not self._expected:
             raise SandboxError("the archive of an image has no config")
         missing = self._expected - self._found

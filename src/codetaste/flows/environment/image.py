@@ -18,6 +18,7 @@ from codetaste.environment.images.runtime_image import RuntimeRecipe, build_runt
 from codetaste.environment.leak_search.golden import golden_traces
 from codetaste.environment.leak_search.image import LeakTerms
 from codetaste.environment.levels import Level
+from codetaste.environment.project import read_project_names
 from codetaste.environment.record import read_record
 from codetaste.evaluation.test_runs.gates import Side, judge_run
 from codetaste.evaluation.test_runs.suite import run_suite
@@ -120,6 +121,7 @@ async def _build(
         egress=suites.network,
         within_s=suites.limits.setup_s,
         terms=LeakTerms(golden),
+        names=await to_thread.run_sync(read_project_names, trees.base, trees.golden),
         trusted_layers=await trusted_layers(suites.sandboxes, context.base_image),
     )
     built = await build_runtime_image(

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from anyio import to_thread
+
+from codetaste.environment.images.clean import clean_sandbox
+from codetaste.environment.project import read_project_names
 from codetaste.environment.scripts import MAX_BYTES, SCRIPTS, EnvironmentScripts, read_scripts_archive
 from codetaste.errors import ConfigError, SandboxError
 from codetaste.flows.agents.run import AgentRun
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from contextlib import AsyncExitStack
 
+    from codetaste.environment.project import ProjectNames
     from codetaste.flows.agents.run import SandboxNeeds
     from codetaste.flows.environment.suites import SuiteServices
     from codetaste.harness.testbed.testbed import Testbed
@@ -28,16 +33,10 @@ if TYPE_CHECKING:
 _CLEAN_S = 120.0
 _PREPARE = f"mkdir -p {SCRIPTS} && chown 1000:1000 {SCRIPTS}"
 _COMMIT_S = 1800.0
-# What is created and deleted between two commits is in no layer of the image. Files of CLI agents may have
-# the token of their session at the gateway; it is dead by then, and removed all the same.
-_CLEAN = """
-rm -rf /home/agent/.claude /home/agent/.claude.json /home/agent/.codex /home/agent/.qwen
-grep -rlsIE --null 'ct-[A-Za-z0-9_-]{43}' /home /root /etc /opt /scripts | xargs -0 -r rm -f --
-find /testbed /task_description /output -mindepth 1 -delete
-find /tmp /var/tmp -mindepth 1 -delete 2>/dev/null
-rm -f /home/agent/.bash_history ~root/.bash_history
-exit 0
-"""
+# Files of CLI agents may have the token of their session at the gateway, which is dead by then.
+_REMOVE_TOKENS = (
+    "grep -rlsIE --null 'ct-[A-Za-z0-9_-]{43}' /home /root /etc /opt /scripts | xargs -0 -r rm -f --; exit 0"
+)
 
 
 @dataclass(slots=True)
@@ -51,6 +50,7 @@ class SetupRun(AgentRun):
         scripts: what it wrote; None with a ``problem``.
         setup_image: id of the image, "" if none could be made.
         problem: why there is no environment to try.
+        names: of the repository's own packages, which are not in the image.
     """
 
     image: str = field(kw_only=True)
@@ -59,10 +59,12 @@ class SetupRun(AgentRun):
     scripts: EnvironmentScripts | None = field(default=None, init=False)
     setup_image: str = field(default="", init=False)
     problem: str = field(default="the agent left no scripts", init=False)
+    names: ProjectNames = field(default_factory=dict, init=False)
 
     async def prepare_testbed(self) -> Testbed:
         """Return a repository of two commits: HEAD~1 is R, HEAD is R∘X*."""
         trees = await checkout_trees(self.spec.origin, self.services.cache)
+        self.names = await to_thread.run_sync(read_project_names, trees.base, trees.golden)
         base, golden = Tree(trees.base, trees.base_digest), Tree(trees.golden, trees.golden_digest)
         return await prepare_testbed(base, self.services.cache, golden)
 
@@ -110,7 +112,8 @@ class SetupRun(AgentRun):
         except ConfigError as error:
             self.problem = "; ".join(error.problems)
             return
-        await self.sandbox.run(["/bin/sh", "-c", _CLEAN], limits=CommandLimits(_CLEAN_S), root=True)
+        await clean_sandbox(self.sandbox, self.names)
+        await self.sandbox.run(["/bin/sh", "-c", _REMOVE_TOKENS], limits=CommandLimits(_CLEAN_S), root=True)
         self.setup_image = await commit_sandbox(self.sandbox, self.name, "setup", within_s=_COMMIT_S)
         self.problem = ""
 
