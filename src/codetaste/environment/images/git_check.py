@@ -123,7 +123,7 @@ async def check_testbed(sandbox: Sandbox, commit: str, golden: Collection[str]) 
     if extra := sorted(every - reachable):
         findings.append(GitFinding(TESTBED, "git cat-file --batch-all-objects", " ".join(extra[:5])))
     findings += [GitFinding(TESTBED, "git cat-file", identity) for identity in sorted(every & set(golden))]
-    expect("status", await git.output("status", "--porcelain=v1", "--untracked-files=normal"))
+    expect("status", await git.output("status", "--porcelain=v1", "--untracked-files=no"))
     findings += [GitFinding(TESTBED, "ls .git", name) for name in await _leftovers(sandbox)]
     return tuple(findings)
 
