@@ -38,6 +38,7 @@ from codetaste.flows.infer.context import InferenceContext
 from codetaste.flows.infer.jobs import inference_handlers, inference_jobs
 from codetaste.llm.build import check_ledgers
 from codetaste.orchestration.budget.cost import BudgetLimits, NamedLimits
+from codetaste.orchestration.job import Job
 from codetaste.orchestration.limit_changes import watch_changes
 from codetaste.orchestration.session import open_session
 from codetaste.report.dry_run import describe_repeats, format_worst_case, prices_to_json
@@ -58,11 +59,11 @@ from codetaste.run.services import (
 from codetaste.run.signals import StopRequest, listen_for_signals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.llm.metering.metered import MeteredModel
-    from codetaste.orchestration.job import Job, Outcome
+    from codetaste.orchestration.job import Outcome
     from codetaste.orchestration.session import Session
     from codetaste.run.config import Config
     from codetaste.run.plan import RunOptions, RunPlan
@@ -122,7 +123,7 @@ async def _open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions
     cache = await to_thread.run_sync(cache_dir, notify)
     warnings: list[str] = []
     discovery, environments, inference, evaluation = None, None, None, None
-    if plan.passes or plan.evaluations:
+    if plan.passes or plan.evaluations or plan.tested:
         scan = await open_scan_context(benchmark, resolved.rules(), cache)
         warnings.extend(filter(None, [scan.engine.warning]))
         _check_engine(planned, options, scan.engine.version)
@@ -150,7 +151,7 @@ async def _open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions
     if plan.steps:
         inference = InferenceContext(benchmark, models, resolved.prompts, opened)
         agent_configs = {agent.id: inference.agent_config(agent) for agent in config.used_agents()}
-    if plan.evaluations:
+    if plan.evaluations or plan.tested:
         references = await to_thread.run_sync(load_references, benchmark, plan.evaluations)
         evaluation = EvaluationContext(benchmark, out, section, scan, references, agent_configs)
         await to_thread.run_sync(evaluation.remove_scratch)
@@ -242,11 +243,21 @@ async def _add_jobs(context: RunContext) -> None:
         if context.environments is not None:
             suites = context.environments.suites
             session.add_handlers(test_handlers(context.evaluation, suites))
-            jobs.extend(test_jobs(plan.evaluations, suites, budget))
+            jobs.extend(test_jobs(plan.tested, suites, budget))
+    session.add(*_needed_jobs(jobs, plan.selected_keys))
+
+
+def _needed_jobs(jobs: Iterable[Job], selected: Iterable[str]) -> list[Job]:
+    """Return the jobs with the keys ``selected``, and all that they need, each once."""
     made: dict[str, Job] = {}
     for job in jobs:
         made.setdefault(job.key, job)
-    session.add(*made.values())
+    needed, rest = dict[str, Job](), [key for key in made if key in set(selected)]
+    while rest:
+        job = made[rest.pop()]
+        needed[job.key] = job
+        rest.extend(need for need in job.needs if need not in needed)
+    return [job for key, job in made.items() if key in needed]
 
 
 async def run_and_report(planned: RunPlan, options: RunOptions) -> int:

@@ -33,23 +33,20 @@ class FlowPlan:
     """The discovery passes, environments, trial steps and evaluations of a run, including prerequisites.
 
     ``selected_keys`` are the job keys that the user selected; all other jobs are prerequisites of these.
+    ``tested`` are the evaluations whose test runs are selected or needed.
     """
 
     passes: tuple[DiscoveryPass, ...] = ()
     environments: tuple[EnvironmentTask, ...] = ()
     steps: tuple[Step, ...] = ()
     evaluations: tuple[EvaluationTask, ...] = ()
+    tested: tuple[EvaluationTask, ...] = ()
     selected_keys: frozenset[str] = frozenset()
 
     @property
     def trials(self) -> tuple[Trial, ...]:
         """The trials that the steps belong to."""
         return tuple({step.trial.key: step.trial for step in self.steps}.values())
-
-    @property
-    def tests(self) -> bool:
-        """Whether tests are run."""
-        return any(task.baseline_runs for task in self.evaluations)
 
     def worst_case_usd(self, discover: DiscoverConfig | None) -> Decimal | None:
         """Return the sum of the flows' budgets in US dollars; None where a flow has no budget."""
@@ -107,24 +104,28 @@ def plan_flows(
     evaluations = evaluation_tasks(config.evaluate, steps, instances) if config.evaluate is not None else ()
     keys = [
         *(each.key for each in passes),
-        *(key for each in environments if each.proves for key in (each.key, each.image_key)),
+        *(each.key for each in environments if each.proves),
+        *(each.image_key for each in environments),
         *(step.key for step in steps),
+        *dict.fromkeys(key for task in evaluations for key in task.test_titles),
         *(task.key for task in evaluations),
     ]
     for glob in only:
         if not any(fnmatchcase(key, glob) for key in keys):
             raise ConfigError(f"--only {glob}: matches no job{did_you_mean(glob, keys)}")
     chosen = frozenset(key for key in keys if not only or any(fnmatchcase(key, glob) for glob in only))
-    evaluations = tuple(each for each in evaluations if each.key in chosen)
-    needed = chosen.union(*(each.needs for each in evaluations))
+    scored = tuple(each for each in evaluations if each.key in chosen)
+    needed = chosen.union(*(each.needs for each in scored))
+    tested = tuple(each for each in evaluations if needed.intersection(each.test_titles))
+    needed = needed.union(*((each.image_key, *each.patch_keys) for each in tested))
     chosen_steps = with_previous_steps(step for step in steps if step.key in needed)
     needed = needed.union(*(step.needs for step in chosen_steps))
-    needed |= {each.image_key for each in evaluations if each.baseline_runs}
     return FlowPlan(
         tuple(each for each in passes if each.key in needed),
         tuple(each for each in environments if {each.key, each.image_key} & needed),
         chosen_steps,
-        evaluations,
+        scored,
+        tested,
         chosen,
     )
 

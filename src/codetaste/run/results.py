@@ -114,13 +114,12 @@ async def _environment_lines(context: RunContext, outcomes: Mapping[str, Outcome
     for task in context.plan.environments:
         if not task.proves:
             continue
-        outcome, image = outcomes[task.key], outcomes[task.image_key]
+        outcome, image = outcomes[task.key], outcomes.get(task.image_key)
         result = EnvironmentResult.from_json(outcome.value) if outcome.usable else None
-        path = await publish_environment(task, result, image.value, context.environments, blobs)
+        runtime = None if image is None else image.value
+        path = await publish_environment(task, result, runtime, context.environments, blobs)
         text = "" if result is None else result.describe()
         lines.append(SummaryLine(outcome, task.title, task.model_id, text, str(path) if path else ""))
-        if result is not None and result.proven and not image.usable:
-            lines.append(SummaryLine(image, f"{task.instance.id} image", ""))
     return lines
 
 
@@ -150,11 +149,12 @@ def _failed_needs(plan: FlowPlan, outcomes: Mapping[str, Outcome]) -> list[Summa
         titles.setdefault(step.install_key, f"the program of {step.trial.agent.id}")
     for task in plan.evaluations:
         titles.setdefault(task.sources_key, f"sources of {task.instance.id}")
-    return [
-        SummaryLine(outcomes[key], title, "")
-        for key, title in titles.items()
-        if key in outcomes and not outcomes[key].usable and outcomes[key].status is not Status.SKIPPED
-    ]
+    titles |= {each.image_key: f"{each.instance.id} image" for each in plan.environments}
+    for task in plan.tested:
+        titles |= task.test_titles
+    ended = [(outcomes[key], title) for key, title in titles.items() if key in outcomes]
+    lines = [SummaryLine(each, title, "") for each, title in ended if each.status is not Status.SKIPPED]
+    return [line for line in lines if not line.ending.well]
 
 
 def product_folders(context: RunContext, outcomes: Mapping[str, Outcome]) -> dict[str, Path]:

@@ -45,7 +45,7 @@ def distribution(name: str, module: str, origin: str) -> dict[str, bytes]:
 
 def npm_entry(name: str) -> dict[str, bytes]:
     digest = hashlib.sha512(name.encode()).digest()
-    entry = {"key": f"make-fetch-happen:request-cache:https://registry.invalid/{name}/-/x-1.tgz"}
+    entry = {"key": f"make-fetch-happen:request-cache:https://registry.invalid/{name}/-/x-1"}
     text = json.dumps(
         {**entry, "integrity": f"sha512-{base64.b64encode(digest).decode()}"}, separators=(",", ":")
     )
@@ -78,7 +78,7 @@ OWN = {
 }
 OTHERS = {
     **distribution("requests", "requests", ""),
-    **distribution("fork", "fork", "https://index.invalid/fork.tar.gz"),
+    **distribution("fork", "fork", "https://index.invalid/fork"),
     "home/agent/.cache/pip/wheels/a/b/requests-2.0-py3-none-any.whl": b"",
     "home/agent/.cache/go-build/aa/other-d": b"go object example.org/acme/tongs",
     "home/agent/go/pkg/mod/example.org/acme/tongs@v1.0.0/x.go": b"",

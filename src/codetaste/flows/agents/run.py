@@ -201,7 +201,7 @@ class AgentRun(ABC):
         environment = self.spec.environment
         of_environment: dict[str, Any] = {}
         if environment is not None:
-            of_environment = {"image": environment.image, "privileges": environment.privileges}
+            of_environment = {"image": environment.image_id, "privileges": environment.privileges}
         return sandbox_spec(
             self.services.sandbox_config,
             self.job.key,

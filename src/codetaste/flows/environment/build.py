@@ -23,6 +23,7 @@ from codetaste.flows.environment.gate_sandboxes import gate_sandboxes
 from codetaste.flows.environment.inputs import FEEDBACK_PROMPT, SYSTEM_PROMPT, setup_prompt
 from codetaste.flows.environment.result import EnvironmentResult, load_scripts, store_scripts
 from codetaste.flows.environment.setup_run import SetupRun
+from codetaste.flows.sources import digest_parts
 from codetaste.orchestration.shortfall import Shortfall
 from codetaste.orchestration.wait import Wait, WaitReason
 from codetaste.sandbox.base import Privileges
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from codetaste.flows.environment.plan import EnvironmentTask
     from codetaste.orchestration.job import JobContext
     from codetaste.orchestration.journal.journal import Json
+
+
+_IDLE_LINES = (b"#", b"exit 0", b"set -", b"true", b":", b"echo ")
 
 
 def possible_privileges(scripts: EnvironmentScripts) -> tuple[Privileges, ...]:
@@ -47,9 +51,6 @@ def possible_privileges(scripts: EnvironmentScripts) -> tuple[Privileges, ...]:
     return tuple(Privileges)
 
 
-_IDLE_LINES = (b"#", b"exit 0", b"set -", b"true", b":", b"echo ")
-
-
 @dataclass(slots=True)
 class _Build:
     """The state of one environment's job."""
@@ -60,8 +61,8 @@ class _Build:
     best: EnvironmentResult = field(default_factory=lambda: EnvironmentResult(Level.NONE))
     last_failure: str = ""
 
-    async def prove(self, candidate: Candidate, name: str) -> GateReport:
-        """Run the gates on a candidate, once; ``name`` is that of the effect."""
+    async def prove(self, candidate: Candidate) -> GateReport:
+        """Run the gates on a candidate, once."""
 
         async def run() -> Json:
             with self.job.waiting(Wait(WaitReason.TESTS, candidate.source)):
@@ -70,7 +71,8 @@ class _Build:
                     report = await pass_gates(opening, limits, privileges=privileges)
             return report.to_json()
 
-        report = GateReport.from_json(await self.job.effect(f"gates/{name}", run))
+        tried = digest_parts(candidate.image, candidate.scripts.digest)
+        report = GateReport.from_json(await self.job.effect(f"gates/{tried}", run))
         outcome = "passes all gates" if report.failure is None else str(report.failure)
         self.job.note(f"{candidate.source}: {outcome}")
         return report
@@ -108,9 +110,8 @@ async def build_environment(task: EnvironmentTask, context: EnvironmentContext, 
         ModelError: the provider stayed unusable after all retries.
     """
     build = _Build(task, context, job)
-    for number, candidate in enumerate(await find_candidates(task, context), start=1):
-        report = await build.prove(candidate, f"candidate-{number}")
-        await build.keep(candidate, report)
+    for candidate in await find_candidates(task, context):
+        await build.keep(candidate, await build.prove(candidate))
         if build.best.proven:
             break
     if not build.best.proven and task.agent is not None:
@@ -132,7 +133,7 @@ async def _run_agent(build: _Build) -> None:
             scripts = await load_scripts(record["scripts"], build.job.load_text)
             assert build.task.agent is not None  # noqa: S101 - the caller checked it
             candidate = Candidate(f"agent {build.task.agent.id}", image, scripts)
-            await build.keep(candidate, await build.prove(candidate, f"round-{number}"))
+            await build.keep(candidate, await build.prove(candidate))
             if build.best.proven:
                 await tag_setup_image(context.suites.sandboxes, image, build.task.instance)
                 return
@@ -151,7 +152,6 @@ async def _run_round(build: _Build, number: int, image: str) -> dict[str, Any]:
         if not recorded["image"] or await find_image(context.suites.sandboxes, recorded["image"]):
             return dict(recorded)
     assert task.agent is not None  # noqa: S101 - the caller checked it
-    assert context.agents is not None  # noqa: S101 - as above
     prompt = setup_prompt(context)
     if build.last_failure and number > 1:
         prompt = context.prompts.load(FEEDBACK_PROMPT).render(failure=build.last_failure, task=prompt)

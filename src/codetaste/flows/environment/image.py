@@ -57,6 +57,8 @@ async def make_runtime_image(task: EnvironmentTask, context: EnvironmentContext,
     """
     source = await _source(task, context, job)
     if source is None:
+        if task.builds and not task.proves:
+            job.fall_short(Shortfall("no_environment", "the benchmark has no scripts of the instance"))
         return None
     if not task.builds:
         return await _existing(task, context, source, job)
@@ -89,6 +91,7 @@ async def _existing(
     name = image_name(task.instance, ImageStage.RUNTIME)
     ident = await find_image(context.suites.sandboxes, name)
     if not ident:
+        job.note(f"{name} is not in the container engine: trials have the image of [sandbox]")
         return None
     environment = RuntimeEnvironment(
         name,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codetaste.flows.environment.inputs import SYSTEM_PROMPT, environment_inputs, setup_prompt
+from codetaste.core.hashing import canonical_json
+from codetaste.flows.environment.inputs import IMAGE_VERSION, SYSTEM_PROMPT, environment_inputs, setup_prompt
 from codetaste.flows.inputs import digest_of_inputs, digests_of_inputs
 from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
 from codetaste.orchestration.job import Job
@@ -29,20 +30,28 @@ def environment_jobs(
     for task in tasks:
         sources = sources_job(task.instance, budget)
         made.setdefault(sources.key, sources)
-        made[task.key] = _build_job(task, context, budget)
+        if task.proves:
+            made[task.key] = _build_job(task, context, budget)
         made[task.image_key] = Job(
             task.image_key,
             IMAGE,
             budget,
-            fingerprint=digest_parts("image", task.instance.commit_hash, task.instance.golden_commit_hash),
+            fingerprint=_image_fingerprint(task, context),
             parameters=task,
-            needs=(sources.key, task.key),
+            needs=(sources.key, task.key) if task.proves else (sources.key,),
             resources={"sandbox": 1, "cpu": 1},
             title=f"{task.instance.id} image",
             group="runtime images",
             costs_nothing=True,
         )
     return list(made.values())
+
+
+def _image_fingerprint(task: EnvironmentTask, context: EnvironmentContext) -> str:
+    """Return what decides the image, except the result of the job that proves the environment."""
+    instance = task.instance
+    decides = [IMAGE_VERSION, context.base_image, task.proves, task.builds, list(context.hosts)]
+    return digest_parts(canonical_json(decides), instance.commit_hash, instance.golden_commit_hash)
 
 
 def environment_handlers(context: EnvironmentContext) -> dict[str, Handler]:
@@ -61,7 +70,7 @@ def environment_handlers(context: EnvironmentContext) -> dict[str, Handler]:
 def _build_job(task: EnvironmentTask, context: EnvironmentContext, budget: BudgetPath) -> Job:
     inputs = environment_inputs(task, context.source, context.config, context.adapters)
     request, handler_limits = None, {}
-    if task.agent is not None and context.agents is not None:
+    if task.agent is not None:
         runner = context.agents.runners[task.agent.id]
         request = runner.first_request(setup_prompt(context), SYSTEM_PROMPT)
         handler_limits = {"rounds": context.config.rounds, **runner.limits}

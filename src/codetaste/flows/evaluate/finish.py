@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.errors import CodetasteError, ConfigError, JournalError
+from codetaste.evaluation.test_runs.gates import Side
 from codetaste.evaluation.trials.read import read_outputs
 from codetaste.evaluation.trials.records import TrialRecords
 from codetaste.flows.agents.result import utc_now
@@ -19,6 +20,7 @@ from codetaste.flows.evaluate.evaluate_prediction import (
 )
 from codetaste.flows.evaluate.predictions import prediction_folder
 from codetaste.flows.evaluate.result import EvaluationResult
+from codetaste.flows.job_keys import baseline_key
 from codetaste.orchestration.job import Status
 
 if TYPE_CHECKING:
@@ -55,6 +57,9 @@ async def finish_evaluations(
         outcome, needs = outcomes[task.key], {need: outcomes[need] for need in task.needs}
         if task.execution is not None:
             needs[task.execution.key] = trials[task.execution.trial.key]
+            if task.baseline_runs and needs[task.tests_key].status is Status.SKIPPED:
+                # Its step did not begin, so that its patch is empty: the code is R.
+                needs[task.tests_key] = outcomes[baseline_key(task.instance, Side.BASE, 1)]
         timestamp = ""
         if outcome.usable and outcome.resumed:
             result = EvaluationResult.from_json(outcome.value)

@@ -7,7 +7,7 @@ is scored as such and does not fail the run. A trial without a prediction is not
 from __future__ import annotations
 
 from dataclasses import astuple
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
@@ -85,12 +85,16 @@ def _fingerprints(tasks: Sequence[EvaluationTask], context: EvaluationContext) -
     fingerprints: dict[str, str] = {}
     for task in tasks:
         reference, instance = context.references[task.instance.id], task.instance
-        tests, _ = recorded_test_counts(task, context)
-        baseline = canonical_json(
-            [tests and list(astuple(tests)), repr(reference.baseline), reference.problem]
-        )
+        recorded: list[Any] = []
+        if not task.baseline_runs:
+            tests, _ = recorded_test_counts(task, context)
+            recorded = [tests and list(astuple(tests)), repr(reference.baseline), reference.problem]
         fingerprints[task.key] = digest_parts(
-            *common, instance.commit_hash, instance.golden_commit_hash, reference.digest, baseline
+            *common,
+            instance.commit_hash,
+            instance.golden_commit_hash,
+            reference.digest,
+            canonical_json(recorded),
         )
     return fingerprints
 

@@ -80,8 +80,8 @@ class EvaluationTask:
     @property
     def needs(self) -> tuple[str, ...]:
         """The keys of the jobs that must have a result first."""
-        tests = (self.image_key, self.tests_key, *self.baseline_keys) if self.baseline_runs else ()
-        return (self.sources_key, *self.patch_keys, *self.pass_keys, *tests)
+        image = (self.image_key,) if self.baseline_runs else ()
+        return (self.sources_key, *self.patch_keys, *self.pass_keys, *image, *self.test_titles)
 
     @property
     def patch_keys(self) -> tuple[str, ...]:
@@ -99,9 +99,10 @@ class EvaluationTask:
         return f"tests/{self.key.removeprefix('evaluate/')}"
 
     @property
-    def baseline_keys(self) -> tuple[str, ...]:
-        """The keys of the baseline's test runs."""
-        return tuple(each.key for each in baseline_tasks(self.instance, self.baseline_runs))
+    def test_titles(self) -> dict[str, str]:
+        """The titles of the test runs that PASS is measured with, by key; none if it is of recorded results."""
+        own = {self.tests_key: f"{self.title} tests"} if self.baseline_runs else {}
+        return own | {each.key: each.title for each in baseline_tasks(self.instance, self.baseline_runs)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,9 @@ def test_jobs(tasks: Iterable[EvaluationTask], suites: SuiteServices, budget: Bu
     resources = {"sandbox": 1, "cpu": suites.cpus, "memory": suites.memory_reserved_bytes}
     made: dict[str, Job] = {}
 
-    def add(key: str, kind: str, task: BaselineTask | EvaluationTask, needs: tuple[str, ...]) -> None:
+    def add(
+        key: str, title: str, kind: str, task: BaselineTask | EvaluationTask, needs: tuple[str, ...]
+    ) -> None:
         instance = task.instance
         made[key] = Job(
             key,
@@ -72,16 +74,18 @@ def test_jobs(tasks: Iterable[EvaluationTask], suites: SuiteServices, budget: Bu
             parameters=task,
             needs=needs,
             resources=resources,
-            title=task.title if isinstance(task, BaselineTask) else f"{task.title} tests",
+            title=title,
             group="test runs",
             costs_nothing=True,
         )
 
     for task in tasks:
+        titles = task.test_titles
         for each in baseline_tasks(task.instance, task.baseline_runs):
-            add(each.key, BASELINE, each, (task.image_key,))
+            add(each.key, titles[each.key], BASELINE, each, (task.image_key,))
         if task.baseline_runs:
-            add(task.tests_key, PREDICTION, task, (task.image_key, task.sources_key, *task.patch_keys))
+            needs = (task.image_key, task.sources_key, *task.patch_keys)
+            add(task.tests_key, titles[task.tests_key], PREDICTION, task, needs)
     return list(made.values())
 
 
@@ -128,21 +132,20 @@ class _TestedCode:
 async def _run(code: _TestedCode, context: EvaluationContext, suites: SuiteServices, job: JobContext) -> Json:
     """Run the tests, up to three times if only the machine is to blame; return the job's value."""
     value: Any = job.needs[code.image_key]
-    if value is None:
-        run = TestRun(problem=RunProblem.IMAGE_UNAVAILABLE, message=_NO_ENVIRONMENT)
-    else:
-        scratch = context.scratch / digest_parts(job.key)[:16]
-        trees = await checkout_trees(context.benchmark.origin(code.instance), suites.cache)
-        environment = RuntimeEnvironment.from_json(value)
-        await to_thread.run_sync(partial(scratch.mkdir, parents=True, exist_ok=True))
-        try:
-            patch = await code.patch(scratch)
-            async with applied_patch(trees.base, patch, scratch) as applied:
-                run = await _try_repeatedly(applied.tree, environment, suites, job)
-        except (PatchError, PatchDoesNotApply) as error:
-            run = TestRun(problem=RunProblem.BAD_PATCH, message=one_line(error))
-        finally:
-            await to_thread.run_sync(partial(shutil.rmtree, scratch, ignore_errors=True))
+    if value is None:  # the job that looked for one says why
+        return await store_run(TestRun(problem=RunProblem.IMAGE_UNAVAILABLE, message=_NO_ENVIRONMENT), job)
+    scratch = context.scratch / digest_parts(job.key)[:16]
+    trees = await checkout_trees(context.benchmark.origin(code.instance), suites.cache)
+    environment = RuntimeEnvironment.from_json(value)
+    await to_thread.run_sync(partial(scratch.mkdir, parents=True, exist_ok=True))
+    try:
+        patch = await code.patch(scratch)
+        async with applied_patch(trees.base, patch, scratch) as applied:
+            run = await _try_repeatedly(applied.tree, environment, suites, job)
+    except (PatchError, PatchDoesNotApply) as error:
+        run = TestRun(problem=RunProblem.BAD_PATCH, message=one_line(error))
+    finally:
+        await to_thread.run_sync(partial(shutil.rmtree, scratch, ignore_errors=True))
     if run.problem is not None and run.problem.infrastructure:
         job.fall_short(Shortfall(run.problem.value, run.message))
     return await store_run(run, job)
