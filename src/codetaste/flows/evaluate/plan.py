@@ -100,7 +100,7 @@ class EvaluationTask:
 
     @property
     def test_titles(self) -> dict[str, str]:
-        """The titles of the test runs that PASS is measured with, by key; none if it is of recorded results."""
+        """The titles of the test runs that measure PASS, by key; none if it is of recorded results."""
         own = {self.tests_key: f"{self.title} tests"} if self.baseline_runs else {}
         return own | {each.key: each.title for each in baseline_tasks(self.instance, self.baseline_runs)}
 
