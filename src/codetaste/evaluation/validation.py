@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 from anyio import to_thread
@@ -32,7 +33,11 @@ if TYPE_CHECKING:
     from codetaste.evaluation.test_runs.recorded import PassResult
     from codetaste.rules.scan.model import Scanner
 
+MeasuredPass: TypeAlias = Mapping[tuple[str, str], "PassResult"]
+"""PASS of the pseudo agents, by instance id and agent id."""
 MAX_CONCURRENT = 2
+_TREES = {GOLDEN: "R∘X*", NULL: "R"}
+"""The trees that the pseudo agents leave."""
 _MAX_LISTED = 5
 
 
@@ -59,13 +64,17 @@ class InstanceValidation:
 
 @dataclass(frozen=True, slots=True)
 class ValidationContext:
-    """Shared inputs: ``engine`` is the rule engine's name and version, ``scratch`` an existing folder."""
+    """Shared inputs: ``engine`` is the rule engine's name and version, ``scratch`` an existing folder.
+
+    PASS is that of ``measured``; None for that of recorded test results.
+    """
 
     benchmark: Benchmark
     scanner: Scanner
     cache: Path
     scratch: Path
     engine: str
+    measured: MeasuredPass | None = None
 
 
 async def validate_instances(
@@ -108,7 +117,7 @@ async def validate_instance(bench: ValidationContext, instance: Instance) -> Ins
     if lacking := benchmark.describe_missing_clone(instance):
         return InstanceValidation(instance.id, skip_reason=lacking)
     try:
-        found, rules, pass_results = await to_thread.run_sync(_read_instance, benchmark, instance)
+        found, rules, pass_results = await to_thread.run_sync(_read_instance, bench, instance)
     except (ConfigError, RuleError) as error:
         texts = await to_thread.run_sync(lambda: tuple(_description_problems(benchmark, instance)))
         return InstanceValidation(instance.id, problems=(*texts, *str(error).splitlines()))
@@ -139,22 +148,27 @@ async def validate_instance(bench: ValidationContext, instance: Instance) -> Ins
 
 
 def _read_instance(
-    benchmark: Benchmark, instance: Instance
+    bench: ValidationContext, instance: Instance
 ) -> tuple[InstanceValidation, RuleSet, dict[str, PassResult]]:
     """Return what is wrong with the benchmark's data, the rules, and PASS of each pseudo agent."""
-    rules, baseline = read_rule_set(benchmark, instance), read_baseline(benchmark, instance)
-    tests = {agent: read_pseudo_agent_tests(benchmark, instance, agent) for agent in (GOLDEN, NULL)}
-    problems = (
-        *_description_problems(benchmark, instance),
-        *_test_suite_problem(tests[GOLDEN], "R∘X*"),
-        *_test_suite_problem(tests[NULL], "R"),
-    )
+    benchmark, rules = bench.benchmark, read_rule_set(bench.benchmark, instance)
+    if bench.measured is None:
+        baseline = read_baseline(benchmark, instance)
+        tests = {agent: read_pseudo_agent_tests(benchmark, instance, agent) for agent in _TREES}
+        results = {agent: compare_with_baseline(counts, baseline) for agent, counts in tests.items()}
+    else:
+        results = {agent: bench.measured[instance.id, agent] for agent in _TREES}
+        baseline = results[NULL].baseline
+    problems = [*_description_problems(benchmark, instance)]
+    for agent, tree in _TREES.items():
+        problems.extend(_test_suite_problem(results[agent].tests, tree))
+        if bench.measured is not None:
+            problems.extend(_pass_problem(results[agent], tree))
     directions = (("additive", rules.positive), ("reductive", rules.negative))
     notes = [f"there are no {name} rules" for name, found in directions if not found]
-    if baseline.thresholds is None:
+    if bench.measured is None and baseline.thresholds is None:
         notes.append("no test baseline is recorded: PASS is unknown")
-    pass_results = {agent: compare_with_baseline(counts, baseline) for agent, counts in tests.items()}
-    return InstanceValidation(instance.id, "", problems, (*notes, *baseline.notes)), rules, pass_results
+    return InstanceValidation(instance.id, "", tuple(problems), (*notes, *baseline.notes)), rules, results
 
 
 def _description_problems(benchmark: Benchmark, instance: Instance) -> Iterator[str]:
@@ -173,6 +187,14 @@ def _test_suite_problem(tests: TestCounts | None, tree: str) -> Iterator[str]:
             f"the tests on {tree} are not valid: {tests.passed} of {tests.total} passed{why}; "
             f"at least {MIN_TESTS} tests and {MIN_PASS_RATE:.0%} passed are required"
         )
+
+
+def _pass_problem(result: PassResult, tree: str) -> Iterator[str]:
+    """Yield why PASS on one of the two trees is not measured, or is not met."""
+    if result.passed is None:
+        yield f"PASS on {tree} is unknown: {result.reason}"
+    elif not result.passed and result.tests is not None:
+        yield f"the tests on {tree} do not pass: {result.tests.passed} passed, {result.tests.failed} failed"
 
 
 def _ifr_problem(evaluation: Evaluation, patch: str, expected: float) -> Iterator[str]:

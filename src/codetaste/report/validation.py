@@ -37,7 +37,8 @@ def _format_scores(name: str, evaluation: Evaluation) -> str:
     text = f"{name} IFR {'?' if rate is None else f'{rate:.3f}'}"
     if precision is not None and (lines := precision.added + precision.removed):
         text += f", PREC {precision.prec:.3f} of {lines} lines"
-    return text
+    passed = evaluation.pass_result.passed
+    return text if passed is None else f"{text}, {'PASS' if passed else 'tests do not pass'}"
 
 
 def validations_to_json(checked: Sequence[InstanceValidation]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from codetaste.flows.infer.context import InferenceContext
 from codetaste.flows.infer.jobs import inference_handlers, inference_jobs
 from codetaste.llm.build import check_ledgers
 from codetaste.orchestration.budget.cost import BudgetLimits, NamedLimits
-from codetaste.orchestration.job import Job
+from codetaste.orchestration.job import Job, Outcome
 from codetaste.orchestration.limit_changes import watch_changes
 from codetaste.orchestration.session import open_session
 from codetaste.report.dry_run import describe_repeats, format_worst_case, prices_to_json
@@ -56,14 +56,13 @@ from codetaste.run.services import (
     open_rule_tools,
     open_scan_context,
 )
-from codetaste.run.signals import StopRequest, listen_for_signals
+from codetaste.run.signals import StopRequest, until_stopped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.llm.metering.metered import MeteredModel
-    from codetaste.orchestration.job import Outcome
     from codetaste.orchestration.session import Session
     from codetaste.run.config import Config
     from codetaste.run.plan import RunOptions, RunPlan
@@ -85,18 +84,11 @@ async def execute_run(planned: RunPlan, options: RunOptions, stop: StopRequest) 
     """
     config, plan, started_s = planned.limits.config, planned.flows, time.monotonic()
     async with AsyncExitStack() as stack:
-        context = await _open_run(stack, planned, options)
-        session, models = context.session, context.models.models
-        await _add_jobs(context)
-        stop.session = session
-        apply_changes = partial(planned.limits.apply, session, models)
-        outcomes: dict[str, Outcome] = {}
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(watch_changes, planned.limits.directory, apply_changes, session.note)
-            outcomes = await session.run()
-            tasks.cancel_scope.cancel()
+        context = await open_run(stack, planned, options)
+        models = context.models.models
+        outcomes = await run_jobs(context, planned, stop)
         lines = await collect_results(context, outcomes)
-        money = session.budget.snapshot()
+        money = context.session.budget.snapshot()
     comparison, notes = None, list[str]()
     if context.evaluation is not None and plan.steps and not stop.reason:
         comparison, notes = await to_thread.run_sync(compare_agents, plan, context.evaluation)
@@ -116,7 +108,7 @@ async def execute_run(planned: RunPlan, options: RunOptions, stop: StopRequest) 
     )
 
 
-async def _open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions) -> RunContext:
+async def open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions) -> RunContext:
     """Open the parts of a run in their order; ``stack`` closes them."""
     resolved, plan, config = planned.resolved, planned.flows, planned.limits.config
     benchmark, sandbox, out = resolved.benchmark, config.sandbox, planned.limits.directory
@@ -223,6 +215,23 @@ def _frozen_config(config: Config, benchmark: Benchmark) -> str:
     return config.model_copy(update={"benchmark": section}).model_dump_json(indent=2)
 
 
+async def run_jobs(context: RunContext, planned: RunPlan, stop: StopRequest) -> dict[str, Outcome]:
+    """Run the jobs of an open run to their end, or until ``stop``; return how they ended, by key.
+
+    Raises:
+        JournalError: the journal cannot be written.
+    """
+    session, outcomes = context.session, dict[str, Outcome]()
+    await _add_jobs(context)
+    stop.session = session
+    apply_changes = partial(planned.limits.apply, session, context.models.models)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch_changes, planned.limits.directory, apply_changes, session.note)
+        outcomes = await session.run()
+        tasks.cancel_scope.cancel()
+    return outcomes
+
+
 async def _add_jobs(context: RunContext) -> None:
     """Add the jobs of all flows and their handlers; a job that several flows need is added once."""
     plan, session = context.plan, context.session
@@ -232,7 +241,9 @@ async def _add_jobs(context: RunContext) -> None:
         jobs.extend(discovery_jobs(plan.passes, context.discovery, (NamedLimits("discover"),)))
     if context.environments is not None:
         session.add_handlers(environment_handlers(context.environments))
-        jobs.extend(environment_jobs(plan.environments, context.environments, (NamedLimits("environment"),)))
+        limits = (NamedLimits("environment"),)
+        made = await to_thread.run_sync(environment_jobs, plan.environments, context.environments, limits)
+        jobs.extend(made)
     if context.inference is not None:
         session.add_handlers(inference_handlers(context.inference))
         jobs.extend(inference_jobs(plan.steps, context.inference, (NamedLimits("infer"),)))
@@ -268,12 +279,8 @@ async def run_and_report(planned: RunPlan, options: RunOptions) -> int:
         ToolMissing: commands cannot be contained on this machine, or there is no rule engine.
         JournalError: the run directory is in use, damaged, or full.
     """
-    stop, summary = StopRequest(), None
-    async with anyio.create_task_group() as tasks:
-        stop.scope = tasks.cancel_scope
-        await tasks.start(listen_for_signals, stop)
-        summary = await execute_run(planned, options, stop)
-        tasks.cancel_scope.cancel()
+    stop = StopRequest()
+    summary = await until_stopped(stop, lambda: execute_run(planned, options, stop))
     if summary is not None:
         width = width_of(result_stream())
         print_result(

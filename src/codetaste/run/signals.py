@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from anyio.abc import TaskStatus
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _MAX_CLEAN_STOPS = 2
+_T = TypeVar("_T")
 
 
 @contextmanager
@@ -65,3 +66,14 @@ async def listen_for_signals(
             # A further Ctrl-C while the process exits must not change its exit code.
             for number in _STOP_SIGNALS:
                 signal.signal(number, signal.SIG_IGN)
+
+
+async def until_stopped(stop: StopRequest, work: Callable[[], Awaitable[_T]]) -> _T | None:
+    """Return the result of ``work``, which signals stop; None if they cancelled it."""
+    result: _T | None = None
+    async with anyio.create_task_group() as tasks:
+        stop.scope = tasks.cancel_scope
+        await tasks.start(listen_for_signals, stop)
+        result = await work()
+        tasks.cancel_scope.cancel()
+    return result

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from anyio import to_thread
+from cyclopts import Parameter
 
 from codetaste.benchmark.layout import AGENT_CONFIG_FILE, GOLDEN, METADATA_FILE, NULL
 from codetaste.cli.arguments import open_scan, read_metadata, resolve_benchmark, resolve_instance
+from codetaste.cli.container_runs import (
+    DEFAULT_BASELINE_RUNS,
+    DEFAULT_CONTAINERS,
+    BaselineRuns,
+    ContainerOptions,
+    InstanceSelection,
+    run_tests,
+)
 from codetaste.cli.options import AsJson, OptionalPath
 from codetaste.console.command import command
+from codetaste.console.exit_codes import STOPPED
 from codetaste.console.json import json_document
 from codetaste.console.streams import print_result
 from codetaste.errors import ConfigError, PatchTooLarge, RuleError, SourceError
@@ -28,12 +38,15 @@ from codetaste.evaluation.output.scores_json import scores_to_json
 from codetaste.evaluation.pseudo_agents import NULL_PATCH, golden_patch, pseudo_agent_config
 from codetaste.evaluation.rule_set import read_rule_set
 from codetaste.evaluation.test_runs.recorded import (
+    PassResult,
     compare_with_baseline,
     parse_test_output,
     read_baseline,
     read_pseudo_agent_tests,
     read_test_output,
 )
+from codetaste.flows.evaluate.measured_tests import MeasuredTests, with_test_run
+from codetaste.flows.evaluate.plan import EvaluationTask, given_prediction
 from codetaste.report.evaluation import render_evaluation
 from codetaste.source.checkout import checkout_trees
 from codetaste.source.patch.parse import read_patch
@@ -44,8 +57,9 @@ if TYPE_CHECKING:
     from codetaste.evaluation.evaluate import Evaluation
     from codetaste.evaluation.metrics import TestCounts
     from codetaste.evaluation.rule_set import RuleSet
-    from codetaste.evaluation.test_runs.recorded import PassResult
 
+_RUN = Path("run")
+"""The value of ``--tests`` that is not a file; a file of that name is ``./run``."""
 _PSEUDO_AGENTS = {"golden": GOLDEN, "null": NULL}
 """Values of ``--patch`` that are not files; a file of that name is ``./golden``."""
 
@@ -64,6 +78,7 @@ class _Task:
         test_output: the given output of the test run, None if none is given.
         correctness: PASS.
         folder: folder of the results, None if they are not written.
+        measured: the test runs that PASS was measured with, None if there were none.
     """
 
     benchmark: Benchmark
@@ -75,6 +90,7 @@ class _Task:
     test_output: bytes | None
     correctness: PassResult
     folder: Path | None
+    measured: MeasuredTests | None = None
 
     @property
     def pseudo_agent(self) -> str:
@@ -83,7 +99,7 @@ class _Task:
 
 
 @command
-async def evaluate(
+async def evaluate(  # noqa: PLR0913 - the options of the command
     *,
     benchmark: str = "quickstart",
     repos: OptionalPath = None,
@@ -91,7 +107,9 @@ async def evaluate(
     patch: str,
     tests: OptionalPath = None,
     out: OptionalPath = None,
+    baseline_runs: BaselineRuns = DEFAULT_BASELINE_RUNS,
     exclusions: Exclusions = Exclusions.PUBLISHED,
+    containers: Annotated[ContainerOptions, Parameter(name="*")] = DEFAULT_CONTAINERS,
     json_: AsJson = False,
 ) -> int:
     """Evaluate the patch, write and print the results.
@@ -101,23 +119,27 @@ async def evaluate(
         repos: A folder of clones OWNER/REPO; otherwise the instance's own origin is used.
         instance: The instance's id, or a glob that matches exactly one.
         patch: A file, or "golden" for the human's patch, "null" for an empty patch.
-        tests: A file with the output of the test run of the patched code, whose last line of JSON is used;
-            default the test results of an earlier evaluation next to the patch.
+        tests: "run" to run the tests of the patched code, of R and of R∘X* in containers, from the scripts
+            of the benchmark; or a file with the output of a test run of the patched code, whose last line of
+            JSON is used; default the test results of an earlier evaluation next to the patch.
         out: Folder of the results; default evaluation/ next to a prediction.diff, NAME-evaluation/ next to
             another file, and none for golden and null.
+        baseline_runs: With --tests run, test runs on each of R and R∘X*; each is made once.
         exclusions: Which files do not count for precision: those that the published harness excludes, or
             none.
+        containers: With --tests run, where tests run.
         json_: Print the result as JSON.
 
     Returns:
-        The exit code, 1 if the patch has no score.
+        The exit code, 1 if the patch has no score, or if its tests should run and have no result.
 
     Raises:
         ConfigError: an argument names something missing or invalid.
         SourceError: the trees are unavailable.
         EngineError: the rule engine could not be run at all.
         ToolMissing: there is no rule engine, or no git.
-        JournalError: results cannot be written.
+        SandboxMissing: tests should run, and there is no container engine or no base image.
+        JournalError: results cannot be written, or the folder of the test runs is in use.
     """
 
     def read_inputs() -> _Task:
@@ -131,7 +153,7 @@ async def evaluate(
             rules = read_rule_set(opened, chosen)
         except RuleError as error:
             raise ConfigError(*str(error).splitlines()) from None
-        output = None if tests is None else read_test_output(tests)
+        output = None if tests in {None, _RUN} else read_test_output(tests)
         counts = (
             _recorded_tests(opened, chosen, patch, content)
             if output is None
@@ -142,11 +164,31 @@ async def evaluate(
         return _Task(opened, chosen, patch, content, oversize, rules, output, correctness, folder)
 
     task = await to_thread.run_sync(read_inputs)
+    if tests == _RUN and not task.oversize:
+        prediction = _prediction(task, baseline_runs)
+        selection = InstanceSelection(benchmark=benchmark, repos=repos, instance=(task.instance.id,))
+        measured = await run_tests(selection, containers, [prediction])
+        if measured is None:
+            return STOPPED
+        task = _with_tests(task, measured[prediction.key])
     evaluation = await _evaluate_task(task, exclusions)
     if task.folder is not None:
         await to_thread.run_sync(_write_results, task, task.folder, evaluation)
     print_result(_evaluation_to_json(task, evaluation) if json_ else _format_evaluation(task, evaluation))
-    return 1 if evaluation.rule_counts is None else 0
+    unmeasured = tests == _RUN and evaluation.pass_result.passed is None
+    return 1 if evaluation.rule_counts is None or unmeasured else 0
+
+
+def _prediction(task: _Task, baseline_runs: int) -> EvaluationTask:
+    if task.pseudo_agent:
+        return EvaluationTask(task.instance, task.pseudo_agent, baseline_runs=baseline_runs)
+    return given_prediction(task.instance, task.patch or b"", baseline_runs)
+
+
+def _with_tests(task: _Task, measured: MeasuredTests | str) -> _Task:
+    if isinstance(measured, str):
+        return replace(task, correctness=PassResult(reason=f"the tests could not be run: {measured}"))
+    return replace(task, correctness=measured.result, measured=measured)
 
 
 def _read_given_patch(source: str) -> tuple[bytes | None, str]:
@@ -184,7 +226,7 @@ async def _evaluate_task(task: _Task, exclusions: Exclusions) -> Evaluation:
         if patch is None:
             patch = await golden_patch(task.benchmark, task.instance, trees, scratch)
         await to_thread.run_sync(_check_folder, task, sha256(patch).hexdigest())
-        return await evaluate_patch(
+        evaluation = await evaluate_patch(
             task.rules,
             trees.base,
             patch,
@@ -194,6 +236,9 @@ async def _evaluate_task(task: _Task, exclusions: Exclusions) -> Evaluation:
             pass_result=task.correctness,
             engine=scan.engine.label,
         )
+        if task.measured is None:
+            return evaluation
+        return await with_test_run(evaluation, task.measured, patch, trees, scratch)
 
 
 def _check_folder(task: _Task, patch_sha256: str) -> None:

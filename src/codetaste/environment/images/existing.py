@@ -8,8 +8,9 @@ from codetaste.environment.images.names import ImageStage, image_name
 from codetaste.environment.leak_search.image import image_layers
 from codetaste.errors import SandboxError, SandboxMissing
 from codetaste.sandbox.docker.engine import engine_errors
-from codetaste.sandbox.docker.images import image_id, tag_image
+from codetaste.sandbox.docker.images import image_id, image_labels, tag_image
 from codetaste.sandbox.docker.provider import DockerSandboxProvider
+from codetaste.sandbox.docker.spec import IMAGE_LABEL
 
 if TYPE_CHECKING:
     from codetaste.benchmark.instance import Instance
@@ -29,6 +30,18 @@ async def find_image(sandboxes: SandboxProvider, name: str) -> str:
             return await image_id(sandboxes.engine, name)
     except SandboxMissing:
         return ""
+
+
+async def find_published_image(sandboxes: SandboxProvider, name: str) -> str:
+    """Return the id of the image of this name if others made it, such as a pulled one; "" otherwise.
+
+    Raises:
+        SandboxError: the engine does not answer.
+    """
+    ident = await find_image(sandboxes, name)
+    if not ident or not isinstance(sandboxes, DockerSandboxProvider):
+        return ""
+    return "" if IMAGE_LABEL in await image_labels(sandboxes.engine, ident) else ident
 
 
 async def trusted_layers(sandboxes: SandboxProvider, image: str) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from codetaste.errors import SandboxError
 from codetaste.sandbox.base import OUTPUT, TASK, CommandLimits, Privileges
 from codetaste.sandbox.docker.archive import put_as_root
 from codetaste.sandbox.docker.commit import finish_image
-from codetaste.sandbox.docker.images import find_image, remove_image
+from codetaste.sandbox.docker.images import find_image, remove_image, tag_image
 from codetaste.sandbox.docker.provider import DockerSandboxProvider, commit_sandbox
 from codetaste.sandbox.provider import sandbox_spec
 
@@ -133,6 +133,7 @@ async def build_runtime_image(
         raise SandboxError("a runtime image needs a container engine")
     key = recipe.key
     if found := await find_image(sandboxes.engine, KEY_LABEL, key):
+        await tag_image(sandboxes.engine, found, recipe.name)  # another image may have taken the name since
         return RuntimeImage(found, key)
     # The host needs root to write /scripts and to clean; what the scripts get is another matter.
     privileges = Privileges.SYSTEM if recipe.privileges is Privileges.NONE else recipe.privileges

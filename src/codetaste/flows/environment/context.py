@@ -73,7 +73,8 @@ class EnvironmentContext:
         """
         if self.suites.sandboxes.kind not in {DOCKER, PODMAN} and any(each.builds for each in tasks):
             raise SandboxMissing(
-                "execution environments are container images, but agents run in "
-                f"{self.suites.sandboxes.kind} here: set sandbox.engine to docker or podman, "
-                "and build the base image with codetaste image build --polyglot"
+                "execution environments are container images, and commands run in "
+                f"{self.suites.sandboxes.kind} here: start Docker or Podman, check the engine and socket of "
+                "[sandbox] or of the command's options, and build the base image with "
+                "codetaste image build --polyglot"
             )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import from_thread, to_thread
 
-from codetaste.environment.images.existing import find_image, trusted_layers
+from codetaste.environment.images.existing import find_image, find_published_image, trusted_layers
 from codetaste.environment.images.names import ImageStage, image_name
 from codetaste.environment.images.runtime import RuntimeEnvironment
 from codetaste.environment.images.runtime_image import RuntimeRecipe, build_runtime_image
@@ -60,12 +60,23 @@ async def make_runtime_image(task: EnvironmentTask, context: EnvironmentContext,
         if task.builds and not task.proves:
             job.fall_short(Shortfall("no_environment", "the benchmark has no scripts of the instance"))
         return None
+    name, sandboxes = image_name(task.instance, ImageStage.RUNTIME), context.suites.sandboxes
     if not task.builds:
-        return await _existing(task, context, source, job)
-    built = await _build(task, context, source, job)
-    if built is None:
-        return None
-    return (await _try_offline(context, source, built, job)).to_json()
+        ident = await find_image(sandboxes, name)
+        if not ident:
+            job.note(f"{name} is not in the container engine: trials have the image of [sandbox]")
+            return None
+        return (await _existing(name, ident, context, source, job)).to_json()
+    published = "" if task.proves else await find_published_image(sandboxes, name)
+    if published:
+        job.note(f"{name} is used as it is: others made it")
+        environment = await _existing(name, published, context, source, job)
+    else:
+        built = await _build(task, context, source, job)
+        if built is None:
+            return None
+        environment = built
+    return (await _try_offline(context, source, environment, job)).to_json()
 
 
 async def _source(task: EnvironmentTask, context: EnvironmentContext, job: JobContext) -> _Source | None:
@@ -85,15 +96,10 @@ async def _source(task: EnvironmentTask, context: EnvironmentContext, job: JobCo
 
 
 async def _existing(
-    task: EnvironmentTask, context: EnvironmentContext, source: _Source, job: JobContext
-) -> Json:
-    """Return the environment whose runtime image is in the engine; None if it is not."""
-    name = image_name(task.instance, ImageStage.RUNTIME)
-    ident = await find_image(context.suites.sandboxes, name)
-    if not ident:
-        job.note(f"{name} is not in the container engine: trials have the image of [sandbox]")
-        return None
-    environment = RuntimeEnvironment(
+    name: str, ident: str, context: EnvironmentContext, source: _Source, job: JobContext
+) -> RuntimeEnvironment:
+    """Return the environment whose runtime image is in the engine."""
+    return RuntimeEnvironment(
         name,
         ident,
         "",
@@ -101,7 +107,6 @@ async def _existing(
         context.hosts,
         scripts=await store_scripts(source.candidate.scripts, job),
     )
-    return environment.to_json()
 
 
 async def _build(
@@ -171,7 +176,7 @@ async def _try_offline(
         named: list[Json] = [*sorted({f"{each.host}:{each.port}" for each in refused})]
         return {"failure": "" if failure is None else str(failure), "hosts": named}
 
-    result: Any = await job.effect(f"offline/{environment.key}", run)
+    result: Any = await job.effect(f"offline/{environment.key or environment.image_id}", run)
     hosts = tuple(result["hosts"])
     if not result["failure"]:
         return replace(environment, level=Level.OFFLINE, hosts=(), refused_hosts=hosts)

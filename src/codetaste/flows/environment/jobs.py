@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codetaste.core.hashing import canonical_json
-from codetaste.flows.environment.inputs import IMAGE_VERSION, SYSTEM_PROMPT, environment_inputs, setup_prompt
+from codetaste.flows.environment.inputs import (
+    IMAGE_VERSION,
+    SYSTEM_PROMPT,
+    environment_inputs,
+    existing_environment_digest,
+    setup_prompt,
+)
 from codetaste.flows.inputs import digest_of_inputs, digests_of_inputs
 from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
 from codetaste.orchestration.job import Job
@@ -25,7 +31,7 @@ BUILD, IMAGE = "environment.build", "environment.image"
 def environment_jobs(
     tasks: Iterable[EnvironmentTask], context: EnvironmentContext, budget: BudgetPath
 ) -> list[Job]:
-    """Return the jobs of ``tasks`` and of the sources that they need, under ``budget``."""
+    """Return the jobs of ``tasks`` and of the sources that they need, under ``budget``; blocking."""
     made: dict[str, Job] = {}
     for task in tasks:
         sources = sources_job(task.instance, budget)
@@ -51,7 +57,8 @@ def _image_fingerprint(task: EnvironmentTask, context: EnvironmentContext) -> st
     """Return what decides the image, except the result of the job that proves the environment."""
     instance = task.instance
     decides = [IMAGE_VERSION, context.base_image, task.proves, task.builds, list(context.hosts)]
-    return digest_parts(canonical_json(decides), instance.commit_hash, instance.golden_commit_hash)
+    existing = "" if task.proves else existing_environment_digest(context.benchmark, instance)
+    return digest_parts(canonical_json(decides), instance.commit_hash, instance.golden_commit_hash, existing)
 
 
 def environment_handlers(context: EnvironmentContext) -> dict[str, Handler]:

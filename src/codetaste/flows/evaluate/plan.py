@@ -6,6 +6,7 @@ A prediction belongs to a trial or to a pseudo agent (the golden patch, or no pa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import GOLDEN, NULL
@@ -33,6 +34,8 @@ class EvaluationTask:
     """Id of the model that discovers the rules in this run; None for the benchmark's rules."""
     baseline_runs: int = 0
     """Test runs on each of R and R∘X* that PASS is measured with; 0 takes recorded results."""
+    patch: bytes | None = None
+    """The patch, if it was given by hand: it belongs to no trial and to no pseudo agent."""
 
     @property
     def trial(self) -> Trial | None:
@@ -132,6 +135,12 @@ class BaselineTask:
 def baseline_tasks(instance: Instance, runs: int) -> tuple[BaselineTask, ...]:
     """Return the test runs of the baseline of ``instance``: ``runs`` on each side (CodeTaste §4.1)."""
     return tuple(BaselineTask(instance, side, number) for number in range(1, runs + 1) for side in Side)
+
+
+def given_prediction(instance: Instance, patch: bytes, baseline_runs: int) -> EvaluationTask:
+    """Return the evaluation of a patch that was given by hand; its key has the patch's digest."""
+    agent_id = f"patch-{sha256(patch).hexdigest()[:16]}"
+    return EvaluationTask(instance, agent_id, baseline_runs=baseline_runs, patch=patch)
 
 
 def evaluation_tasks(

@@ -33,6 +33,8 @@ async def prediction_patch(
         SourceError: the golden patch cannot be read or made.
         JournalError: a text is missing; StorageFull, one of these: no space left.
     """
+    if task.patch is not None:
+        return task.patch
     if task.execution is not None:
         prediction = ExecuteResult.from_json(inputs.values[task.execution.key])
         return (await inputs.load_text(prediction.patch)).encode("utf-8", "surrogateescape")

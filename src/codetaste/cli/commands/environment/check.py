@@ -6,17 +6,28 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from codetaste.cli.environment_run import EnvironmentOptions, run_environments
+from codetaste.cli.container_runs import (
+    DEFAULT_CONTAINERS,
+    ContainerOptions,
+    InstanceSelection,
+    run_environments,
+)
 from codetaste.cli.options import AsJson
 from codetaste.console.command import command
 
 
 @command
-async def check(*, options: Annotated[EnvironmentOptions, Parameter(name="*")], json_: AsJson = False) -> int:
+async def check(
+    *,
+    selection: Annotated[InstanceSelection, Parameter(name="*")],
+    options: Annotated[ContainerOptions, Parameter(name="*")] = DEFAULT_CONTAINERS,
+    json_: AsJson = False,
+) -> int:
     """Run the gates, continuing where an earlier call ended.
 
     Args:
-        options: What is checked, and with what.
+        selection: What is checked.
+        options: With what.
         json_: Print the result as JSON.
 
     Returns:
@@ -26,4 +37,4 @@ async def check(*, options: Annotated[EnvironmentOptions, Parameter(name="*")], 
         ConfigError: an option names something missing or invalid.
         SandboxMissing: there is no container engine, or no base image.
     """
-    return await run_environments(options, ("environment/*",), as_json=json_)
+    return await run_environments(selection, options, ("environment/*",), as_json=json_)
