@@ -27,6 +27,7 @@ from codetaste.errors import ConfigError
 from codetaste.sandbox.base import Privileges
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from codetaste.benchmark.benchmark import Benchmark
@@ -218,6 +219,21 @@ def read_record(root: Path, instance: Instance) -> EnvironmentRecord | None:
     if of.lower() != f"{instance.owner}/{instance.repo}@{instance.commit_hash}".lower():
         raise ConfigError(f"{path}: it is about {of}, not {instance.id}; restore the file")
     return EnvironmentRecord(metadata, _read(folder / ENVIRONMENT_FILE, EnvironmentDetails))
+
+
+def read_records(root: Path) -> Iterator[EnvironmentRecord]:
+    """Read all environments below ``root`` that have details, in the order of their paths; blocking.
+
+    Raises:
+        ConfigError: a file is damaged, or made by a newer codetaste.
+    """
+    for path in sorted(root.glob(f"instance_images/*/*/*/{INSTANCE_METADATA_FILE}")):
+        metadata, details = (
+            _read(path, InstanceMetadata),
+            _read(path.parent / ENVIRONMENT_FILE, EnvironmentDetails),
+        )
+        if metadata is not None and details is not None:
+            yield EnvironmentRecord(metadata, details)
 
 
 def write_record(root: Path, instance: Instance, record: EnvironmentRecord) -> None:

@@ -52,6 +52,9 @@ def test_scripts_of_the_benchmark_become_an_image_and_test_runs(
     metadata, details = environment_of(made)
     assert (metadata["golden_metrics"], metadata["base_metrics"]) == (COUNTS, COUNTS)
     assert (details["level"], details["privileges"]) == ("offline", "none")
+    assert [gate["passed"] for gate in details["gates"]] == [True] * 8
+    assert {run["side"] for run in details["runs"]} == {"golden", "base"}
+    assert len(details["dependencies"]) == 64
     for agent in ("golden_agent", "null_agent"):
         folder = next((made.out / "outputs/pseudo_agents/direct").glob(f"*/*/*/{agent}"))
         scores = json.loads((folder / "evaluation/scores.json").read_text())
@@ -83,6 +86,9 @@ def test_agent_without_success_ends_with_the_failed_gate(
     done = made.run("--json")
     assert done.code == 1
     assert message in done.out
+    report = made.cli("report", str(made.out), "--table", "failed-environments", "--format", "csv")
+    assert report.code == 0, report.err
+    assert message in report.out
 
 
 TRIALS = '[[tracks]]\ntrack = "open"\n[evaluate]\ntests = true\nbaseline_runs = 1\n'

@@ -21,9 +21,11 @@ from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result, result_stream
 from codetaste.core.files import read_regular_file, write_atomically
 from codetaste.core.text import printable
+from codetaste.environment.record import read_records
 from codetaste.errors import ConfigError
 from codetaste.evaluation.trials.read import merge_records, read_outputs
 from codetaste.evaluation.trials.records import TrialRecords
+from codetaste.flows.environment.publish import ENVIRONMENTS_FOLDER
 from codetaste.flows.existing_rules import existing_coverage
 from codetaste.report.discovery.passes import PassRecord, read_passes
 from codetaste.report.discovery.tables import (
@@ -40,6 +42,11 @@ from codetaste.report.render.text import render_text
 from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.report.tables.comparison import comparison_to_json
+from codetaste.report.tables.environments import (
+    ENVIRONMENT_TABLES,
+    EnvironmentTableName,
+    environment_tables,
+)
 from codetaste.report.tables.groups import GroupBy
 from codetaste.report.tables.report import DEFAULT_TABLES, TABLE_NAMES, TableName, make_report, problems_table
 
@@ -56,6 +63,7 @@ _BENCHMARK_TABLES = {"1", "2"}
 _SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex", "csv": "csv"}
 
 _Format = Literal["text", "markdown", "latex", "csv"]
+_AnyTable = Literal[TableName, DiscoveryTableName, EnvironmentTableName, "all"]
 
 
 @command
@@ -64,7 +72,7 @@ def report(
     benchmark: str = "",
     repos: OptionalPath = None,
     format_: Annotated[_Format, Parameter(name="--format")] = "text",
-    table: Annotated[tuple[Literal[TableName, DiscoveryTableName, "all"], ...], Parameter(negative=())] = (),
+    table: Annotated[tuple[_AnyTable, ...], Parameter(negative=())] = (),
     by: Annotated[tuple[GroupBy, ...], Parameter(negative=())] = (),
     aggregation: Literal["strict", "published", "both"] = "both",
     out: OptionalPath = None,
@@ -78,14 +86,15 @@ def report(
             and 2; default the benchmark of the runs, if it exists.
         repos: A folder of clones OWNER/REPO, for licences and golden patches in Tables 1 and 2.
         format_: Format of the tables.
-        table: Which tables; default comparison, 4, 5, effort, attempts, counts, and those of rule discovery.
+        table: Which tables; default comparison, 4, 5, effort, attempts, counts, and those of rule discovery
+            and of environments.
         by: Add a table of scores grouped by this; other tables are then printed only if named.
         aggregation: How trials without a score count: as 0 (strict), not at all (published), or both ways.
         out: A folder for one file per table; default standard output.
         json_: Print the result as JSON.
 
     Returns:
-        The exit code, 1 if there is no trial and no discovered rule in the runs.
+        The exit code, 1 if there is no trial, no discovered rule and no environment in the runs.
 
     Raises:
         ConfigError: a folder does not exist or is not a run, or no run is given.
@@ -96,7 +105,9 @@ def report(
     roots = _run_folders(runs)
     opened = _find_benchmark(benchmark, repos, roots)
     passes = _read_passes(roots)
-    records = _read_runs(roots, opened) if not passes else _read_runs_with_rules(roots, opened)
+    environments = [each for root in roots for each in read_records(root / ENVIRONMENTS_FOLDER)]
+    more = bool(passes or environments)
+    records = _read_runs_of_trials(roots, opened) if more else _read_runs(roots, opened)
     trials = merge_runs(records.records)
     names = _table_names(table, grouped=bool(by), with_benchmark=bool(benchmark))
     of_trials = [name for name in names if name in TABLE_NAMES]
@@ -111,6 +122,7 @@ def report(
     discovered = discovery_tables(passes, names)
     if "existing-rules" in table:
         discovered += _beside_existing(passes, opened)
+    discovered += environment_tables(environments, names)
     tables = [*made.tables, *discovered, *([problem] if problem else [])]
     files = _write_tables(tables, format_, out) if out is not None else []
     if json_:
@@ -120,7 +132,7 @@ def report(
         print_result(_render_tables(tables, format_).removesuffix("\n"))
     elif files:
         print_result("\n".join(files))
-    if not trials.agents and not passes and (roots or not tables):
+    if not trials.agents and not more and (roots or not tables):
         notify(f"codetaste: there is no trial in {printable(', '.join(map(str, runs))) or 'no run'}")
         return 1
     return 0
@@ -129,10 +141,10 @@ def report(
 def _table_names(named: Sequence[str], *, grouped: bool, with_benchmark: bool) -> Sequence[str]:
     """Return the names of the tables to make, those of the command line if there are any."""
     if "all" in named:
-        return (*TABLE_NAMES, *DISCOVERY_TABLES)
+        return (*TABLE_NAMES, *DISCOVERY_TABLES, *ENVIRONMENT_TABLES)
     if named or grouped:
         return named
-    return (*(("1",) if with_benchmark else ()), *DEFAULT_TABLES, *DISCOVERY_TABLES)
+    return (*(("1",) if with_benchmark else ()), *DEFAULT_TABLES, *DISCOVERY_TABLES, *ENVIRONMENT_TABLES)
 
 
 def _report_to_json(
@@ -209,8 +221,8 @@ def _read_passes(roots: Sequence[Path]) -> list[PassRecord]:
     return [each for root in roots for each in read_passes(root, f"{root.name}/" if several else "")]
 
 
-def _read_runs_with_rules(roots: Sequence[Path], benchmark: Benchmark | None) -> TrialRecords:
-    """Read the trials of runs with discovered rules, which may have none."""
+def _read_runs_of_trials(roots: Sequence[Path], benchmark: Benchmark | None) -> TrialRecords:
+    """Read the trials of those runs that have some; the others have discovered rules or environments."""
     outputs = [root for root in roots if (root / OUTPUTS_FOLDER).is_dir()]
     return _read_runs(outputs, benchmark) if outputs else TrialRecords()
 

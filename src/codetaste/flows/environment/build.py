@@ -10,13 +10,17 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from anyio import to_thread
+
 from codetaste.benchmark.layout import FinishReason
 from codetaste.core.units import format_exact_usd
 from codetaste.environment.images.existing import find_image, tag_setup_image
 from codetaste.environment.images.names import ImageStage, InstanceImage
 from codetaste.environment.levels import Level
+from codetaste.environment.project import dependencies_digest
+from codetaste.environment.record import RecordedMetrics, RecordedRun, RunSide
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
-from codetaste.evaluation.test_runs.gates import GateReport, feedback, pass_gates
+from codetaste.evaluation.test_runs.gates import GateReport, Side, feedback, pass_gates
 from codetaste.flows.agents.run import AgentRunSpec
 from codetaste.flows.environment.candidates import Candidate, find_candidates
 from codetaste.flows.environment.gate_sandboxes import gate_sandboxes
@@ -27,9 +31,13 @@ from codetaste.flows.sources import digest_parts
 from codetaste.orchestration.shortfall import Shortfall
 from codetaste.orchestration.wait import Wait, WaitReason
 from codetaste.sandbox.base import Privileges
+from codetaste.source.checkout import checkout_trees
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from codetaste.environment.scripts import EnvironmentScripts
+    from codetaste.evaluation.test_runs.test_run import TestRun
     from codetaste.flows.environment.context import EnvironmentContext
     from codetaste.flows.environment.plan import EnvironmentTask
     from codetaste.orchestration.job import JobContext
@@ -89,13 +97,30 @@ class _Build:
             scripts=await store_scripts(candidate.scripts, self.job),
             privileges=report.privileges,
             failure=failure,
+            failed_gate="" if report.failure is None else report.failure.gate.value,
             counts={side.value: asdict(run.counts) for side, run in report.runs.items() if run.counts},
+            runs=tuple(_recorded(side, run) for side, run in report.runs.items()),
+            written_bytes=report.written_bytes,
+            scripts_digest=candidate.scripts.digest,
             rounds=self.best.rounds,
         )
         if new.level >= self.best.level:
             self.best = replace(new, tried=tried)
         else:
             self.best = replace(self.best, tried=(*self.best.tried, _tried(new)))
+
+
+def _recorded(side: Side, run: TestRun) -> Mapping[str, Any]:
+    recorded = RecordedRun(
+        side=RunSide(side.value),
+        counts=run.counts and RecordedMetrics(**asdict(run.counts)),
+        problem=run.message,
+        exit_code=run.exit_code,
+        setup_s=run.setup_s,
+        duration_s=run.tests_s,
+        network=True,
+    )
+    return recorded.model_dump(mode="json")
 
 
 def _tried(result: EnvironmentResult) -> str:
@@ -116,7 +141,16 @@ async def build_environment(task: EnvironmentTask, context: EnvironmentContext, 
             break
     if not build.best.proven and task.agent is not None:
         await _run_agent(build)
-    result = replace(build.best, cost_usd=format_exact_usd(job.budget.snapshot().spent.usd))
+    trees, spent = (
+        await checkout_trees(context.benchmark.origin(task.instance), context.suites.cache),
+        job.budget.snapshot(),
+    )
+    result = replace(
+        build.best,
+        dependencies=await to_thread.run_sync(dependencies_digest, trees.base),
+        cost_usd=format_exact_usd(spent.spent.usd),
+        duration_s=spent.wall_s,
+    )
     if not result.proven and job.early_end is None:
         job.fall_short(Shortfall("no_environment", result.failure or "there is nothing to try"))
     return result.to_json()

@@ -14,12 +14,15 @@ from codetaste.environment.record import (
     Builder,
     EnvironmentDetails,
     EnvironmentRecord,
+    GateRecord,
     ImageIdentity,
     NetworkUse,
     RecordedMetrics,
+    RecordedRun,
     new_metadata,
     write_record,
 )
+from codetaste.evaluation.test_runs.gates import Gate
 from codetaste.flows.environment.result import load_scripts
 
 if TYPE_CHECKING:
@@ -100,8 +103,14 @@ def _record(
         privileges=result.privileges,
         base_image=ImageIdentity(name=context.base_image),
         setup_image=ImageIdentity(name=metadata.setup_image or "", id=result.setup_image),
+        scripts=result.scripts_digest,
+        dependencies=result.dependencies,
+        gates=_gates(result),
+        runs=tuple(RecordedRun.model_validate(each) for each in result.runs),
         cost_usd=Decimal(result.cost_usd),
         attempts=len(result.rounds),
+        duration_s=result.duration_s,
+        layer_bytes=result.written_bytes,
     )
     if image is not None:
         details = details.model_copy(
@@ -112,3 +121,15 @@ def _record(
             }
         )
     return EnvironmentRecord(metadata, details)
+
+
+def _gates(result: EnvironmentResult) -> tuple[GateRecord, ...]:
+    """Return the gates in their order, up to the one that failed; none where nothing was tried."""
+    if not result.source:
+        return ()
+    order = [each.value for each in Gate]
+    if result.failed_gate:
+        passed = order[: order.index(result.failed_gate)]
+        failed = GateRecord(name=result.failed_gate, passed=False, message=result.failure)
+        return (*(GateRecord(name=name, passed=True) for name in passed), failed)
+    return tuple(GateRecord(name=name, passed=True) for name in order)

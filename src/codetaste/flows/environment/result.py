@@ -29,10 +29,16 @@ class EnvironmentResult:
         scripts: digest of the archive of the scripts, stored as a text (``store_scripts``); "" without any.
         privileges: what the scripts need.
         failure: the gate that it fails, in one line; "" if it passes all.
+        failed_gate: the name of that gate, "" for none.
         counts: the tests' counts by side, as published.
+        runs: the test runs of the gates, as ``RecordedRun``.
+        written_bytes: what these wrote, at most.
+        scripts_digest: digest of the scripts themselves.
+        dependencies: digest of what R depends on.
         rounds: the runs of the agent, as JSON data.
         tried: what was tried before, with the gate that it failed, one line each.
         cost_usd: of all rounds together.
+        duration_s: of the job, its waits for test runs and models included.
     """
 
     level: Level
@@ -41,10 +47,16 @@ class EnvironmentResult:
     scripts: str = ""
     privileges: Privileges = Privileges.NONE
     failure: str = ""
+    failed_gate: str = ""
     counts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    runs: tuple[Mapping[str, Any], ...] = ()
+    written_bytes: int = 0
+    scripts_digest: str = ""
+    dependencies: str = ""
     rounds: tuple[Mapping[str, Any], ...] = ()
     tried: tuple[str, ...] = ()
     cost_usd: str = "0"
+    duration_s: float = 0.0
 
     @property
     def proven(self) -> bool:
@@ -71,6 +83,7 @@ class EnvironmentResult:
                 **data,
                 "level": Level(data["level"]),
                 "privileges": Privileges(data["privileges"]),
+                "runs": tuple(data.get("runs", ())),
                 "rounds": tuple(data["rounds"]),
                 "tried": tuple(data["tried"]),
             }
