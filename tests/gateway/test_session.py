@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import anyio
 import httpx
 import pytest
 
+from codetaste.environment.leak_search.secrets import GATEWAY_TOKEN
 from codetaste.errors import ConfigError
 from codetaste.gateway import app
 from codetaste.gateway.gateway import Gateway
@@ -74,6 +76,7 @@ async def test_token_is_valid_in_three_places_until_its_job_ends(tmp_path: Path,
                 statuses.append(
                     (await client.post(path, json=make_request(protocol), headers=headers)).status_code
                 )
+            assert re.fullmatch(GATEWAY_TOKEN, access.token)  # the search for secrets in images knows it
             inside = f"/token/{access.token}{path}"
             statuses.append((await client.post(inside, json=make_request(protocol))).status_code)
             wrong = await client.post(f"/token/x{access.token[1:]}{path}", json={})

@@ -15,6 +15,7 @@ from codetaste.console.streams import notify
 from codetaste.core.files import remove_tree
 from codetaste.core.paths import cache_dir
 from codetaste.environment.config import POLYGLOT_IMAGE, EnvironmentConfig
+from codetaste.environment.leak_search.secrets import make_secrets
 from codetaste.environment.registries import Registries, find_registries
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
 from codetaste.evaluation.config import EvaluateConfig
@@ -138,10 +139,15 @@ async def open_environment_context(
                 agents=agents,
                 models=models,
                 prompts=resolved.prompts,
+                secrets=make_secrets({name: os.environ.get(name, "") for name in _key_variables(resolved)}),
             )
         finally:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(remove_tree, folder)
+
+
+def _key_variables(resolved: ResolvedConfig) -> set[str]:
+    return {name for model in resolved.config.models if (name := model.provider_key_env)}
 
 
 def cpu_count() -> int:

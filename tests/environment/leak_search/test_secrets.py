@@ -51,6 +51,7 @@ def test_value_of_a_secret_is_found_anywhere_and_not_shown(content: bytes) -> No
         ("etc/pip.conf", "index-url = https://${USER}:${PASSWORD}@index.invalid/\n", 0),
         ("tmp/log", "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0hJ3lM6", 1),
         ("tmp/log", "ghp_" + "x" * 36, 0),
+        ("home/agent/.codex/log", "ct-aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0hJ3lM6_-nPrU4", 1),
         ("home/agent/.aws/credentials", "AKIA" + "IOSFODNN7EXAMPLE", 0),
         ("usr/lib/python3/dist-packages/x/tests.py", KEY, 0),
         ("home/agent/app/node_modules/x/README.md", KEY, 0),

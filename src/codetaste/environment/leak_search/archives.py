@@ -7,6 +7,7 @@ report as not searched.
 from __future__ import annotations
 
 import bz2
+import errno
 import lzma
 import struct
 import tarfile
@@ -15,7 +16,9 @@ import zlib
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Protocol
 
+from codetaste.core.files import storage_error
 from codetaste.environment.leak_search.content import TooLarge, store
+from codetaste.errors import SandboxError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,6 +44,21 @@ _UNKNOWN = {
     b"\x04\x22\x4d\x18": "compressed with lz4",
 }
 _ENCRYPTED = 1
+_DAMAGED = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    ValueError,
+    OverflowError,
+    NotImplementedError,
+    RuntimeError,
+    struct.error,
+)
+"""What the readers of the standard library raise for damaged archives, besides OSError."""
+_OWN_FAULTS = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
+"""Errors of files of the search, which say nothing of the archive."""
 _TAR_MAGIC = b"ustar"
 
 
@@ -87,30 +105,37 @@ def members(content: Content, allowance: Allowance) -> Iterator[tuple[str, Conte
     Raises:
         Unsearchable: it is damaged, of a kind that cannot be read, or too large; members before that are
             yielded.
+        StorageFull: no space for what is extracted.
     """
     head = content.head
     for magic, kind in _UNKNOWN.items():
         if head.startswith(magic):
             raise Unsearchable(kind)
     try:
-        if head.startswith(_GZIP):
-            yield (
-                "",
-                allowance.store(_Inflated(content.open(), lambda: zlib.decompressobj(zlib.MAX_WBITS | 16))),
-            )
-        elif head.startswith(_BZIP2) and head[4:10] == b"1AY&SY":
-            yield "", allowance.store(_Inflated(content.open(), bz2.BZ2Decompressor))
-        elif head.startswith(_XZ):
-            yield "", allowance.store(_Inflated(content.open(), lzma.LZMADecompressor))
-        elif head[257:262] == _TAR_MAGIC:
-            yield from _tar_members(content.open(), allowance)
-        elif _is_zip(content):
-            yield from _zip_members(content.open(), allowance)
-    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError) as error:
+        yield from _members(content, allowance)
+    except _DAMAGED as error:
         raise Unsearchable("a damaged archive") from error
-    except (ValueError, OSError, OverflowError, NotImplementedError, RuntimeError, struct.error) as error:
-        # What the readers of the standard library raise for invalid headers.
+    except OSError as error:
+        if error.errno in _OWN_FAULTS:
+            raise storage_error(error, "a temporary file", SandboxError) from error
         raise Unsearchable("a damaged archive") from error
+
+
+def _members(content: Content, allowance: Allowance) -> Iterator[tuple[str, Content]]:
+    head = content.head
+    if head.startswith(_GZIP):
+        yield (
+            "",
+            allowance.store(_Inflated(content.open(), lambda: zlib.decompressobj(zlib.MAX_WBITS | 16))),
+        )
+    elif head.startswith(_BZIP2) and head[4:10] == b"1AY&SY":
+        yield "", allowance.store(_Inflated(content.open(), bz2.BZ2Decompressor))
+    elif head.startswith(_XZ):
+        yield "", allowance.store(_Inflated(content.open(), lzma.LZMADecompressor))
+    elif head[257:262] == _TAR_MAGIC:
+        yield from _tar_members(content.open(), allowance)
+    elif _is_zip(content):
+        yield from _zip_members(content.open(), allowance)
 
 
 def _is_zip(content: Content) -> bool:

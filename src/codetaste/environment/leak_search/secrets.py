@@ -20,7 +20,10 @@ _MIN_VALUE_CHARS = 8
 _SHOWN = 6
 MAX_SHAPE_BYTES = 1024**2
 """Larger files are not searched for shapes of keys."""
+GATEWAY_TOKEN = "ct-[A-Za-z0-9_-]{43}"  # noqa: S105 - an expression
+"""The token of an agent's session at the gateway, as a regular expression that ``grep -E`` reads too."""
 _SHAPES = {
+    "a token of the gateway": GATEWAY_TOKEN.encode(),
     "a key of Anthropic": rb"sk-ant-[A-Za-z0-9_-]{24,}",
     "a key of OpenAI": rb"sk-(?!ant-)(?:proj-|svcacct-|admin-|or-v1-)?[A-Za-z0-9_-]{32,}",
     "a token of GitHub": rb"gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{40,}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codetaste.environment.leak_search.secrets import NO_SECRETS, Secrets
 from codetaste.errors import SandboxMissing
 from codetaste.flows.agents.runners import CliAgentRunner
 from codetaste.flows.inputs import InputSource
@@ -38,6 +39,7 @@ class EnvironmentContext:
         agents: what the runs of agents share.
         models: the open models.
         prompts: the prompts.
+        secrets: the keys of the models, which no image may have.
     """
 
     benchmark: Benchmark
@@ -48,6 +50,7 @@ class EnvironmentContext:
     agents: AgentServices
     models: ModelSet
     prompts: Prompts
+    secrets: Secrets = NO_SECRETS
 
     @property
     def source(self) -> InputSource:

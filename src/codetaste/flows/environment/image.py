@@ -128,7 +128,7 @@ async def _build(
         privileges=source.privileges,
         egress=suites.network,
         within_s=suites.limits.setup_s,
-        terms=LeakTerms(golden),
+        terms=LeakTerms(golden, context.secrets),
         names=await to_thread.run_sync(read_project_names, trees.base, trees.golden),
         trusted_layers=await trusted_layers(suites.sandboxes, context.base_image),
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.environment.images.clean import clean_sandbox
+from codetaste.environment.leak_search.secrets import GATEWAY_TOKEN
 from codetaste.environment.project import read_project_names
 from codetaste.environment.scripts import MAX_BYTES, SCRIPTS, EnvironmentScripts, read_scripts_archive
 from codetaste.errors import ConfigError, SandboxError
@@ -35,7 +36,7 @@ _PREPARE = f"mkdir -p {SCRIPTS} && chown 1000:1000 {SCRIPTS}"
 _COMMIT_S = 1800.0
 # Files of CLI agents may have the token of their session at the gateway, which is dead by then.
 _REMOVE_TOKENS = (
-    "grep -rlsIE --null 'ct-[A-Za-z0-9_-]{43}' /home /root /etc /opt /scripts | xargs -0 -r rm -f --; exit 0"
+    f"grep -rlsIE --null '{GATEWAY_TOKEN}' /home /root /etc /opt /scripts | xargs -0 -r rm -f --; exit 0"
 )
 
 
