@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from codetaste.environment.config import POLYGLOT_IMAGE
 from support.environment.tested_benchmark import (
     agent_tables,
     make_tested_benchmark,
@@ -34,6 +35,10 @@ def workspace(folder: Path, sandbox: str, image: str, script: str = "", **more: 
     return make_tested_workspace(folder / "work", bench, folder / "cache", sandbox, text)
 
 
+def image_names(engine: DockerEngine) -> set[str]:
+    return {name for each in engine.call("GET", "/images/json").json() for name in each["RepoTags"] or ()}
+
+
 def environment_of(made: Workspace) -> tuple[dict[str, Any], dict[str, Any]]:
     folder = next((made.out / "environment" / "instance_images").glob("*/*/*"))
     names = ("instance_metadata.json", "environment.json")
@@ -54,12 +59,51 @@ def test_scripts_of_the_benchmark_become_an_image_and_test_runs(
     assert (details["level"], details["privileges"]) == ("offline", "none")
     assert [gate["passed"] for gate in details["gates"]] == [True] * 8
     assert {run["side"] for run in details["runs"]} == {"golden", "base"}
-    assert len(details["dependencies"]) == 64
     for agent in ("golden_agent", "null_agent"):
         folder = next((made.out / "outputs/pseudo_agents/direct").glob(f"*/*/*/{agent}"))
         scores = json.loads((folder / "evaluation/scores.json").read_text())
         assert scores["passed"] is True, scores
         assert scores["baseline"]["runs"] == 4
+    started = started_jobs(made)
+    again = made.run("--json")
+    assert (again.code, started_jobs(made)) == (0, started), again.err
+
+
+def started_jobs(made: Workspace) -> list[str]:
+    lines = map(json.loads, (made.out / "journal.jsonl").read_text().splitlines())
+    return [line["key"] for line in lines if line["event"] == "started"]
+
+
+def test_without_the_section_existing_scripts_are_used_as_they_are(
+    tmp_path: Path, sandbox: str, lean_image: str, docker_engine: DockerEngine
+) -> None:
+    bench, _ = make_tested_benchmark(tmp_path / "made")
+    repository, tag = POLYGLOT_IMAGE.split(":")
+    docker_engine.call("POST", f"/images/{lean_image}/tag", params={"repo": repository, "tag": tag})
+    text = "[evaluate]\ntests = true\nbaseline_runs = 1\n"
+    made = make_tested_workspace(tmp_path / "work", bench, tmp_path / "cache", sandbox, text)
+    try:
+        done = made.run("--json")
+    finally:
+        docker_engine.call("DELETE", f"/images/{POLYGLOT_IMAGE}")
+    assert done.code == 0, done.err
+    assert {key.partition("/")[0] for key in started_jobs(made)} == {"sources", "image", "tests", "evaluate"}
+
+
+def test_trial_whose_plan_used_its_budget_is_tested_as_unchanged_code(
+    tmp_path: Path, sandbox: str, lean_image: str
+) -> None:
+    tracks = TRIALS.replace('"open"\n', '"open"\nmode = "plan"\n')
+    made = workspace(tmp_path, sandbox, lean_image, "endless", setup=False, text=tracks)
+    config = made.config.read_text()
+    made.config.write_text(
+        config.replace("budget_usd = 2.0", "budget_usd = 0.05\nmax_turns = 60\nmax_output_tokens = 1024")
+    )
+    made.run("--json")
+    trial = next((made.out / "outputs/open/plan").glob("*/*/*/a"))
+    assert (trial / "prediction.diff").read_bytes() == b""
+    scores = json.loads((trial / "evaluation/scores.json").read_text())
+    assert (scores["passed"], scores["tests"]["passed"]) == (True, 12)
 
 
 @pytest.mark.parametrize(("script", "rounds"), [("builder", 1), ("learner", 2)])
@@ -172,10 +216,15 @@ def test_commands_prove_and_build_by_hand(
     made = make_tested_workspace(tmp_path / "work", bench, tmp_path / "cache", "", "")
     options = ["--benchmark", str(bench.root), "--repos", str(bench.repos), "--image", lean_image]
     options += ["--socket", str(docker_engine.socket), "--no-registries"]
+    name = f"localhost/benchmark/{row.id}__runtime:latest"
+    if name in image_names(docker_engine):
+        docker_engine.call("DELETE", f"/images/{name}")
     checked = made.cli("environment", "check", *options)
     assert checked.code == 0, checked.err
     assert "12 of 13 tests pass on R, by benchmark" in checked.out
+    assert name not in image_names(docker_engine)
     built = made.cli("environment", "build", *options)
     assert built.code == 0, built.err
+    assert name in image_names(docker_engine)
     folder = tmp_path / "work/runs/environment-bench/environment/instance_images" / row.path
     assert json.loads((folder / "environment.json").read_text())["level"] == "offline"

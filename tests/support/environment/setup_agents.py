@@ -70,6 +70,11 @@ def coder(request: Request) -> Message:
     return next_step(request, steps)
 
 
+def endless(request: Request) -> Message:
+    """Reads files for ever."""
+    return next_step(request, [shell("cat pack/*.py")])
+
+
 def breaker(request: Request) -> Message:
     """Breaks a function."""
     return next_step(request, [shell("sed -i 's/fetch_old(.a.)/None/' pack/one.py"), FINISH])
