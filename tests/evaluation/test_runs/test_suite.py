@@ -151,6 +151,15 @@ async def test_count_that_differs_from_the_report_is_named(provider: SandboxProv
     assert set(found.report_contradictions) == {"passed", "failed", "skipped", "total"}
 
 
+async def test_report_that_cannot_be_read_is_named(provider: SandboxProvider, tmp_path: Path) -> None:
+    evil = "<!DOCTYPE a [<!ENTITY b 'c'>]><testsuite/>"
+    script = BASH + f"mkdir -p /tmp/a; echo \"{evil}\" > /tmp/a/junit.xml\necho '{RESULT}'\n"
+    found = await run(provider, tmp_path, run_tests=script)
+    (note,) = found.report_notes
+    assert note.startswith("tmp/a/junit.xml: ")
+    assert (found.problem, len(found.cases)) == (None, 0)
+
+
 async def test_clean_removes_what_git_does_not_have(provider: SandboxProvider, tmp_path: Path) -> None:
     script = BASH + f"ls\ntouch ignored\necho '{RESULT}'\n"
     async with suite_sandbox(provider, tmp_path, run_tests=script) as sandbox:

@@ -75,6 +75,7 @@ def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
             "tests_s": round(run.tests_s, 3),
             "reported_tests": len(run.cases),
             "contradictions": list(map(_text, run.contradictions)),
+            "report_notes": list(map(_text, run.report_notes[:_MAX_LISTED_PATHS])),
         },
         "test_flags": [
             {

@@ -169,6 +169,7 @@ async def _run_user_script(
         run,
         cases=reports.cases,
         report_contradictions=reports.contradictions,
+        report_notes=reports.notes,
         changed_files=await changed_files(sandbox),
     )
 

@@ -30,6 +30,7 @@ class TestRun:
         contradictions: what in the output does not agree with the counts.
         report_contradictions: what in the reports does not, by the name of the count. The script may count
             something else than the reports have: then all runs of a suite have the same names here.
+        report_notes: what in a report contradicts itself or could not be read, one line each.
         left_processes: processes that the tests started and did not end.
         changed_files: versioned files that differ after the run, as ``git status`` names them.
         refused_hosts: hosts that the run wanted to reach and was refused.
@@ -47,6 +48,7 @@ class TestRun:
     cases: Mapping[str, CaseStatus] = field(default_factory=dict)
     contradictions: tuple[str, ...] = ()
     report_contradictions: Mapping[str, str] = field(default_factory=dict)
+    report_notes: tuple[str, ...] = ()
     left_processes: tuple[str, ...] = ()
     changed_files: tuple[str, ...] = ()
     refused_hosts: tuple[str, ...] = ()
@@ -81,4 +83,4 @@ class TestRun:
         )
 
 
-_TUPLES = ("contradictions", "left_processes", "changed_files", "refused_hosts")
+_TUPLES = ("contradictions", "report_notes", "left_processes", "changed_files", "refused_hosts")
