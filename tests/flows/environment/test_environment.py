@@ -228,3 +228,34 @@ def test_commands_prove_and_build_by_hand(
     assert name in image_names(docker_engine)
     folder = tmp_path / "work/runs/environment-bench/environment/instance_images" / row.path
     assert json.loads((folder / "environment.json").read_text())["level"] == "offline"
+
+
+def test_published_image_is_used_as_it_is(
+    tmp_path: Path, sandbox: str, lean_image: str, docker_engine: DockerEngine
+) -> None:
+    text = "[evaluate]\ntests = true\nbaseline_runs = 1\n"
+    first = workspace(tmp_path / "first", sandbox, lean_image)
+    assert first.run().code == 0
+    name = f"localhost/benchmark/{made_id(first)}__runtime"
+    archive = tmp_path / "image.tar"
+    with docker_engine.container(name) as container:
+        archive.write_bytes(docker_engine.call("GET", f"/containers/{container.container_id}/export").content)
+    docker_engine.call("DELETE", f"/images/{name}", params={"force": "1"})
+    docker_engine.import_image(archive, name)  # without labels, as others make it
+    imported = docker_engine.call("GET", f"/images/{name}/json").json()["Id"]
+    try:
+        bench, _ = make_tested_benchmark(tmp_path / "made")
+        made = make_tested_workspace(tmp_path / "work", bench, tmp_path / "cache", sandbox, text)
+        done = made.run("--json")
+    finally:
+        docker_engine.call("DELETE", f"/images/{name}", params={"force": "1"})
+    assert done.code == 0, done.err
+    (value,) = (
+        line["value"]
+        for line in map(json.loads, (made.out / "journal.jsonl").read_text().splitlines())
+        if line["event"] == "ended" and line["key"].startswith("image/")
+    )
+    assert (value["image"], value["image_id"], value["level"]) == (name, imported, "offline")
+    for agent in ("golden_agent", "null_agent"):
+        folder = next((made.out / "outputs/pseudo_agents/direct").glob(f"*/*/*/{agent}"))
+        assert json.loads((folder / "evaluation/scores.json").read_text())["passed"] is True
