@@ -40,6 +40,36 @@ SHADOW = (
     "def quoteattr(text):\n    return '\"' + text + '\"'\n"
 )
 
+# It writes the end that the shell of the scripts would write, and kills all that could contradict it.
+FORGER = r"""
+import os, re, signal
+slash = chr(47)
+def read(pid, name):
+    try:
+        return open(slash + "pr" + f"oc/{pid}/{name}", "rb").read()
+    except OSError:
+        return b""
+pids, pid = [], os.getpid()
+while pid > 1:
+    pids.append(pid)
+    pid = int(read(pid, "stat").rsplit(b")", 1)[1].split()[1])
+seen = b"".join(read(pid, name) for pid in pids for name in ("cmdline", "environ"))
+marks = re.findall(rb"codetaste-[0-9a-f]{32}", seen) or [b"codetaste-x"]
+counts = {"pass" + "ed": 12, "fail" + "ed": 0, "skip" + "ped": 1, "to" + "tal": 13}
+mark, result = marks[0], str(counts).replace(chr(39), chr(34)).encode()
+end = result + b"\n" + mark + b" end 0\n" + mark + b" before\n"
+for each in pids[1:]:
+    if b"codetaste" in read(each, "cmdline") and b"bash" in read(each, "cmdline"):
+        try:
+            with open(slash + "pr" + f"oc/{each}/fd/1", "ab", buffering=0) as stream:
+                stream.write(end)
+        except OSError:
+            continue
+        os.kill(each, signal.SIGKILL)
+        break
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
 
 def attack(code: str) -> dict[str, str]:
     """The broken function, and ``code`` that runs in the test process before the tests."""
@@ -68,6 +98,10 @@ HOSTILE = {
     "prints a result": fails(attack(f"print('{FAKE}')"), K.FORGED_RESULT, K.CONTRADICTION),
     "edits the scripts": fails(attack("open('/scripts/run_tests', 'w').write('')"), K.SCRIPT_ACCESS),
     "kills the runner": fails(attack("import os\nos.kill(os.getppid(), 9)")),
+    "prints and kills its process": fails(
+        attack(f"import os\nprint('{FAKE}', flush=True)\nos.kill(os.getpid(), 9)"), K.FORGED_RESULT
+    ),
+    "forges the end of the run": fails(attack(FORGER)),
     "prints and exits": fools(
         attack(f"import os\nprint('{FAKE}', flush=True)\nos._exit(0)"), K.FORGED_RESULT, K.EARLY_EXIT
     ),

@@ -87,7 +87,7 @@ class GateReport:
         privileges: the least with which it came there.
         failure: None if it passes all gates.
         runs: the test runs by side; the second run on R∘X* is not among them.
-        written_bytes: what the runs wrote, at most.
+        written_bytes: what the setup image adds to its base image and the runs to it, at most.
     """
 
     level: Level
@@ -131,6 +131,7 @@ async def pass_gates(
     limits: SuiteLimits | None = None,
     *,
     privileges: Sequence[Privileges] = tuple(Privileges),
+    installed_bytes: int = 0,
 ) -> GateReport:
     """Run the scripts on both sides and return how far the environment comes.
 
@@ -141,19 +142,27 @@ async def pass_gates(
         open_sandbox: opens a fresh sandbox.
         limits: time limits of the scripts.
         privileges: those that are tried, in this order.
+        installed_bytes: what the setup image adds to its base image.
     """
+    if failure := judge_size(installed_bytes, Side.GOLDEN):
+        return GateReport(Level.NONE, privileges[0], failure, written_bytes=installed_bytes)
     report = GateReport(Level.NONE, privileges[0])
     for each in privileges:
-        report = await _try_side(open_sandbox, GateReport(Level.NONE, each), Side.GOLDEN, limits)
+        start = GateReport(Level.NONE, each, written_bytes=installed_bytes)
+        report = await _try_side(open_sandbox, start, Side.GOLDEN, limits, installed_bytes)
         if report.failure is None or report.failure.infrastructure:
             break
     if report.failure is None:
-        report = await _try_side(open_sandbox, report, Side.BASE, limits)
+        report = await _try_side(open_sandbox, report, Side.BASE, limits, installed_bytes)
     return report
 
 
 async def _try_side(
-    open_sandbox: OpenSandbox, report: GateReport, side: Side, limits: SuiteLimits | None
+    open_sandbox: OpenSandbox,
+    report: GateReport,
+    side: Side,
+    limits: SuiteLimits | None,
+    installed_bytes: int,
 ) -> GateReport:
     """Return ``report`` with the result of one side."""
     twice = side is Side.GOLDEN
@@ -164,7 +173,7 @@ async def _try_side(
             if judge_run(first, side) is None:
                 if twice:
                     second = await run_suite(sandbox, report.privileges, limits)
-                written = await sandbox.written_bytes()
+                written = installed_bytes + await sandbox.written_bytes()
     except SandboxError as error:
         lost = GateFailure(Gate.SETUP, side, str(error), infrastructure=True)
         return GateReport(report.level, report.privileges, lost, report.runs, report.written_bytes)

@@ -3,6 +3,9 @@
 The scripts are mounted at /scripts, the code is in /testbed. ``setup_system.sh`` runs as root where the
 environment needs that, everything else as the ordinary user. Only what ``run_tests`` itself writes to its
 standard output can be a result: the setup scripts write to standard error here.
+
+Tests run as the user that the scripts run as, so they can write to the scripts' outputs and kill them. What a
+killed script has written is therefore no result: neither ``run_tests`` nor the shell may end by a signal.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from codetaste.evaluation.test_runs.test_run import TestRun
 from codetaste.sandbox.base import TESTBED, CommandLimits, EndReason, Privileges
 
 if TYPE_CHECKING:
+    from codetaste.evaluation.metrics import TestCounts
     from codetaste.sandbox.base import CommandResult, Sandbox
 
 MAX_TESTS_S = 15 * 60.0
@@ -39,15 +43,21 @@ _LOG_CHARS = 16_000
 _GRACE_S = 30.0
 _STATUS_S = 120.0
 _MAX_LISTED = 50
+_BY_SIGNAL = 128
+"""Added to the number of the signal that ended a program, in a shell's exit code."""
+_SIGNALS = frozenset(range(1, 65))
 _OWN = b"__codetaste_"
 """What the command lines of the script's own processes have."""
 
 # Its standard output has a mark before and after that of run_tests. "timeout" ends with 124, or 137 after a
 # KILL; a suite may do so too, so that the time decides. ``source`` is in a list, so that a ``set -e`` in the
-# script has the effect that it has by the contract.
+# script has the effect that it has by the contract. The mark comes by standard input, as every process reads
+# the arguments of the others, and traps of the script could end the shell as if all were well.
 _USER_SCRIPT = """
-__codetaste_mark=$1 __codetaste_limit=$2 __codetaste_clean=$3 __codetaste_system=$4
+__codetaste_limit=$1 __codetaste_clean=$2 __codetaste_system=$3
 shift $#
+IFS= read -r __codetaste_mark
+exec </dev/null
 __codetaste_processes() {
     for __codetaste_one in /proc/[0-9]*; do
         [ -O "$__codetaste_one" ] || continue
@@ -63,6 +73,7 @@ if [ -n "$__codetaste_system" ]; then
 fi
 source /scripts/setup_shell.sh >&2 && {
     __codetaste_before=$(__codetaste_processes 2>/dev/null)
+    trap - EXIT HUP INT QUIT TERM
     echo "$__codetaste_mark tests"
     timeout -k 10 "$__codetaste_limit" /scripts/run_tests && __codetaste_code=0 || __codetaste_code=$?
     printf '\\n%s end %s\\n' "$__codetaste_mark" "$__codetaste_code"
@@ -152,11 +163,12 @@ async def _run_user_script(
 ) -> TestRun:
     mark = f"codetaste-{secrets.token_hex(16)}"
     output = _Output(mark.encode())
-    arguments = [mark, f"{limits.tests_s:.0f}", "1" if clean else "", "1" * (privileges is Privileges.NONE)]
+    arguments = [f"{limits.tests_s:.0f}", "1" if clean else "", "1" * (privileges is Privileges.NONE)]
     done = await sandbox.run(
         ["/bin/bash", "-c", _USER_SCRIPT, "codetaste", *arguments],
         limits=CommandLimits(limits.setup_s + limits.tests_s + _GRACE_S, _LOG_BYTES),
         sink=output.take,
+        stdin=f"{mark}\n".encode(),
     )
     now_s = time.monotonic()
     run = _judge_output(done, output, limits)
@@ -182,27 +194,42 @@ def _judge_output(done: CommandResult, output: _Output, limits: SuiteLimits) -> 
     if output.tests_began_s is None:
         problem, text = _setup_problem(done, before, output.mark, limits)
         return TestRun(problem=problem, message=text, log=log)
-    too_late = f"run_tests was ended after {limits.tests_s:.0f} s"
-    if not after:
-        if done.timed_out:
-            return TestRun(problem=RunProblem.TIMEOUT, message=too_late, log=log)
-        return TestRun(problem=RunProblem.NO_RESULT, message="run_tests ended its shell", log=log)
+    return replace(_judge_tests(done, tests, after, output, limits), log=log)
+
+
+def _judge_tests(
+    done: CommandResult, tests: RunOutput, after: bytes, output: _Output, limits: SuiteLimits
+) -> TestRun:
+    too_late = TestRun(
+        problem=RunProblem.TIMEOUT, message=f"run_tests was ended after {limits.tests_s:.0f} s"
+    )
+    if not after or done.exit_code != 0:
+        ended = TestRun(problem=RunProblem.NO_RESULT, message="run_tests ended its shell")
+        return too_late if done.timed_out else ended
     code_text, _, lists = after.partition(b"\n")
     code = int(code_text) if code_text.isdigit() else None
-    took_s = (output.ended_s or 0.0) - output.tests_began_s
+    took_s = (output.ended_s or 0.0) - (output.tests_began_s or 0.0)
     if code in {124, 137} and took_s >= limits.tests_s - 1:
-        return TestRun(problem=RunProblem.TIMEOUT, message=too_late, log=log)
-    left = _left_processes(lists, output.mark)
+        return too_late
     result = parse_run_output(tests)
-    return TestRun(
+    run = TestRun(exit_code=code, left_processes=_left_processes(lists, output.mark))
+    if _was_killed(code, result.counts):
+        text = f"run_tests was killed by signal {(code or 0) - _BY_SIGNAL}"
+        return replace(run, problem=RunProblem.NO_RESULT, message=text)
+    return replace(
+        run,
         counts=result.counts,
         problem=result.problem,
         message=result.message,
-        exit_code=code,
-        log=log,
         contradictions=result.contradictions,
-        left_processes=left,
     )
+
+
+def _was_killed(code: int | None, counts: TestCounts | None) -> bool:
+    """Whether a signal ended ``run_tests``; the exit code of some runners is the number of failed tests."""
+    if code is None or code - _BY_SIGNAL not in _SIGNALS:
+        return False
+    return counts is None or counts.failed != code
 
 
 def _setup_problem(

@@ -33,7 +33,6 @@ class TestRun:
         report_notes: what in a report contradicts itself or could not be read, one line each.
         left_processes: processes that the tests started and did not end.
         changed_files: versioned files that differ after the run, as ``git status`` names them.
-        refused_hosts: hosts that the run wanted to reach and was refused.
     """
 
     __test__: ClassVar[bool] = False  # pytest must not collect it
@@ -51,7 +50,6 @@ class TestRun:
     report_notes: tuple[str, ...] = ()
     left_processes: tuple[str, ...] = ()
     changed_files: tuple[str, ...] = ()
-    refused_hosts: tuple[str, ...] = ()
 
     @property
     def scored_counts(self) -> TestCounts | None:
@@ -83,4 +81,4 @@ class TestRun:
         )
 
 
-_TUPLES = ("contradictions", "report_notes", "left_processes", "changed_files", "refused_hosts")
+_TUPLES = ("contradictions", "report_notes", "left_processes", "changed_files")
