@@ -63,6 +63,10 @@ class Session:
         """Add what runs the jobs of each kind; needed before such jobs are added."""
         self.scheduler.handlers.update(handlers)
 
+    def repeat(self, keys: Iterable[str]) -> None:
+        """Discard the recorded work of these jobs, which are added later."""
+        self.scheduler.repeat(keys)
+
     def add(self, *jobs: Job) -> None:
         """Add jobs: before ``run``, or from inside a running job.
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import (
+    TYPE_CHECKING,
+    NotRequired,  # of Python 3.11, pydantic does not take its own
+)
 
-from typing_extensions import TypedDict  # of Python 3.11, pydantic does not take its own
+from typing_extensions import TypedDict
 
 if TYPE_CHECKING:
     from typing import Self
@@ -17,6 +20,7 @@ class ShortfallRow(TypedDict):
     name: str
     text: str
     by_limit: bool
+    transient: NotRequired[bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +31,22 @@ class Shortfall:
         name: the kind of ending, by which it is counted, such as "error_planmode".
         text: why, in one line; "" if nothing more is known.
         by_limit: whether a limit cut the job, such as a maximum of turns.
+        transient: whether the machine was to blame, so that the next session tries again.
     """
 
     name: str
     text: str = ""
     by_limit: bool = False
+    transient: bool = False
 
     def to_json(self) -> ShortfallRow:
         """Return the shortfall as JSON data."""
-        return {"name": self.name, "text": self.text, "by_limit": self.by_limit}
+        row: ShortfallRow = {"name": self.name, "text": self.text, "by_limit": self.by_limit}
+        if self.transient:
+            row["transient"] = True
+        return row
 
     @classmethod
     def from_json(cls, data: ShortfallRow) -> Self:
         """Read what ``to_json`` returned."""
-        return cls(data["name"], data["text"], data["by_limit"])
+        return cls(data["name"], data["text"], data["by_limit"], data.get("transient", False))

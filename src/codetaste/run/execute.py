@@ -30,7 +30,7 @@ from codetaste.evaluation.config import EvaluateConfig
 from codetaste.flows.agents.services import AgentSet, open_agent_services
 from codetaste.flows.discover.context import DiscoveryContext
 from codetaste.flows.discover.jobs import discovery_handlers, discovery_jobs
-from codetaste.flows.environment.jobs import environment_handlers, environment_jobs
+from codetaste.flows.environment.jobs import environment_handlers, environment_jobs, lost_images
 from codetaste.flows.evaluate.context import EvaluationContext, load_references
 from codetaste.flows.evaluate.jobs import evaluation_handlers, evaluation_jobs
 from codetaste.flows.evaluate.test_jobs import test_handlers, test_jobs
@@ -185,6 +185,7 @@ async def _open_session(
             "sandbox": config.sandbox.max,
             "cpu": cpu_count(),
             "memory": memory_bytes(),
+            **{each.repository: 1 for each in plan.environments if each.agent is not None},
         },
         observers=[observer, logs],
         rerun=repeated,
@@ -241,6 +242,7 @@ async def _add_jobs(context: RunContext) -> None:
         jobs.extend(discovery_jobs(plan.passes, context.discovery, (NamedLimits("discover"),)))
     if context.environments is not None:
         session.add_handlers(environment_handlers(context.environments))
+        session.repeat(await lost_images(plan.environments, context.environments, session.history))
         limits = (NamedLimits("environment"),)
         made = await to_thread.run_sync(environment_jobs, plan.environments, context.environments, limits)
         jobs.extend(made)

@@ -109,7 +109,7 @@ async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) 
 
 async def _environment_lines(context: RunContext, outcomes: Mapping[str, Outcome]) -> list[SummaryLine]:
     """Write the proven environments, and return a line for each environment of this run."""
-    lines, blobs = list[SummaryLine](), context.session.record.blobs
+    lines, load_text = list[SummaryLine](), context.session.record.blobs.load
     assert context.environments is not None  # noqa: S101 - the caller checked it
     for task in context.plan.environments:
         if not task.proves:
@@ -117,7 +117,7 @@ async def _environment_lines(context: RunContext, outcomes: Mapping[str, Outcome
         outcome, image = outcomes[task.key], outcomes.get(task.image_key)
         result = EnvironmentResult.from_json(outcome.value) if outcome.usable else None
         runtime = None if image is None else image.value
-        path = await publish_environment(task, result, runtime, context.environments, blobs)
+        path = await publish_environment(task, result, runtime, context.environments, load_text)
         text = "" if result is None else result.describe()
         lines.append(SummaryLine(outcome, task.title, task.model_id, text, str(path) if path else ""))
     return lines

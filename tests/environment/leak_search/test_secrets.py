@@ -31,7 +31,7 @@ def search(path: str, content: bytes, secrets: Secrets = NO_SECRETS) -> LeakRepo
         VALUE.encode(),
         b"export KEY=" + VALUE.encode() + b"\n",
         *(b'{"auth": "' + base64.b64encode(b"u" * n + VALUE.encode() + b"x" * n) + b'"}' for n in range(4)),
-        gzip.compress(b"token " + VALUE.encode()),
+        gzip.compress(b"token " + VALUE.encode(), mtime=0),
         b"x" * (WINDOW_BYTES - 7) + VALUE.encode() + b"x" * WINDOW_BYTES,
     ],
 )

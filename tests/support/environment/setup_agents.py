@@ -7,12 +7,14 @@ import sys
 from pathlib import Path
 
 from codetaste.llm.messages import Message, Request
+from codetaste.llm.providers.scripted import ScriptedReply
 
 # A run imports this file by its path.
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from support.environment.tested_benchmark import SCRIPTS
 from support.flows.trial_models import FINISH, Step, next_step, shell, task_of
+from support.harness import coding_models as tool_steps
 
 
 def write(name: str, text: str) -> Step:
@@ -53,6 +55,18 @@ def hopeless(request: Request) -> Message:
 def idle(request: Request) -> Message:
     """Writes nothing."""
     return next_step(request, [shell("true"), FINISH])
+
+
+def program_builder(request: Request) -> ScriptedReply:
+    """Writes scripts that work, with the shell tool of a CLI agent."""
+
+    def steps(tools: set[str]) -> list[tool_steps.Step]:
+        commands = [str(arguments["command"]) for name, arguments in GOOD[:-1]]
+        # Its commands reach the registries by the proxy that the variable names.
+        commands.append('[ -n "$HTTPS_PROXY" ] || rm /scripts/run_tests')
+        return [tool_steps.shell_step(tools, command) for command in commands]
+
+    return tool_steps.follow_plan(steps, "The scripts work.")(request)
 
 
 def coder(request: Request) -> Message:

@@ -33,7 +33,7 @@ TESTS = Path(__file__).parents[2]
 PARAMETERS: Mapping[str, type] = {
     "sources": Instance,
     "discover": DiscoveryPass,
-    "infer.install": str,
+    "agents.install": str,
     "infer.plan": Step,
     "infer.judge": Step,
     "infer.execute": Step,

@@ -44,6 +44,21 @@ async def find_published_image(sandboxes: SandboxProvider, name: str) -> str:
     return "" if IMAGE_LABEL in await image_labels(sandboxes.engine, ident) else ident
 
 
+async def added_bytes(sandboxes: SandboxProvider, image: str, base: str) -> int:
+    """Return how much larger an image is than the base image that it was made from, bytes.
+
+    Raises:
+        SandboxMissing: there is no such image.
+        SandboxError: the engine does not answer.
+    """
+    if not isinstance(sandboxes, DockerSandboxProvider):
+        return 0
+    with engine_errors(sandboxes.engine, f"inspect {image}"):
+        images = sandboxes.engine.client.images
+        sizes = [(await images.inspect(name))["Size"] for name in (image, base)]
+    return max(0, int(sizes[0]) - int(sizes[1]))
+
+
 async def trusted_layers(sandboxes: SandboxProvider, image: str) -> tuple[str, ...]:
     """Return the ids of the layers of the base image, which was made without any instance.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
+import secrets
 from collections.abc import AsyncIterable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
@@ -155,7 +156,7 @@ async def build_runtime_image(
             return RuntimeImage("", key, problem)
         labels = {KEY_LABEL: key, TESTBED_LABEL: recipe.testbed_commit}
         instructions = ("WORKDIR /testbed", "USER 1000:1000", 'CMD ["/bin/bash"]')
-        draft = f"{recipe.name}:draft"
+        draft = f"{recipe.name}:draft-{secrets.token_hex(6)}"  # another process may build the same
         await commit_sandbox(
             sandbox,
             draft,

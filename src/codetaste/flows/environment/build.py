@@ -7,26 +7,29 @@ crash neither an agent's round nor a test run that has ended is repeated.
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import anyio
 from anyio import to_thread
 
 from codetaste.benchmark.layout import FinishReason
 from codetaste.core.units import format_exact_usd
-from codetaste.environment.images.existing import find_image, tag_setup_image
+from codetaste.environment.images.existing import added_bytes, find_image, tag_setup_image
 from codetaste.environment.images.names import ImageStage, InstanceImage
 from codetaste.environment.levels import Level
 from codetaste.environment.project import dependencies_digest
 from codetaste.environment.record import RecordedMetrics, RecordedRun, RunSide
-from codetaste.errors import BudgetExceeded, DeadlineExceeded
+from codetaste.errors import BudgetExceeded, DeadlineExceeded, SandboxError
 from codetaste.evaluation.test_runs.gates import GateReport, Side, feedback, pass_gates
 from codetaste.flows.agents.run import AgentRunSpec
 from codetaste.flows.environment.candidates import Candidate, find_candidates
 from codetaste.flows.environment.gate_sandboxes import gate_sandboxes
 from codetaste.flows.environment.inputs import FEEDBACK_PROMPT, SYSTEM_PROMPT, setup_prompt
+from codetaste.flows.environment.publish import publish_environment
 from codetaste.flows.environment.result import EnvironmentResult, load_scripts, store_scripts
-from codetaste.flows.environment.setup_run import SetupRun
+from codetaste.flows.environment.setup_run import SetupRun, scripts_effect
 from codetaste.flows.sources import digest_parts
 from codetaste.orchestration.shortfall import Shortfall
 from codetaste.orchestration.wait import Wait, WaitReason
@@ -44,7 +47,9 @@ if TYPE_CHECKING:
     from codetaste.orchestration.journal.journal import Json
 
 
-_IDLE_LINES = (b"#", b"exit 0", b"set -", b"true", b":", b"echo ")
+_IDLE_LINE = re.compile(rb"\s*(?:#.*|exit 0|set [-+][a-z]+(?: pipefail)?|true|:|echo [^;&|<>`$()]*)?\s*")
+_TRIES, _PAUSE_S = 3, 10.0
+"""How often the gates are run where only the machine is to blame for a failure."""
 
 
 def possible_privileges(scripts: EnvironmentScripts) -> tuple[Privileges, ...]:
@@ -52,8 +57,7 @@ def possible_privileges(scripts: EnvironmentScripts) -> tuple[Privileges, ...]:
 
     Without sudo and with nothing to set up in the system, root makes no difference.
     """
-    lines = scripts.setup_system.splitlines()
-    idle = all(not line.strip() or line.lstrip().startswith(_IDLE_LINES) for line in lines)
+    idle = all(_IDLE_LINE.fullmatch(line) for line in scripts.setup_system.splitlines())
     if idle and b"sudo" not in scripts.setup_shell + scripts.run_tests:
         return (Privileges.NONE,)
     return tuple(Privileges)
@@ -70,20 +74,37 @@ class _Build:
     last_failure: str = ""
 
     async def prove(self, candidate: Candidate) -> GateReport:
-        """Run the gates on a candidate, once."""
+        """Run the gates on a candidate, once.
+
+        Raises:
+            SandboxError: only the machine is to blame that they could not be run; nothing is recorded.
+        """
 
         async def run() -> Json:
-            with self.job.waiting(Wait(WaitReason.TESTS, candidate.source)):
-                async with gate_sandboxes(self.task, candidate, self.context) as opening:
-                    limits, privileges = self.context.suites.limits, possible_privileges(candidate.scripts)
-                    report = await pass_gates(opening, limits, privileges=privileges)
-            return report.to_json()
+            for number in range(1, _TRIES + 1):
+                report = await self._run_gates(candidate)
+                if report.failure is None or not report.failure.infrastructure:
+                    return report.to_json()
+                why = report.failure.message
+                self.job.note(f"{candidate.source}, attempt {number} of {_TRIES}: {why}")
+                await anyio.sleep(_PAUSE_S * number if number < _TRIES else 0)
+            raise SandboxError(f"the gates could not be run: {why}")
 
         tried = digest_parts(candidate.image, candidate.scripts.digest)
         report = GateReport.from_json(await self.job.effect(f"gates/{tried}", run))
         outcome = "passes all gates" if report.failure is None else str(report.failure)
         self.job.note(f"{candidate.source}: {outcome}")
         return report
+
+    async def _run_gates(self, candidate: Candidate) -> GateReport:
+        suites, base = self.context.suites, self.context.base_image
+        installed = await added_bytes(suites.sandboxes, candidate.image, base)
+        with self.job.waiting(Wait(WaitReason.TESTS, candidate.source)):
+            async with gate_sandboxes(self.task, candidate, self.context) as opening:
+                privileges = possible_privileges(candidate.scripts)
+                return await pass_gates(
+                    opening, suites.limits, privileges=privileges, installed_bytes=installed
+                )
 
     async def keep(self, candidate: Candidate, report: GateReport) -> None:
         """Take a candidate as the result if it came further than those before."""
@@ -153,6 +174,8 @@ async def build_environment(task: EnvironmentTask, context: EnvironmentContext, 
     )
     if not result.proven and job.early_end is None:
         job.fall_short(Shortfall("no_environment", result.failure or "there is nothing to try"))
+    if result.proven:  # environments of the same repository that are built later try it first
+        await publish_environment(task, result, None, context, job.load_text)
     return result.to_json()
 
 
@@ -181,11 +204,19 @@ async def _run_agent(build: _Build) -> None:
 async def _run_round(build: _Build, number: int, image: str) -> dict[str, Any]:
     """Run the agent once and return what it left; a round whose image still exists is not run again."""
     job, context, task, name = build.job, build.context, build.task, f"round-{number}"
-    if job.is_recorded(name):
-        recorded: Any = job.recorded(name)
-        if not recorded["image"] or await find_image(context.suites.sandboxes, recorded["image"]):
-            return dict(recorded)
     assert task.agent is not None  # noqa: S101 - the caller checked it
+    left = job.recorded(name) if job.is_recorded(name) else None
+    if left is None and job.is_recorded(scripts_effect(name)):
+        left = job.recorded(scripts_effect(name))
+    if left is not None:
+        recorded: Any = left
+        if job.is_recorded(name) and not recorded["image"]:
+            return dict(recorded)
+        if recorded["image"] and await find_image(context.suites.sandboxes, recorded["image"]):
+            return dict(recorded)
+        if not task.agent.uses_own_loop:
+            # Its image is gone, or was never made; another run of the program would be paid again.
+            return {**recorded, "image": context.base_image}
     prompt = setup_prompt(context)
     if build.last_failure and number > 1:
         prompt = context.prompts.load(FEEDBACK_PROMPT).render(failure=build.last_failure, task=prompt)

@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import anyio
 from anyio import from_thread, to_thread
 
+from codetaste.core.text import one_line
 from codetaste.environment.images.existing import find_image, find_published_image, trusted_layers
 from codetaste.environment.images.names import ImageStage, image_name
 from codetaste.environment.images.runtime import RuntimeEnvironment
@@ -20,6 +22,7 @@ from codetaste.environment.leak_search.image import LeakTerms
 from codetaste.environment.levels import Level
 from codetaste.environment.project import read_project_names
 from codetaste.environment.record import read_record
+from codetaste.errors import ConfigError, SandboxError
 from codetaste.evaluation.test_runs.gates import Side, judge_run
 from codetaste.evaluation.test_runs.suite import run_suite
 from codetaste.flows.environment.candidates import Candidate, find_candidates
@@ -40,6 +43,9 @@ if TYPE_CHECKING:
     from codetaste.sandbox.proxy.server import HostRequest
 
 
+_TRIES, _PAUSE_S = 3, 10.0
+
+
 @dataclass(frozen=True, slots=True)
 class _Source:
     """What an image is built from: scripts, their image, the privileges that they need."""
@@ -51,9 +57,28 @@ class _Source:
 async def make_runtime_image(task: EnvironmentTask, context: EnvironmentContext, job: JobContext) -> Json:
     """Return the ``RuntimeEnvironment`` of an instance as the job's value, None where there is none.
 
+    Without an image an instance has no tests, but its patches are scored by rules: the job does not fail.
+    """
+    for attempt in range(1, _TRIES + 1):
+        try:
+            return await _make(task, context, job)
+        except ConfigError as error:
+            job.fall_short(Shortfall("no_environment", one_line(error)))
+            return None
+        except SandboxError as error:
+            job.note(f"attempt {attempt} of {_TRIES}: {error}")
+            if attempt == _TRIES:
+                job.fall_short(Shortfall("no_image", one_line(error), transient=True))
+        await anyio.sleep(_PAUSE_S * attempt if attempt < _TRIES else 0)
+    return None
+
+
+async def _make(task: EnvironmentTask, context: EnvironmentContext, job: JobContext) -> Json:
+    """Make or find the image, and find out whether its tests need a network.
+
     Raises:
         ConfigError: the benchmark's scripts cannot be used.
-        SandboxError: the image could not be built.
+        SandboxError: only the machine is to blame that there is no image.
     """
     source = await _source(task, context, job)
     if source is None:
@@ -170,9 +195,15 @@ async def _try_offline(
                 source.privileges,
                 egress,
             )
-            async with open_suite_sandbox(context.suites, wanted) as sandbox:
-                found = await run_suite(sandbox, source.privileges, context.suites.limits)
-        failure = judge_run(found, Side.BASE)
+            # Twice, if need be: a flaky test must not open the network for all later runs.
+            for _ in range(2):
+                async with open_suite_sandbox(context.suites, wanted) as sandbox:
+                    found = await run_suite(sandbox, source.privileges, context.suites.limits)
+                failure = judge_run(found, Side.BASE)
+                if failure is None:
+                    break
+                if failure.infrastructure:
+                    raise SandboxError(f"the tests could not be run: {failure.message}")
         named: list[Json] = [*sorted({f"{each.host}:{each.port}" for each in refused})]
         return {"failure": "" if failure is None else str(failure), "hosts": named}
 

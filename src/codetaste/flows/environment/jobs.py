@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codetaste.core.hashing import canonical_json
+from codetaste.flows.agents.install import INSTALL, install_handler, install_job
 from codetaste.flows.environment.inputs import (
     IMAGE_VERSION,
     SYSTEM_PROMPT,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from codetaste.flows.environment.plan import EnvironmentTask
     from codetaste.orchestration.budget.cost import BudgetPath
     from codetaste.orchestration.job import Handler
+    from codetaste.orchestration.journal.history import History
 
 BUILD, IMAGE = "environment.build", "environment.image"
 """The kinds of the jobs."""
@@ -38,6 +40,10 @@ def environment_jobs(
         made.setdefault(sources.key, sources)
         if task.proves:
             made[task.key] = _build_job(task, context, budget)
+        if task.agent is not None and (
+            install := install_job(task.install_key, task.agent.id, context.agents, budget)
+        ):
+            made.setdefault(install.key, install)
         made[task.image_key] = Job(
             task.image_key,
             IMAGE,
@@ -51,6 +57,25 @@ def environment_jobs(
             costs_nothing=True,
         )
     return list(made.values())
+
+
+async def lost_images(
+    tasks: Iterable[EnvironmentTask], context: EnvironmentContext, history: History
+) -> set[str]:
+    """Return the keys of the jobs that made a runtime image that the engine no longer has.
+
+    Raises:
+        SandboxError: the engine does not answer.
+    """
+    from codetaste.environment.images.existing import find_image  # noqa: PLC0415 - as in environment_handlers
+
+    lost: set[str] = set()
+    for task in tasks:
+        for ending in history.job(task.image_key).recorded_ends.values():
+            value: Any = ending.value
+            if value is not None and not await find_image(context.suites.sandboxes, value["image_id"]):
+                lost.add(task.image_key)
+    return lost
 
 
 def _image_fingerprint(task: EnvironmentTask, context: EnvironmentContext) -> str:
@@ -68,6 +93,7 @@ def environment_handlers(context: EnvironmentContext) -> dict[str, Handler]:
     from codetaste.flows.environment.image import make_runtime_image  # noqa: PLC0415
 
     return {
+        INSTALL: install_handler(context.agents),
         SOURCES: sources_handler(context.benchmark, context.suites.cache),
         BUILD: lambda job, run: build_environment(job.parameters, context, run),
         IMAGE: lambda job, run: make_runtime_image(job.parameters, context, run),
@@ -90,7 +116,7 @@ def _build_job(task: EnvironmentTask, context: EnvironmentContext, budget: Budge
         inputs=digests_of_inputs(inputs),
         parameters=task,
         needs=task.needs,
-        resources={"sandbox": 1},
+        resources={"sandbox": 1} if task.agent is None else {"sandbox": 1, task.repository: 1},
         lane=task.model_label,
         title=task.title,
         group="environments",

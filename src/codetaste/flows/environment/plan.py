@@ -52,6 +52,11 @@ class EnvironmentTask:
         return f"{self.instance.id} environment"
 
     @property
+    def repository(self) -> str:
+        """The resource of which environments of one repository take all: each learns from those before it."""
+        return f"environments of {self.instance.owner}/{self.instance.repo}".lower()
+
+    @property
     def model_id(self) -> str:
         """The id of the agent's model, "" without agent."""
         return "" if self.agent is None else self.agent.model

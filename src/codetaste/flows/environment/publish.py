@@ -10,6 +10,7 @@ from anyio import to_thread
 from codetaste.benchmark.layout import environment_folder, scripts_folder
 from codetaste.environment.images.names import ImageStage, image_name
 from codetaste.environment.images.runtime import RuntimeEnvironment
+from codetaste.environment.levels import Level
 from codetaste.environment.record import (
     Builder,
     EnvironmentDetails,
@@ -26,13 +27,13 @@ from codetaste.evaluation.test_runs.gates import Gate
 from codetaste.flows.environment.result import load_scripts
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from codetaste.environment.scripts import EnvironmentScripts
     from codetaste.flows.environment.context import EnvironmentContext
     from codetaste.flows.environment.plan import EnvironmentTask
     from codetaste.flows.environment.result import EnvironmentResult
-    from codetaste.orchestration.journal.blobs import Blobs
 
 ENVIRONMENTS_FOLDER = "environment"
 """The folder of a run with its environments."""
@@ -48,7 +49,7 @@ async def publish_environment(
     result: EnvironmentResult | None,
     runtime: Any,  # noqa: ANN401 - JSON
     context: EnvironmentContext,
-    blobs: Blobs,
+    load_text: Callable[[str], Awaitable[str]],
 ) -> Path | None:
     """Write scripts and metadata of an environment, and return its folder; None where there is nothing.
 
@@ -59,7 +60,7 @@ async def publish_environment(
     """
     if result is None:
         return None
-    scripts = await load_scripts(result.scripts, blobs.load) if result.scripts else None
+    scripts = await load_scripts(result.scripts, load_text) if result.scripts else None
     image = None if runtime is None else RuntimeEnvironment.from_json(runtime)
     record = _record(task, result, image, context)
     return await to_thread.run_sync(write_environment, environments_root(context), task, record, scripts)
@@ -116,7 +117,7 @@ def _record(
         details = details.model_copy(
             update={
                 "level": image.level,
-                "network": NetworkUse(needed=bool(image.hosts), hosts=image.refused_hosts),
+                "network": NetworkUse(needed=image.level is not Level.OFFLINE, hosts=image.refused_hosts),
                 "runtime_image": ImageIdentity(name=image.image, id=image.image_id, key=image.key),
             }
         )

@@ -13,6 +13,7 @@ from codetaste.environment.project import read_project_names
 from codetaste.environment.scripts import MAX_BYTES, SCRIPTS, EnvironmentScripts, read_scripts_archive
 from codetaste.errors import ConfigError, SandboxError
 from codetaste.flows.agents.run import AgentRun
+from codetaste.flows.environment.result import store_scripts
 from codetaste.harness.testbed.testbed import prepare_testbed, testbed_archive
 from codetaste.sandbox.base import CommandLimits, Privileges
 from codetaste.sandbox.docker.provider import commit_sandbox
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from codetaste.flows.agents.run import SandboxNeeds
     from codetaste.flows.environment.suites import SuiteServices
     from codetaste.harness.testbed.testbed import Testbed
+    from codetaste.orchestration.journal.journal import Json
     from codetaste.sandbox.base import SandboxSpec
 
 _CLEAN_S = 120.0
@@ -103,6 +105,16 @@ class SetupRun(AgentRun):
         finally:
             await self.sandbox.stop()
 
+    async def record_scripts(self, scripts: EnvironmentScripts) -> None:
+        """Record what the agent left, so that it is not paid again if it cannot be committed."""
+        record: Json = {
+            "run": self.result.to_json(),
+            "image": "",
+            "problem": "",
+            "scripts": await store_scripts(scripts, self.job),
+        }
+        await self.job.record(scripts_effect(self.spec.name), record)
+
     async def extract(self) -> None:
         """Read the scripts and commit the sandbox; what an agent left wrong is the ``problem``."""
         if self.sandbox.end is not None:
@@ -113,10 +125,16 @@ class SetupRun(AgentRun):
         except ConfigError as error:
             self.problem = "; ".join(error.problems)
             return
+        await self.record_scripts(self.scripts)
         await clean_sandbox(self.sandbox, self.names)
         await self.sandbox.run(["/bin/sh", "-c", _REMOVE_TOKENS], limits=CommandLimits(_CLEAN_S), root=True)
         self.setup_image = await commit_sandbox(self.sandbox, self.name, "setup", within_s=_COMMIT_S)
         self.problem = ""
+
+
+def scripts_effect(name: str) -> str:
+    """Return the name of the effect with what the agent of the run ``name`` left, without an image."""
+    return f"{name}/scripts"
 
 
 async def _read_scripts(run: SetupRun) -> EnvironmentScripts:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 
+from codetaste.core.hashing import canonical_json
 from codetaste.core.text import one_line
 from codetaste.environment.images.runtime import RuntimeEnvironment
 from codetaste.errors import PatchDoesNotApply, PatchError, SandboxError, SandboxMissing
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 BASELINE, PREDICTION = "tests.baseline", "tests.prediction"
 """The kinds of the jobs."""
-VERSION = 1
+VERSION = 2
 """Increment it when a change of the flow changes the result of a test run."""
 _TRIES = 3
 _PAUSE_S = 5.0
@@ -59,6 +60,7 @@ _NO_ENVIRONMENT = "the instance has no execution environment"
 
 def test_jobs(tasks: Iterable[EvaluationTask], suites: SuiteServices, budget: BudgetPath) -> list[Job]:
     """Return the test runs that ``tasks`` need, under ``budget``."""
+    limits = [VERSION, suites.limits.setup_s, suites.limits.tests_s, suites.memory_bytes]
     resources = {"sandbox": 1, "cpu": suites.cpus, "memory": suites.memory_reserved_bytes}
     made: dict[str, Job] = {}
 
@@ -70,7 +72,9 @@ def test_jobs(tasks: Iterable[EvaluationTask], suites: SuiteServices, budget: Bu
             key,
             kind,
             budget,
-            fingerprint=digest_parts(kind, str(VERSION), instance.commit_hash, instance.golden_commit_hash),
+            fingerprint=digest_parts(
+                kind, canonical_json(limits), instance.commit_hash, instance.golden_commit_hash
+            ),
             parameters=task,
             needs=needs,
             resources=resources,
@@ -132,7 +136,7 @@ class _TestedCode:
 async def _run(code: _TestedCode, context: EvaluationContext, suites: SuiteServices, job: JobContext) -> Json:
     """Run the tests, up to three times if only the machine is to blame; return the job's value."""
     value: Any = job.needs[code.image_key]
-    if value is None:  # the job that looked for one says why
+    if value is None:  # the job that makes the image says why, and decides whether that is final
         return await store_run(TestRun(problem=RunProblem.IMAGE_UNAVAILABLE, message=_NO_ENVIRONMENT), job)
     scratch = context.scratch / digest_parts(job.key)[:16]
     trees = await checkout_trees(context.benchmark.origin(code.instance), suites.cache)
@@ -147,7 +151,7 @@ async def _run(code: _TestedCode, context: EvaluationContext, suites: SuiteServi
     finally:
         await to_thread.run_sync(partial(shutil.rmtree, scratch, ignore_errors=True))
     if run.problem is not None and run.problem.infrastructure:
-        job.fall_short(Shortfall(run.problem.value, run.message))
+        job.fall_short(Shortfall(run.problem.value, run.message, transient=True))
     return await store_run(run, job)
 
 

@@ -7,16 +7,16 @@ steps does not pay for a plan twice.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from codetaste.benchmark.trial_identity import StepKind
-from codetaste.flows.agents.runners import CliAgentRunner
+from codetaste.flows.agents.install import INSTALL, install_handler, install_job
 from codetaste.flows.infer.execute_step import execute, execution_prompt
 from codetaste.flows.infer.inputs import step_inputs
 from codetaste.flows.infer.judge import judge, opening_request
 from codetaste.flows.infer.plan_step import plan, planning_prompt
 from codetaste.flows.inputs import digest_of_inputs, digests_of_inputs
-from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
+from codetaste.flows.sources import SOURCES, sources_handler, sources_job
 from codetaste.orchestration.budget.cost import BudgetPath, NamedLimits
 from codetaste.orchestration.job import Job
 
@@ -26,11 +26,7 @@ if TYPE_CHECKING:
     from codetaste.flows.infer.context import InferenceContext
     from codetaste.flows.infer.plan import Step
     from codetaste.llm.messages import Request
-    from codetaste.orchestration.job import Handler, JobContext
-    from codetaste.orchestration.journal.journal import Json
-
-INSTALL = "infer.install"
-"""The kind of the jobs that install CLI agents; those of the steps are "infer." and the step's kind."""
+    from codetaste.orchestration.job import Handler
 
 
 def inference_jobs(steps: Iterable[Step], context: InferenceContext, budget: BudgetPath) -> list[Job]:
@@ -39,24 +35,17 @@ def inference_jobs(steps: Iterable[Step], context: InferenceContext, budget: Bud
     for step in steps:
         if step.kind is not StepKind.JUDGE:
             made.setdefault(step.sources_key, sources_job(step.trial.instance, budget))
-            runner = context.runner(step.trial.agent)
-            if isinstance(runner, CliAgentRunner) and step.install_key not in made:
-                made[step.install_key] = _install_job(step, runner, budget)
+            if install := install_job(step.install_key, step.trial.agent.id, context.agents, budget):
+                made.setdefault(install.key, install)
         made[step.key] = _step_job(step, context, budget)
     return list(made.values())
 
 
 def inference_handlers(context: InferenceContext) -> dict[str, Handler]:
-    """Return what runs the jobs of ``inference_jobs``, by kind."""
-
-    async def install(job: Job, _context: JobContext) -> Json:
-        runner = cast("CliAgentRunner", context.agents.runners[job.parameters])
-        installed = await runner.install()
-        return {"id": installed.id, "digest": installed.digest, "version": installed.version}
-
+    """Return what runs the jobs of ``inference_jobs``, by kind; that of a step is "infer." and its kind."""
     return {
         SOURCES: sources_handler(context.benchmark, context.agents.cache),
-        INSTALL: install,
+        INSTALL: install_handler(context.agents),
         "infer.plan": lambda job, run: plan(job.parameters, context, run),
         "infer.judge": lambda job, run: judge(job.parameters, context, run),
         "infer.execute": lambda job, run: execute(job.parameters, context, run),
@@ -91,19 +80,4 @@ def _step_job(step: Step, context: InferenceContext, budget: BudgetPath) -> Job:
         min_cost=None if request is None else context.models.models[step.model_id].min_cost(request),
         limits=step.limits,
         handler_limits=handler_limits,
-    )
-
-
-def _install_job(step: Step, runner: CliAgentRunner, budget: BudgetPath) -> Job:
-    adapter, version = runner.adapter, runner.version
-    return Job(
-        step.install_key,
-        INSTALL,
-        budget,
-        fingerprint=digest_parts("install", adapter.digest, version),
-        parameters=step.trial.agent.id,
-        resources={"cpu": 1},
-        title=f"install {adapter.name} {version}",
-        costs_nothing=True,
-        prerequisite_only=True,
     )

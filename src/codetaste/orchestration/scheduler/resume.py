@@ -43,7 +43,8 @@ def outcome_digest(outcome: Outcome) -> str:
 def recorded_outcome(entry: ScheduledJob, history: History) -> Outcome | None:
     """Return the outcome that an earlier session recorded for exactly this job, if it is final.
 
-    A job that a limit ended or cut is final if it has a value and that limit has not been raised.
+    A job that a limit ended or cut is final if it has a value and that limit has not been raised. One that
+    fell short because of the machine is not final.
     """
     job = history.job(entry.job.key)
     ending = job.recorded_ends.get(entry.fingerprint)
@@ -61,7 +62,8 @@ def recorded_outcome(entry: ScheduledJob, history: History) -> Outcome | None:
         shortfall=ending.shortfall,
     )
     cut = any(entry.job.handler_limits.get(name, limit) > limit for name, limit in ending.reached.items())
-    if cut or not outcome.usable or _raised(outcome.status, ending.limits, entry.budget):
+    transient = ending.shortfall is not None and ending.shortfall.transient
+    if cut or transient or not outcome.usable or _raised(outcome.status, ending.limits, entry.budget):
         return None
     return outcome
 

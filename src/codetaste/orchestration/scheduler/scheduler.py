@@ -31,7 +31,7 @@ from codetaste.orchestration.scheduler.validation import validate_jobs, validate
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from collections.abc import Set as AbstractSet
 
     from anyio.abc import TaskGroup
@@ -158,6 +158,11 @@ class Scheduler:
             if job.leaves_to in self._entries:
                 self._leftovers.connect(entry, self._entries[job.leaves_to])
         self._unfinished += len(jobs)
+
+    def repeat(self, keys: Iterable[str]) -> None:
+        """Discard the recorded work of these jobs when they are added."""
+        if self._rerun != "all":
+            self._rerun = self._rerun | set(keys)
 
     def _announce(self, entry: ScheduledJob) -> None:
         job, record = entry.job, self._record
