@@ -10,11 +10,13 @@ import pytest
 
 from codetaste.environment.config import POLYGLOT_IMAGE
 from support.environment.tested_benchmark import (
+    CHANGED,
+    MODULES,
     agent_tables,
     make_tested_benchmark,
     make_tested_workspace,
 )
-from support.flows.tiny_benchmark import Workspace, kill, wait_for_progress
+from support.flows.tiny_benchmark import Bench, Workspace, commit, kill, wait_for_progress
 from support.system.dockerd import DockerEngine
 
 ENVIRONMENT = '[environment]\nimage = "{image}"\nregistries = false\n'
@@ -259,3 +261,41 @@ def test_published_image_is_used_as_it_is(
     for agent in ("golden_agent", "null_agent"):
         folder = next((made.out / "outputs/pseudo_agents/direct").glob(f"*/*/*/{agent}"))
         assert json.loads((folder / "evaluation/scores.json").read_text())["passed"] is True
+
+
+def test_environment_of_the_same_repository_is_tried_before_the_agent(
+    tmp_path: Path, sandbox: str, lean_image: str
+) -> None:
+    made = workspace(tmp_path, sandbox, lean_image, "builder", scripts=False)
+    bench, clone = Bench(tmp_path / "made"), tmp_path / "made/clones/tiny/tested"
+    instances = (bench.root / "instances.csv").read_text().splitlines()
+    base, golden = (commit(clone, {**files, "README": "later\n"}) for files in (MODULES, CHANGED))
+    (bench.root / "instances.csv").write_text(
+        "\n".join([*instances, f"tiny,tested,{base},{golden},,rename,python"]) + "\n"
+    )
+    done = made.run("--json")
+    assert done.code == 0, done.err
+    records = [
+        json.loads(path.read_text())
+        for path in (made.out / "environment/instance_images").glob("*/*/*/environment.json")
+    ]
+    assert sorted(record["builder"] for record in records) == ["agent", "neighbour"]
+    assert sorted(float(record["cost_usd"]) > 0 for record in records) == [False, True]
+
+
+def test_image_that_the_engine_lost_is_built_again(
+    tmp_path: Path, sandbox: str, lean_image: str, docker_engine: DockerEngine
+) -> None:
+    text = "[evaluate]\ntests = true\nbaseline_runs = 1\n"
+    made = workspace(tmp_path, sandbox, lean_image, text=text)
+    assert made.run().code == 0
+    started = len(started_jobs(made))
+    image = environment_of(made)[1]["runtime_image"]
+    docker_engine.call("DELETE", f"/images/{image['id']}", params={"force": "1"})
+    again = made.run("--set", "evaluate.baseline_runs=2")
+    assert again.code == 0, again.err
+    assert f"image/{made_id(made)}" in started_jobs(made)[started:]
+    for agent in ("golden_agent", "null_agent"):
+        folder = next((made.out / "outputs/pseudo_agents/direct").glob(f"*/*/*/{agent}"))
+        scores = json.loads((folder / "evaluation/scores.json").read_text())
+        assert (scores["passed"], scores["baseline"]["runs"]) == (True, 4)
