@@ -139,7 +139,7 @@ async def open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions)
         if plan.environments:
             opening = open_environment_context(resolved, opened, models, session.note)
             environments = await stack.enter_async_context(opening)
-            environments.check_engine(plan.environments)
+            await environments.check_engine(plan.environments)
     if plan.steps:
         inference = InferenceContext(benchmark, models, resolved.prompts, opened)
         agent_configs = {agent.id: inference.agent_config(agent) for agent in config.used_agents()}

@@ -112,6 +112,15 @@ def test_instance_without_scripts_is_not_sound(tmp_path: Path, engine: list[str]
     assert (code, scores["passed"]) == (1, None)
 
 
+def test_missing_base_image_is_refused_in_one_line(tmp_path: Path, engine: list[str]) -> None:
+    scenario = Scenario(tmp_path, ["--image", "codetaste/none:1", *engine[2:]])
+    command = ["evaluate", *scenario.options, "--instance", "*", "--patch", "null", "--tests", "run"]
+    done = scenario.made.cli(*command, *scenario.engine)
+    assert done.code == 2
+    (message,) = json.loads(done.out)["error"]["messages"]
+    assert message.startswith("codetaste/none:1: no such image in docker; environments are made from it")
+
+
 def test_tests_without_an_engine_are_refused_in_one_line(tmp_path: Path) -> None:
     scenario = Scenario(tmp_path, ["--socket", str(tmp_path / "none.sock")])
     command = ["evaluate", *scenario.options, "--instance", "*", "--patch", "null", "--tests", "run"]

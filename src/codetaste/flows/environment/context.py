@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codetaste.environment.images.names import ImageStage, image_name
 from codetaste.environment.leak_search.secrets import NO_SECRETS, Secrets
 from codetaste.errors import SandboxMissing
 from codetaste.flows.agents.runners import CliAgentRunner
@@ -68,16 +69,38 @@ class EnvironmentContext:
         runners = self.agents.runners.items()
         return {name: each.adapter for name, each in runners if isinstance(each, CliAgentRunner)}
 
-    def check_engine(self, tasks: Iterable[EnvironmentTask]) -> None:
+    async def check_engine(self, tasks: Iterable[EnvironmentTask]) -> None:
         """Check that images can be made if one of ``tasks`` needs that.
 
         Raises:
-            SandboxMissing: sandboxes are no containers.
+            SandboxMissing: sandboxes are no containers, or there is no base image.
+            SandboxError: the engine does not answer.
         """
-        if self.suites.sandboxes.kind not in {DOCKER, PODMAN} and any(each.builds for each in tasks):
+        building = [each for each in tasks if each.builds]
+        if building and self.suites.sandboxes.kind not in {DOCKER, PODMAN}:
             raise SandboxMissing(
                 "execution environments are container images, and commands run in "
                 f"{self.suites.sandboxes.kind} here: start Docker or Podman, check the engine and socket of "
                 "[sandbox] or of the command's options, and build the base image with "
                 "codetaste image build --polyglot"
             )
+        if building and not await self._has_images(building):
+            raise SandboxMissing(
+                f"{self.base_image}: no such image in {self.suites.sandboxes.kind}; environments are made from "
+                "it: build it with codetaste image build --polyglot, or name another one (environment.image, "
+                "or --image)"
+            )
+
+    async def _has_images(self, building: Iterable[EnvironmentTask]) -> bool:
+        """Whether there is the base image, or everything that would be made from it."""
+        # It loads the library of container engines, which only runs with environments need.
+        from codetaste.environment.images.existing import find_image, find_published_image  # noqa: PLC0415
+
+        sandboxes = self.suites.sandboxes
+        if await find_image(sandboxes, self.base_image):
+            return True
+        for each in building:
+            name = image_name(each.instance, ImageStage.RUNTIME)
+            if each.proves or not await find_published_image(sandboxes, name):
+                return False
+        return True

@@ -22,7 +22,7 @@ from codetaste.environment.leak_search.image import LeakTerms
 from codetaste.environment.levels import Level
 from codetaste.environment.project import read_project_names
 from codetaste.environment.record import read_record
-from codetaste.errors import ConfigError, SandboxError
+from codetaste.errors import ConfigError, SandboxError, SandboxMissing
 from codetaste.evaluation.test_runs.gates import Side, judge_run
 from codetaste.evaluation.test_runs.suite import run_suite
 from codetaste.flows.environment.candidates import Candidate, find_candidates
@@ -64,6 +64,9 @@ async def make_runtime_image(task: EnvironmentTask, context: EnvironmentContext,
             return await _make(task, context, job)
         except ConfigError as error:
             job.fall_short(Shortfall("no_environment", one_line(error)))
+            return None
+        except SandboxMissing as error:
+            job.fall_short(Shortfall("no_image", one_line(error), transient=True))
             return None
         except SandboxError as error:
             job.note(f"attempt {attempt} of {_TRIES}: {error}")
