@@ -86,9 +86,9 @@ class EnvironmentContext:
             )
         if building and not await self._has_images(building):
             raise SandboxMissing(
-                f"{self.base_image}: no such image in {self.suites.sandboxes.kind}; environments are made from "
-                "it: build it with codetaste image build --polyglot, or name another one (environment.image, "
-                "or --image)"
+                f"{self.base_image}: no such image in {self.suites.sandboxes.kind}; environments are made "
+                "from it: build it with codetaste image build --polyglot, or name another one "
+                "(environment.image, or --image)"
             )
 
     async def _has_images(self, building: Iterable[EnvironmentTask]) -> bool:
