@@ -97,6 +97,8 @@ def format_worst_case(dry_run: DryRun) -> str:
     """Format the worst-case cost in one line, with what was done and spent if the run has begun."""
     paid = [job.work for job in dry_run.jobs if job.lane]
     most = dry_run.worst_case_usd
+    if not paid:
+        return "no job calls a model"
     calling = "1 job calls a model" if len(paid) == 1 else f"{len(paid)} jobs call a model"
     states = Counter(work.state for work in paid)
     if set(states) - {WorkState.NEW}:
