@@ -11,8 +11,6 @@ from pydantic import AfterValidator, Field
 from codetaste.core.section import Section
 from codetaste.core.units import Seconds, Usd
 
-POLYGLOT_IMAGE = "codetaste/polyglot:1"
-"""The default image that environments are made from."""
 PAPER_BUDGET_USD = Decimal(5)
 """The budget of a setup agent (CodeTaste §3.3)."""
 PAPER_TIME_LIMIT_S = 90 * 60.0

@@ -29,6 +29,7 @@ from anyio import to_thread
 from codetaste.core.concurrency import gather
 from codetaste.core.text import one_line, shorten
 from codetaste.errors import CodetasteError, SourceError
+from codetaste.sandbox.base import CommandLimits
 from codetaste.sandbox.proxy.rules import is_public_address
 from codetaste.sandbox.proxy.upstream import HostProxies
 from codetaste.source.download import make_download_client, pip_setting
@@ -36,6 +37,8 @@ from codetaste.source.sdist import fetch_project_page, index_url
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from codetaste.sandbox.base import Sandbox
 
 _ASK_S = 60.0
 _MESSAGE_CHARS = 200
@@ -247,19 +250,27 @@ def _maven_defaults(maven: Path) -> list[str]:
 
 
 async def _ask_apt(environ: Mapping[str, str]) -> ToolRegistry:
-    return ToolRegistry("apt", await apt_hosts(await _run(environ, *APT_ADDRESSES), environ))
+    return ToolRegistry("apt", await _archive_hosts(await _run(environ, *_APT_ADDRESSES), environ))
 
 
-APT_ADDRESSES = ("apt-get", "update", "--print-uris")
-"""The command that prints what apt would download, in quotes, one file a line."""
-
-
-async def apt_hosts(output: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the allow-list entries of the archives in the output of ``APT_ADDRESSES``.
+async def sandbox_archives(sandbox: Sandbox) -> tuple[str, ...]:
+    """Return the allow-list entries of the archives that apt in a sandbox uses; () without apt.
 
     Raises:
-        SourceError: one is not reached by http(s).
+        SandboxError: the sandbox is gone, or without privileges.
+        SourceError: an archive is not reached by http(s).
     """
+    done = await sandbox.run(_APT_ADDRESSES, limits=CommandLimits(wall_s=_ASK_S), workdir="/", root=True)
+    if done.exit_code != 0:
+        return ()
+    return await _archive_hosts(done.stdout.decode(errors="replace"), os.environ)
+
+
+# It prints what apt would download, in quotes, one file a line.
+_APT_ADDRESSES = ("apt-get", "update", "--print-uris")
+
+
+async def _archive_hosts(output: str, environ: Mapping[str, str]) -> tuple[str, ...]:
     return await _hosts(environ, _QUOTED.findall(output))
 
 

@@ -14,9 +14,9 @@ from anyio import to_thread
 from codetaste.console.streams import notify
 from codetaste.core.files import remove_tree
 from codetaste.core.paths import cache_dir
-from codetaste.environment.config import POLYGLOT_IMAGE, EnvironmentConfig
+from codetaste.environment.config import EnvironmentConfig
 from codetaste.environment.leak_search.secrets import make_secrets
-from codetaste.environment.registries import Registries, find_registries
+from codetaste.environment.registries import Registries, find_registries, sandbox_archives
 from codetaste.errors import ConfigError, SandboxError, ToolMissing
 from codetaste.evaluation.config import EvaluateConfig
 from codetaste.evaluation.test_runs.suite import SuiteLimits
@@ -32,7 +32,7 @@ from codetaste.rules.cache.store import MatchStore
 from codetaste.rules.engine.install import find_rule_engine
 from codetaste.rules.engine.opengrep import OpenGrep, RuleEngineLimits
 from codetaste.rules.scan.full import FullScanner
-from codetaste.sandbox.base import HOME
+from codetaste.sandbox.base import HOME, Privileges, SandboxSpec
 from codetaste.sandbox.containment.engine import choose_engine
 from codetaste.sandbox.containment.host_view import find_ripgrep
 from codetaste.sandbox.egress import open_allowlist_egress
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from codetaste.rules.engine.install import RuleEngine
     from codetaste.rules.scan.model import Scanner
     from codetaste.run.resolve import ResolvedConfig
+    from codetaste.sandbox.base import SandboxProvider
     from codetaste.sandbox.config import SandboxConfig
 
 
@@ -114,7 +115,10 @@ async def open_environment_context(
     registries = await find_registries() if section.registries else Registries(())
     for problem in registries.problems:
         note(problem)
+    base_image = await _base_image(section, agents.sandboxes)
     hosts = [*section.hosts, *registries.hosts]
+    if config.environment is not None and section.registries:
+        hosts += await _archives(agents.sandboxes, base_image)
     folder = (agents.out / SUITES_FOLDER).absolute()
     async with open_allowlist_egress(hosts, note=lambda request: note(str(request))) as egress:
         suites = SuiteServices(
@@ -133,7 +137,7 @@ async def open_environment_context(
             yield EnvironmentContext(
                 benchmark=resolved.benchmark,
                 config=section,
-                base_image=section.image or POLYGLOT_IMAGE,
+                base_image=base_image,
                 suites=suites,
                 hosts=tuple(hosts),
                 agents=agents,
@@ -148,6 +152,23 @@ async def open_environment_context(
 
 def _key_variables(resolved: ResolvedConfig) -> set[str]:
     return {name for model in resolved.config.models if (name := model.provider_key_env)}
+
+
+async def _base_image(section: EnvironmentConfig, sandboxes: SandboxProvider) -> str:
+    from codetaste.environment.images.existing import find_polyglot_image  # noqa: PLC0415 - heavy: aiodocker
+
+    return section.image or await find_polyglot_image(sandboxes)
+
+
+async def _archives(sandboxes: SandboxProvider, image: str) -> tuple[str, ...]:
+    """Return the archives of the image's own apt, which need not be those of this host; () without image."""
+    from codetaste.environment.images.existing import find_image  # noqa: PLC0415 - heavy: aiodocker
+
+    if not await find_image(sandboxes, image):
+        return ()
+    spec = SandboxSpec("environment/apt", image=image, privileges=Privileges.SYSTEM)
+    async with sandboxes.open(spec) as sandbox:
+        return await sandbox_archives(sandbox)
 
 
 def cpu_count() -> int:

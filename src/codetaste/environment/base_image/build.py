@@ -28,7 +28,7 @@ from codetaste.environment.base_image.check import (
     sandbox_folder,
 )
 from codetaste.environment.images.names import KEY_LABEL, content_key
-from codetaste.environment.registries import APT_ADDRESSES, Registries, apt_hosts, find_registries
+from codetaste.environment.registries import Registries, find_registries, sandbox_archives
 from codetaste.errors import SandboxError
 from codetaste.sandbox.base import CommandLimits, Mount, Privileges, SandboxSpec
 from codetaste.sandbox.docker.bootstrap.root_filesystem import RootFilesystem, import_root_filesystem
@@ -204,13 +204,13 @@ async def _archive_hosts(sandboxes: DockerSandboxProvider, request: BaseImageReq
     """Return the hosts of the distribution's archives, which apt in the image knows."""
     async with sandboxes.open(SandboxSpec("image/apt", privileges=Privileges.SYSTEM)) as sandbox:
         await _write_sources(sandbox, request)
-        done = await sandbox.run(APT_ADDRESSES, limits=CommandLimits(wall_s=_SHORT_S), workdir="/", root=True)
-    if done.exit_code != 0:
+        hosts = await sandbox_archives(sandbox)
+    if not hosts:
         raise SandboxError(
             f"{request.from_image or request.recipe.suite} has no apt that lists its archives: "
             "the polyglot image is made of Debian or Ubuntu"
         )
-    return await apt_hosts(done.stdout.decode(errors="replace"), os.environ)
+    return hosts
 
 
 def _source_lines(request: BaseImageRequest) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codetaste.environment.base_image.recipe import BASES, polyglot_image
 from codetaste.environment.images.names import ImageStage, image_name
 from codetaste.environment.leak_search.image import image_layers
 from codetaste.errors import SandboxError, SandboxMissing
@@ -30,6 +31,18 @@ async def find_image(sandboxes: SandboxProvider, name: str) -> str:
             return await image_id(sandboxes.engine, name)
     except SandboxMissing:
         return ""
+
+
+async def find_polyglot_image(sandboxes: SandboxProvider) -> str:
+    """Return the name of a polyglot image in the engine; that of the paper's if there is none.
+
+    Raises:
+        SandboxError: the engine does not answer.
+    """
+    for name in map(polyglot_image, BASES):
+        if await find_image(sandboxes, name):
+            return name
+    return polyglot_image(BASES[0])
 
 
 async def find_published_image(sandboxes: SandboxProvider, name: str) -> str:
