@@ -8,9 +8,10 @@ R∘X* need, and whatever the setup agent installed. So a trace is one of these:
   name of an object, as that of an object in a pack, or in a table of objects.
 - *Lines*: several distinctive lines of one golden file in one file. A single line is no evidence, since a
   library may have it, too. A line of a changed file is distinctive if it is nowhere in R and long enough not
-  to be idiomatic, and neither an import nor a comment (licence headers). White space and marks of a diff at
-  both ends are ignored, so that a diff in a log or a transcript is found. Fewer lines are evidence if they
-  are all that a golden file has.
+  to be idiomatic, has a word of its own beside those that languages and their protocols prescribe (``def
+  __len__(self) -> int:``), and is neither an import nor a comment (licence headers). White space and marks
+  of a diff at both ends are ignored, so that a diff in a log or a transcript is found. Fewer lines are
+  evidence if they are all that a golden file has.
 - *Names*: a compiled file (Python, JVM) keeps no lines, but the path of its source, identifiers and texts. It
   counts if it has the path of a golden file and names of that file that are nowhere in R.
 
@@ -48,6 +49,23 @@ _MIN_WHOLE_BYTES = 64
 """Of a golden file that is recognised as a whole: shorter ones are alike in many projects."""
 _WORD = re.compile(rb"[A-Za-z_][A-Za-z0-9_]{2,}")
 _LETTERS = re.compile(rb"[^A-Za-z0-9_]+")
+_PRESCRIBED = re.compile(rb"__\w+__|[A-Z]\w*(?:Error|Exception)")
+_COMMON_WORDS = frozenset(
+    b"""
+    def self cls class object other return yield async await lambda pass raise try except finally with for
+    while else elif not and None True False str int float bool bytes dict list tuple set type len super
+    isinstance property args kwargs Any Optional Union List Dict Tuple Iterator Iterable Callable
+    Exception function const let var new this null undefined true false typeof instanceof export default
+    module exports require strict err error callback done describe expect assert equal length prototype
+    Object Array String Number func nil range interface struct string error testing make append map chan
+    defer byte rune pub impl mut match where dyn fmt Formatter Result Display Debug Self String Option
+    Some Vec Box From into unwrap public private protected static final abstract void boolean long double
+    char extends implements throws throw catch switch case break continue equals hashCode toString
+    Override Integer List Map obj main
+    """.split()
+)
+"""Words that are no evidence: a line of nothing else is in many projects."""
+_MIN_OWN_LETTERS = 6
 _COMMENT = (b"#", b"//", b"*", b"/*", b"<!", b";", b"%", b"--", b'"""', b"'''")
 _IMPORT = re.compile(
     rb"(?:from|import|use|using|include|require|require_once|package|namespace|extern crate)\b"
@@ -146,10 +164,13 @@ def golden_traces(
 
 def is_distinctive(line: bytes) -> bool:
     """Whether a stripped line says enough to recognise its file, together with others."""
+    words = set(_WORD.findall(line))
+    own = (word for word in words - _COMMON_WORDS if not _PRESCRIBED.fullmatch(word))
     return (
         len(line) <= _MAX_LINE_BYTES
         and letters_of(line) >= _MIN_LINE_LETTERS
-        and len(set(_WORD.findall(line))) >= _MIN_LINE_WORDS
+        and len(words) >= _MIN_LINE_WORDS
+        and sum(map(len, own)) >= _MIN_OWN_LETTERS
         and not line.startswith(_COMMENT)
         and not _IMPORT.match(line)
     )
