@@ -20,8 +20,12 @@ ln -sfn ../lib/node_modules/npm/bin/npm-cli.js "$node/bin/npm"
 ln -sfn ../lib/node_modules/npm/bin/npx-cli.js "$node/bin/npx"
 chmod +x "$node"/lib/node_modules/npm/bin/*.js
 export PATH=$node/bin:$PATH
-# shellcheck disable=SC2086 # a list of packages
-npm install -g --no-audit --no-fund --loglevel=warn --cache /tmp/npm "--before=$NPM_BEFORE" $NPM_PACKAGES
+install() { # install [OPTION]
+    # shellcheck disable=SC2086 # a list of packages
+    npm install -g --no-audit --no-fund --loglevel=warn --cache /tmp/npm "$@" $NPM_PACKAGES
+}
+# A mirror may date a package by the day on which it has fetched it.
+install "--before=$NPM_BEFORE" || { echo "again, with packages of any date" && install; }
 
 printf %s "$NVM_SH" >/opt/nvm/nvm.sh
 mkdir -p /opt/nvm/alias
