@@ -125,8 +125,8 @@ exit $status
 GO = Scripts(
     setup_shell="""\
 #!/bin/bash
-# Modules are in the cache below HOME. "go mod download" would add a line to an old go.mod.
-export GOTOOLCHAIN=local GOFLAGS=-mod=readonly
+# Modules are in the cache below HOME. "go mod download" would add a line to an old go.mod. No C is compiled.
+export GOTOOLCHAIN=local GOFLAGS=-mod=readonly CGO_ENABLED=0
 (cd /testbed && go list -deps -test ./... >/dev/null) || return 1
 """,
     run_tests=_HEAD
