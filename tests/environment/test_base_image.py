@@ -55,6 +55,17 @@ class Engine:
         return output
 
     @contextlib.contextmanager
+    def image_made_of(self, name: str, what: str) -> Iterator[None]:
+        """Keep an image that inherits all labels but its kind, as a setup image does."""
+        target = f"codetaste/made-of-small:{what}"
+        repository, _, tag = target.partition(":")
+        with self.image_removed(target), self.engine.container(name) as container:
+            query = {"container": container.container_id, "repo": repository, "tag": tag}
+            change = {"changes": f'LABEL {IMAGE_LABEL}="{what}"'}
+            self.engine.call("POST", "/commit", params={**query, **change}, json={})
+            yield
+
+    @contextlib.contextmanager
     def image_removed(self, name: str) -> Iterator[str]:
         try:
             yield name
@@ -100,7 +111,7 @@ async def test_image_has_what_its_steps_made_and_is_not_built_twice(engine: Engi
         assert engine.run(wanted.name, "find /tmp /home/agent /testbed -mindepth 1") == ""
 
         again = replace(wanted, name="codetaste/small:again", logs=tmp_path / "none")
-        with engine.image_removed(again.name):
+        with engine.image_removed(again.name), engine.image_made_of(wanted.name, "setup"):
             found = await engine.build(again, lines)
             assert (found.ident, found.key, found.tools) == (built.ident, built.key, ())
             assert found.differences == built.differences
@@ -161,6 +172,11 @@ async def test_steps_reach_the_allowed_hosts_alone(engine: Engine, tmp_path: Pat
         wanted = small_image.request(engine.base, "codetaste/small:network", tmp_path / "logs", *steps)
         with engine.image_removed(wanted.name):
             await engine.build(replace(wanted, allow=(f"allowed.invalid:8000={server.host}",)))
+    logs = {path.name: path.read_text() for path in (tmp_path / "logs").iterdir()}
+    assert logs["03-allowed.log"] == "{}\n"
+    assert "allowed.invalid" not in logs["04-other.log"]
+    assert "403" in logs["04-other.log"]
+    assert "resolve host" in logs["05-without.log"]
 
 
 async def test_image_to_build_on_must_exist(engine: Engine, tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ async def build_base_image(
     for problem in registries.problems:
         notify(problem)
     key = await _key(engine, request, registries)
-    ident = None if request.rebuild else await find_image(engine, KEY_LABEL, key)
+    ident = None if request.rebuild else await find_image(engine, KIND, KEY_LABEL, key)
     if ident is not None:
         await tag_image(engine, ident, request.name)
         differences = (await image_labels(engine, ident)).get(DIFFERENCES_LABEL, "")
@@ -298,6 +298,7 @@ async def _run_step(sandbox: Sandbox, step: RecipeStep, log: Path, env: Mapping[
 
 async def _write(file: anyio.AsyncFile[bytes], chunk: bytes) -> None:
     await file.write(chunk)
+    await file.flush()  # people follow it
 
 
 def _last_lines(log: Path) -> str:

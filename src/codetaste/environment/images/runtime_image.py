@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 VERSION = 2
 """Increment it when a change here changes the images."""
+_KIND = "runtime"
 TESTBED_LABEL = "codetaste.testbed"
 """The label of an image with the only commit of its testbed."""
 _CLEAN_S, _COMMIT_S = 300.0, 1800.0
@@ -102,7 +103,7 @@ class RuntimeRecipe:
     def key(self) -> str:
         """The hash of all that decides the content of the image."""
         return content_key(
-            "runtime",
+            _KIND,
             version=VERSION,
             setup_image=self.setup_image,
             scripts=self.scripts.digest,
@@ -133,7 +134,7 @@ async def build_runtime_image(
     if not isinstance(sandboxes, DockerSandboxProvider):
         raise SandboxError("a runtime image needs a container engine")
     key = recipe.key
-    if found := await find_image(sandboxes.engine, KEY_LABEL, key):
+    if found := await find_image(sandboxes.engine, _KIND, KEY_LABEL, key):
         await tag_image(sandboxes.engine, found, recipe.name)  # another image may have taken the name since
         return RuntimeImage(found, key)
     # The host needs root to write /scripts and to clean; what the scripts get is another matter.
@@ -160,7 +161,7 @@ async def build_runtime_image(
         await commit_sandbox(
             sandbox,
             draft,
-            "runtime",
+            _KIND,
             labels,
             variables,
             instructions=instructions,

@@ -98,14 +98,18 @@ async def build_image(
         return await image_id(engine, name)
 
 
-async def find_image(engine: ContainerEngine, label: str, value: str) -> str | None:
-    """Return the id of an image that codetaste made with this label, None if there is none.
+async def find_image(engine: ContainerEngine, what: str, label: str, value: str) -> str | None:
+    """Return the id of an image of this kind that codetaste made with this label, None if there is none.
+
+    The kind matters: an image inherits the labels of the one that it was made from.
 
     Raises:
         SandboxError: the engine does not answer.
     """
     with engine_errors(engine, "list images"):
-        found = await engine.client.images.list(filters={"label": [f"{label}={value}", IMAGE_LABEL]})
+        found = await engine.client.images.list(
+            filters={"label": [f"{label}={value}", f"{IMAGE_LABEL}={what}"]}
+        )
         return next((str(one["Id"]) for one in found if not one["Labels"].get(OWNER_LABEL)), None)
 
 
