@@ -33,7 +33,7 @@ CHECK_S = 300.0
 _PREFIX = "codetaste-image-"
 _MISSING = 127
 _OUTPUT_BYTES = 16 * 1024
-_WITH_FOLDER = 'folder=$(mktemp -d) && cd "$folder" || exit 1\ntrap \'rm -rf "$folder"\' EXIT\n'
+_WITH_FOLDER = '__own=$(mktemp -d) && cd "$__own" || exit 1\ntrap \'rm -rf "$__own"\' EXIT\n'
 
 
 class ToolState(StrEnum):

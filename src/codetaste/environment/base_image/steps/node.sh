@@ -26,6 +26,10 @@ install() { # install [OPTION]
 }
 # A mirror may date a package by the day on which it has fetched it.
 install "--before=$NPM_BEFORE" || { echo "again, with packages of any date" && install; }
+# Corepack has programs of these names too, which need the network.
+for program in yarn=yarn/bin/yarn.js yarnpkg=yarn/bin/yarn.js pnpm=pnpm/bin/pnpm.cjs pnpx=pnpm/bin/pnpx.cjs; do
+    ln -sfn "../lib/node_modules/${program#*=}" "$node/bin/${program%=*}"
+done
 
 printf %s "$NVM_SH" >/opt/nvm/nvm.sh
 mkdir -p /opt/nvm/alias
