@@ -115,7 +115,7 @@ def test_other_files_are_refused_in_one_line(tiny: TinyImage, tmp_path: Path, co
 
 def test_missing_images_files_and_folders_are_one_line(tiny: TinyImage, tmp_path: Path) -> None:
     tiny.remove(NAME)
-    assert "codetaste/tiny:1" in tiny.command("save", NAME, tmp_path / "a.tar", code=1).splitlines()[-1]
+    assert "codetaste/tiny:1" in tiny.command("save", NAME, tmp_path / "a.tar", code=2).splitlines()[-1]
     assert list(tmp_path.glob("*a.tar*")) == []
     assert "No such file" in tiny.command("load", tmp_path / "a.tar", code=2).splitlines()[-1]
     assert "sha256" in tiny.command("load", tmp_path / "a.tar", "--digest", "abc", code=2).splitlines()[-1]

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import tarfile
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -77,8 +78,9 @@ async def save_image(engine: ContainerEngine, name: str, path: Path) -> ImageFil
                         raise storage_error(error, path, SandboxError) from error
         await to_thread.run_sync(partial.replace, path)
     finally:
-        with anyio.CancelScope(shield=True):
-            await anyio.Path(partial).unlink(missing_ok=True)
+        # Its folder may be no folder; what went wrong is reported already.
+        with anyio.CancelScope(shield=True), suppress(OSError):
+            await anyio.Path(partial).unlink()
     return ImageFile(path, name, ident, f"sha256:{digest.hexdigest()}", size)
 
 
