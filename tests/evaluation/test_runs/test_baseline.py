@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +20,8 @@ def run(passed: int, failed: int, **cases: CaseStatus) -> TestRun:
 
 CRASH = TestRun(problem=RunProblem.NO_RESULT, message="run_tests printed nothing")
 LOST = TestRun(problem=RunProblem.SANDBOX_LOST, message="the engine is gone")
-RUNS = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=6)
+RUNS = st.lists(st.tuples(st.integers(10, 50), st.integers(0, 23)), min_size=1, max_size=6)
+"""Numbers of passed and failed tests; of all, at least three tenths pass."""
 
 
 @given(RUNS, RUNS)
@@ -38,6 +40,16 @@ def test_crashed_run_leaves_no_thresholds() -> None:
     made = make_baseline({Side.GOLDEN: [run(9, 1), CRASH], Side.BASE: [run(9, 1)]})
     assert made.thresholds is None
     assert made.problem == "1 of 2 baseline runs on R∘X* crashed: run_tests printed nothing"
+
+
+@pytest.mark.parametrize("counts", [(0, 0), (9, 0), (3, 8)])
+def test_run_that_would_make_pass_trivial_leaves_no_thresholds(counts: tuple[int, int]) -> None:
+    made = make_baseline({Side.GOLDEN: [run(9, 1)], Side.BASE: [run(9, 1), run(*counts)]})
+    assert made.thresholds is None
+    assert made.problem == (
+        f"1 of 2 baseline runs on R are not valid: {counts[0]} of {sum(counts)} tests passed, "
+        "and at least 10 tests and a share of 0.3 are needed"
+    )
 
 
 def test_run_without_infrastructure_does_not_count_and_is_shown() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from codetaste.environment.config import POLYGLOT_IMAGE
+from codetaste.environment.base_image.recipe import BASES, polyglot_image
 from support.environment.tested_benchmark import (
     CHANGED,
     MODULES,
@@ -80,14 +80,15 @@ def test_without_the_section_existing_scripts_are_used_as_they_are(
     tmp_path: Path, sandbox: str, lean_image: str, docker_engine: DockerEngine
 ) -> None:
     bench, _ = make_tested_benchmark(tmp_path / "made")
-    repository, tag = POLYGLOT_IMAGE.split(":")
+    polyglot = polyglot_image(BASES[0])
+    repository, tag = polyglot.split(":")
     docker_engine.call("POST", f"/images/{lean_image}/tag", params={"repo": repository, "tag": tag})
     text = "[evaluate]\ntests = true\nbaseline_runs = 1\n"
     made = make_tested_workspace(tmp_path / "work", bench, tmp_path / "cache", sandbox, text)
     try:
         done = made.run("--json")
     finally:
-        docker_engine.call("DELETE", f"/images/{POLYGLOT_IMAGE}")
+        docker_engine.call("DELETE", f"/images/{polyglot}")
     assert done.code == 0, done.err
     assert {key.partition("/")[0] for key in started_jobs(made)} == {"sources", "image", "tests", "evaluate"}
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codetaste.core.text import plural
-from codetaste.evaluation.metrics import PassThresholds, pass_thresholds
+from codetaste.evaluation.metrics import MIN_PASS_RATE, MIN_TESTS, PassThresholds, pass_thresholds
 from codetaste.evaluation.test_runs.gates import Side
 from codetaste.evaluation.test_runs.recorded import RecordedBaseline
 
@@ -48,13 +48,22 @@ class Baseline:
     def problem(self) -> str:
         """Why there are no thresholds; "" if there are.
 
-        A crashed run counts as no test passed, so p_R would be 0, and every patch would pass.
+        A crashed run counts as no test passed, so p_R would be 0, and every patch would pass; a run with too
+        few tests, or of which most fail (CodeTaste §3.3), says as little.
         """
         for side, runs in self.runs.items():
             crashed = [run for run in runs if run.counts is None]
             if crashed:
                 where = "R∘X*" if side is Side.GOLDEN else "R"
                 return f"{len(crashed)} of {len(runs)} baseline runs on {where} crashed: {crashed[0].message}"
+            invalid = [run.counts for run in runs if run.counts is not None and not run.counts.is_valid]
+            if invalid:
+                where = "R∘X*" if side is Side.GOLDEN else "R"
+                return (
+                    f"{len(invalid)} of {len(runs)} baseline runs on {where} are not valid: "
+                    f"{invalid[0].passed} of {invalid[0].total} tests passed, "
+                    f"and at least {MIN_TESTS} tests and a share of {MIN_PASS_RATE:g} are needed"
+                )
             if not runs:
                 where = "R∘X*" if side is Side.GOLDEN else "R"
                 return f"no baseline run on {where} could be made"
