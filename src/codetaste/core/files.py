@@ -11,8 +11,10 @@ import secrets
 import shutil
 import stat
 import subprocess
+import tempfile
 import time
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -24,7 +26,6 @@ from codetaste.errors import CodetasteError, JournalError, SourceError, StorageF
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from io import BufferedReader
-    from pathlib import Path
 
 _Error = TypeVar("_Error", bound=CodetasteError)
 
@@ -35,6 +36,9 @@ MAX_INPUT_BYTES = 64 * 1024**2
 
 MAX_LINE_BYTES = 256 * 1024**2
 """Maximum size of a line of a journal, ledger or cassette: two of the largest replies that are read."""
+
+_LOCK = "lock"
+"""The file in a folder that is locked while its creator lives."""
 
 _FIRST_POLL_S, _LAST_POLL_S = 0.01, 0.1
 
@@ -222,6 +226,29 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def make_locked_folder(within: Path, prefix: str) -> tuple[Path, int]:
+    """Create a folder with a locked file, returned open: the lock shows that its creator lives."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=within))
+    lock = os.open(folder / "unlocked", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try_lock(lock)
+    (folder / "unlocked").rename(folder / _LOCK)
+    return folder, lock
+
+
+def remove_abandoned(within: Path, prefix: str) -> None:
+    """Remove the folders of ``make_locked_folder`` whose creators were killed, those of this user only."""
+    for folder in within.glob(f"{prefix}*"):
+        with contextlib.suppress(OSError):
+            if folder.lstat().st_uid != os.geteuid():
+                continue
+            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                if try_lock(lock):
+                    remove_tree(folder)
+            finally:
+                os.close(lock)
 
 
 @asynccontextmanager

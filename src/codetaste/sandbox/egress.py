@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
+from anyio import to_thread
 
 from codetaste.core.concurrency import background_tasks
+from codetaste.core.files import make_locked_folder, remove_abandoned, remove_tree
 from codetaste.errors import SandboxError
 from codetaste.sandbox.base import NO_EGRESS, Egress, PortForward
 from codetaste.sandbox.proxy.rules import parse_allow_list
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from codetaste.sandbox.proxy.server import HostRequest
 
 GATEWAY_PORT, PROXY_PORT = 8787, 8788
+_PREFIX = "codetaste-egress-"
 _LOOPBACK = "localhost,127.0.0.1,::1"
 
 
@@ -79,10 +82,8 @@ async def open_allowlist_egress(
     proxy = Proxy(parse_allow_list(hosts), upstream, note)
     # The outer folder is private; the inner one is mounted, and the user of the sandbox must be able to
     # enter it.
-    with tempfile.TemporaryDirectory(
-        prefix="codetaste-egress-", dir=folder, ignore_cleanup_errors=True
-    ) as outer:
-        socket = Path(outer, "socket", "proxy.sock")
+    async with _private_folder(folder or Path(tempfile.gettempdir())) as outer:
+        socket = outer / "socket" / "proxy.sock"
         try:
             socket.parent.mkdir()
             socket.parent.chmod(0o711)
@@ -94,6 +95,26 @@ async def open_allowlist_egress(
         async with listener, background_tasks() as tasks:
             tasks.start_soon(proxy.serve, listener)
             yield Egress((PortForward(PROXY_PORT, socket),), _proxy_variables())
+
+
+@asynccontextmanager
+async def _private_folder(within: Path) -> AsyncIterator[Path]:
+    """Give a new folder in ``within``, from which those of killed processes are removed.
+
+    Raises:
+        SandboxError: it cannot be created.
+    """
+    try:
+        await to_thread.run_sync(remove_abandoned, within, _PREFIX)
+        folder, lock = await to_thread.run_sync(make_locked_folder, within, _PREFIX)
+    except OSError as fault:
+        raise SandboxError(f"cannot create a folder for the proxy: {fault}; TMPDIR sets its place") from fault
+    try:
+        yield folder
+    finally:
+        with anyio.CancelScope(shield=True), suppress(OSError):
+            await to_thread.run_sync(remove_tree, folder)
+        os.close(lock)
 
 
 def _proxy_variables() -> Mapping[str, str]:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codetaste.core.files import remove_tree, try_lock
 from codetaste.sandbox.base import GID, HOME, OUTPUT, TASK, TESTBED, UID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-_PREFIX = "sandbox-"
 TMP = "/tmp"  # noqa: S108 (inside)
 _NAMES = {TESTBED: "testbed", TASK: "task_description", OUTPUT: "output", HOME: "home", TMP: "tmp"}
 
@@ -48,23 +44,3 @@ def make_folders(folder: Path, owner: FileOwner) -> Mapping[str, Path]:
         os.close(descriptor)
     folders[TMP].chmod(0o1777)
     return folders
-
-
-def make_sandbox_folder(within: Path) -> tuple[Path, int]:
-    """Create a folder with a locked file, returned open: the lock shows that its creator lives."""
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=within))
-    lock = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try_lock(lock)
-    return folder, lock
-
-
-def remove_abandoned(within: Path) -> None:
-    """Remove the folders of killed runs."""
-    for folder in within.glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):
-            lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
-            try:
-                if try_lock(lock):
-                    remove_tree(folder)
-            finally:
-                os.close(lock)

@@ -17,7 +17,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.core.concurrency import background_tasks
-from codetaste.core.files import remove_tree
+from codetaste.core.files import make_locked_folder, remove_abandoned, remove_tree
 from codetaste.errors import SandboxError, SandboxMissing
 from codetaste.sandbox.base import EndReason, Privileges, SandboxEnd
 from codetaste.sandbox.containment.command import END_WITHIN_S, start_contained
@@ -28,8 +28,6 @@ from codetaste.sandbox.local.archive_out import read_archive
 from codetaste.sandbox.local.folders import (
     FileOwner,
     make_folders,
-    make_sandbox_folder,
-    remove_abandoned,
 )
 from codetaste.sandbox.local.start import OWN_PROCESSES, is_privileged, plan_sandbox_launch
 from codetaste.sandbox.output import BoundedOutput
@@ -45,6 +43,7 @@ if TYPE_CHECKING:
     from codetaste.sandbox.containment.command import ContainedProgram
 
 
+_PREFIX = "sandbox-"
 _EXIT_WITHIN_S = 5.0
 """Until a sandbox without its supervisor has ended by itself, and has an exit code."""
 _MEMORY_EVERY_S, _DISK_EVERY_S = 0.25, 1.0
@@ -214,7 +213,7 @@ class BubblewrapSandboxProvider:
     async def _folder(self) -> AsyncIterator[Path]:
         """Give a new folder with a locked file, which shows that its run lives."""
         try:
-            folder, lock = await to_thread.run_sync(make_sandbox_folder, self.folder)
+            folder, lock = await to_thread.run_sync(make_locked_folder, self.folder, _PREFIX)
         except OSError as fault:
             raise SandboxError(f"cannot create a sandbox in {self.folder}: {fault}") from fault
         try:
@@ -243,7 +242,7 @@ def bubblewrap_provider(
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        remove_abandoned(folder)
+        remove_abandoned(folder, _PREFIX)
     except OSError as fault:
         raise SandboxError(f"cannot create a sandbox in {folder}: {fault}") from fault
     return BubblewrapSandboxProvider(folder.resolve(), chosen.program)
