@@ -82,3 +82,10 @@ def test_agent_id_of_pseudo_agent_is_refused_with_evaluate(tmp_path: Path, agent
 
 def test_config_pseudo_agents_accepts_its_old_name() -> None:
     assert not EvaluateConfig.model_validate({"references": False}).pseudo_agents
+
+
+def test_more_memory_cannot_be_guaranteed_than_a_test_run_may_use(tmp_path: Path) -> None:
+    (problem,) = read(tmp_path, '[evaluate]\ntest_memory = "1GiB"\ntest_memory_reserved = "2GiB"\n')
+    assert "test_memory_reserved is 2.0 GiB, but a test run is killed at 1.0 GiB" in problem
+    assert read(tmp_path, '[evaluate]\ntest_memory = "512MiB"\n') == []
+    assert EvaluateConfig(test_memory=2**29).guaranteed_memory == 2**29

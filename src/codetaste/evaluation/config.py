@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from pydantic import AliasChoices, Field, field_validator
+from typing import TYPE_CHECKING
+
+from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from codetaste.core.section import Section
-from codetaste.core.units import Bytes
+from codetaste.core.units import Bytes, format_size
 from codetaste.evaluation.changed_lines import Exclusions
+
+if TYPE_CHECKING:
+    from typing import Self
 
 BENCHMARK_RULES, DISCOVER_PREFIX = "benchmark", "discover/"
 
@@ -25,7 +30,8 @@ class EvaluateConfig(Section):
     test_memory: Bytes = Field(default=4 * 1024**3, ge=16 * 1024**2)
     """Memory at which a test run is killed."""
     test_memory_reserved: Bytes = Field(default=1024**3, ge=16 * 1024**2)
-    """Memory that a test run is guaranteed: no more runs are made at once than the host has memory for."""
+    """Memory that a test run is guaranteed: no more runs are made at once than the host has memory for. At
+    most `test_memory`, and nine tenths of the host's memory."""
     exclusions: Exclusions = Exclusions.PUBLISHED
     """Which files do not count for precision: those that the published harness leaves out, or none."""
     pseudo_agents: bool = Field(default=True, validation_alias=AliasChoices("pseudo_agents", "references"))
@@ -43,6 +49,20 @@ class EvaluateConfig(Section):
         ):
             raise ValueError('write "benchmark", or "discover/ID" with the id of one of discover.models')
         return rules
+
+    @model_validator(mode="after")
+    def _check_memory(self) -> Self:
+        if "test_memory_reserved" in self.model_fields_set and self.test_memory_reserved > self.test_memory:
+            raise ValueError(
+                f"test_memory_reserved is {format_size(self.test_memory_reserved)}, but a test run is killed "
+                f"at {format_size(self.test_memory)}: lower it, or raise test_memory"
+            )
+        return self
+
+    @property
+    def guaranteed_memory(self) -> int:
+        """Memory that a test run is guaranteed; its default is no more than the run may use."""
+        return min(self.test_memory_reserved, self.test_memory)
 
     @property
     def discovery_model(self) -> str | None:

@@ -14,6 +14,7 @@ from anyio import to_thread
 from codetaste.console.streams import notify
 from codetaste.core.files import remove_tree
 from codetaste.core.paths import cache_dir
+from codetaste.core.units import format_size
 from codetaste.environment.config import EnvironmentConfig
 from codetaste.environment.leak_search.secrets import make_secrets
 from codetaste.environment.registries import Registries, find_registries, sandbox_archives
@@ -94,6 +95,21 @@ async def open_rule_tools(
     return RuleToolServices(benchmark, scan, open_shell, sandbox.shell_memory_bytes)
 
 
+def _guaranteed_memory(config: EvaluateConfig) -> int:
+    """Return the memory that a test run is guaranteed.
+
+    Raises:
+        ConfigError: this machine cannot give it to a single one.
+    """
+    guaranteed, there_is = config.guaranteed_memory, memory_bytes()
+    if guaranteed > there_is:
+        raise ConfigError(
+            f"evaluate.test_memory_reserved: {format_size(guaranteed)} are to be guaranteed to a test run, "
+            f"but this machine has {format_size(there_is)} for all of them: lower it, or use a larger machine"
+        )
+    return guaranteed
+
+
 @asynccontextmanager
 async def open_environment_context(
     resolved: ResolvedConfig, agents: AgentServices, models: ModelSet, note: Callable[[str], None]
@@ -107,7 +123,7 @@ async def open_environment_context(
         note: receives each host that is reached or refused, once.
 
     Raises:
-        ConfigError: a host of the config is invalid.
+        ConfigError: a host of the config is invalid, or the machine lacks the memory of a test run.
         SandboxError: the proxy cannot be opened.
     """
     config, evaluate = resolved.config, resolved.config.evaluate or EvaluateConfig()
@@ -131,7 +147,7 @@ async def open_environment_context(
             limits=SuiteLimits(section.setup_time_limit, section.test_time_limit),
             cpus=min(evaluate.test_cpus, cpu_count()),
             memory_bytes=evaluate.test_memory,
-            memory_reserved_bytes=min(evaluate.test_memory_reserved, memory_bytes()),
+            memory_reserved_bytes=_guaranteed_memory(evaluate),
         )
         try:
             yield EnvironmentContext(

@@ -39,9 +39,21 @@ class CommandLimits:
     processes: int = 256
 
 
+class MemoryEnd(StrEnum):
+    """Why the kernel killed a process as memory ran out."""
+
+    LIMIT = "out of memory"
+    """The sandbox had reached its own limit."""
+    HOST = "the host is out of memory"
+    """It had not."""
+
+
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """The result of a command. ``exit_code`` is None when it was killed at its time limit."""
+    """The result of a command. ``exit_code`` is None when it was killed at its time limit.
+
+    ``memory`` tells that processes of it were killed as memory ran out: its sandbox's own, or the host's.
+    """
 
     exit_code: int | None
     stdout: bytes
@@ -49,6 +61,7 @@ class CommandResult:
     truncated: bool
     timed_out: bool
     wall_s: float
+    memory: MemoryEnd | None = None
 
 
 class Shell(Protocol):

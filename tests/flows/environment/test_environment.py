@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from codetaste.environment.base_image.recipe import BASES, polyglot_image
 from support.environment.tested_benchmark import (
     CHANGED,
+    COUNTS,
     MODULES,
-    agent_tables,
+    make_environment_workspace,
     make_tested_benchmark,
     make_tested_workspace,
+    written_environment,
 )
-from support.flows.tiny_benchmark import Bench, Workspace, commit, kill, wait_for_progress
+from support.flows.tiny_benchmark import Bench, Workspace, commit
 from support.system.dockerd import DockerEngine
-
-ENVIRONMENT = '[environment]\nimage = "{image}"\nregistries = false\n'
-COUNTS = {"passed": 12, "failed": 0, "skipped": 1, "total": 13, "error": None}
 
 
 @pytest.fixture
@@ -28,35 +26,19 @@ def sandbox(docker_engine: DockerEngine) -> str:
     return f'engine = "docker"\nsocket = "{docker_engine.socket}"\nmax = 4\n'
 
 
-def workspace(folder: Path, sandbox: str, image: str, script: str = "", **more: Any) -> Workspace:
-    bench, _ = make_tested_benchmark(folder / "made", scripts=more.get("scripts", True))
-    environment = ENVIRONMENT.format(image=image)
-    agent = f'agent = "a"\nrounds = {more.get("rounds", 2)}\n' if script and more.get("setup", True) else ""
-    tables = agent_tables(script) if script else ""
-    text = f"{tables}\n{environment}{agent}\n{more.get('text', '')}"
-    return make_tested_workspace(folder / "work", bench, folder / "cache", sandbox, text)
-
-
 def image_names(engine: DockerEngine) -> set[str]:
     return {name for each in engine.call("GET", "/images/json").json() for name in each["RepoTags"] or ()}
-
-
-def environment_of(made: Workspace) -> tuple[dict[str, Any], dict[str, Any]]:
-    folder = next((made.out / "environment" / "instance_images").glob("*/*/*"))
-    names = ("instance_metadata.json", "environment.json")
-    metadata, details = (json.loads((folder / name).read_text()) for name in names)
-    return metadata, details
 
 
 def test_scripts_of_the_benchmark_become_an_image_and_test_runs(
     tmp_path: Path, sandbox: str, lean_image: str
 ) -> None:
-    made = workspace(
+    made = make_environment_workspace(
         tmp_path, sandbox, lean_image, text="[evaluate]\ntests = true\nbaseline_runs = 2\n", scripts=True
     )
     done = made.run("--json")
     assert done.code == 0, done.err
-    metadata, details = environment_of(made)
+    metadata, details = written_environment(made)
     assert (metadata["golden_metrics"], metadata["base_metrics"]) == (COUNTS, COUNTS)
     assert (details["level"], details["privileges"]) == ("offline", "none")
     assert [gate["passed"] for gate in details["gates"]] == [True] * 8
@@ -97,7 +79,7 @@ def test_trial_whose_plan_used_its_budget_is_tested_as_unchanged_code(
     tmp_path: Path, sandbox: str, lean_image: str
 ) -> None:
     tracks = TRIALS.replace('"open"\n', '"open"\nmode = "plan"\n')
-    made = workspace(tmp_path, sandbox, lean_image, "endless", setup=False, text=tracks)
+    made = make_environment_workspace(tmp_path, sandbox, lean_image, "endless", setup=False, text=tracks)
     config = made.config.read_text()
     made.config.write_text(
         config.replace("budget_usd = 2.0", "budget_usd = 0.05\nmax_turns = 60\nmax_output_tokens = 1024")
@@ -113,10 +95,10 @@ def test_trial_whose_plan_used_its_budget_is_tested_as_unchanged_code(
 def test_setup_agent_makes_an_environment(
     tmp_path: Path, sandbox: str, lean_image: str, script: str, rounds: int
 ) -> None:
-    made = workspace(tmp_path, sandbox, lean_image, script, scripts=False)
+    made = make_environment_workspace(tmp_path, sandbox, lean_image, script, scripts=False)
     done = made.run("--json")
     assert done.code == 0, done.err
-    metadata, details = environment_of(made)
+    metadata, details = written_environment(made)
     assert metadata["base_metrics"] == COUNTS
     assert (details["level"], details["attempts"], details["built_by"]) == ("offline", rounds, "a")
     assert float(details["cost_usd"]) > 0
@@ -129,7 +111,7 @@ def test_setup_agent_makes_an_environment(
 def test_agent_without_success_ends_with_the_failed_gate(
     tmp_path: Path, sandbox: str, lean_image: str, script: str, message: str
 ) -> None:
-    made = workspace(tmp_path, sandbox, lean_image, script, scripts=False)
+    made = make_environment_workspace(tmp_path, sandbox, lean_image, script, scripts=False)
     done = made.run("--json")
     assert done.code == 1
     assert message in done.out
@@ -147,7 +129,7 @@ TRIALS = '[[tracks]]\ntrack = "open"\n[evaluate]\ntests = true\nbaseline_runs = 
 def test_trial_works_in_the_environment_and_its_patch_is_tested(
     tmp_path: Path, sandbox: str, lean_image: str, script: str, passed: bool, counts: tuple[int, int]
 ) -> None:
-    made = workspace(tmp_path, sandbox, lean_image, script, setup=False, text=TRIALS)
+    made = make_environment_workspace(tmp_path, sandbox, lean_image, script, setup=False, text=TRIALS)
     made.run("--json")
     trial = next((made.out / "outputs/open/direct").glob("*/*/*/a"))
     scores = json.loads((trial / "evaluation/scores.json").read_text())
@@ -177,36 +159,17 @@ def made_id(made: Workspace) -> str:
     return f"{owner}__{repo}-{digits}"
 
 
-def test_killed_build_continues_without_paying_twice(tmp_path: Path, sandbox: str, lean_image: str) -> None:
-    made = workspace(tmp_path, sandbox, lean_image, "learner", scripts=False)
-    kills = 0
-    for steps in (3, 8, 12, 16, 18):
-        process = made.start("--json")
-        wait_for_progress(process, made.out, steps)
-        if process.poll() is not None:
-            break
-        kill(process)
-        kills += 1
-    done = made.run("--json")
-    assert done.code == 0, done.err
-    assert kills >= 3
-    calls = [line["call"] for line in made.ledger("m")]
-    assert len(calls) == len(set(calls))
-    metadata, details = environment_of(made)
-    assert (metadata["base_metrics"], details["level"], details["attempts"]) == (COUNTS, "offline", 2)
-
-
 def test_image_of_equal_inputs_is_not_built_again(tmp_path: Path, sandbox: str, lean_image: str) -> None:
-    first = workspace(tmp_path / "first", sandbox, lean_image)
-    again = workspace(tmp_path / "again", sandbox, lean_image)
+    first = make_environment_workspace(tmp_path / "first", sandbox, lean_image)
+    again = make_environment_workspace(tmp_path / "again", sandbox, lean_image)
     assert (first.run().code, again.run().code) == (0, 0)
-    images = [environment_of(made)[1]["runtime_image"] for made in (first, again)]
+    images = [written_environment(made)[1]["runtime_image"] for made in (first, again)]
     assert images[0]["id"] == images[1]["id"]
     assert images[0]["key"] == images[1]["key"]
 
 
 def test_environment_without_a_container_engine_is_refused(tmp_path: Path, lean_image: str) -> None:
-    made = workspace(tmp_path, 'engine = "bubblewrap"\n', lean_image)
+    made = make_environment_workspace(tmp_path, 'engine = "bubblewrap"\n', lean_image)
     done = made.run()
     assert done.code == 2
     assert "execution environments are container images" in done.err
@@ -237,7 +200,7 @@ def test_published_image_is_used_as_it_is(
     tmp_path: Path, sandbox: str, lean_image: str, docker_engine: DockerEngine
 ) -> None:
     text = "[evaluate]\ntests = true\nbaseline_runs = 1\n"
-    first = workspace(tmp_path / "first", sandbox, lean_image)
+    first = make_environment_workspace(tmp_path / "first", sandbox, lean_image)
     assert first.run().code == 0
     name = f"localhost/benchmark/{made_id(first)}__runtime"
     archive = tmp_path / "image.tar"
@@ -267,7 +230,7 @@ def test_published_image_is_used_as_it_is(
 def test_environment_of_the_same_repository_is_tried_before_the_agent(
     tmp_path: Path, sandbox: str, lean_image: str
 ) -> None:
-    made = workspace(tmp_path, sandbox, lean_image, "builder", scripts=False)
+    made = make_environment_workspace(tmp_path, sandbox, lean_image, "builder", scripts=False)
     bench, clone = Bench(tmp_path / "made"), tmp_path / "made/clones/tiny/tested"
     instances = (bench.root / "instances.csv").read_text().splitlines()
     base, golden = (commit(clone, {**files, "README": "later\n"}) for files in (MODULES, CHANGED))
@@ -288,10 +251,10 @@ def test_image_that_the_engine_lost_is_built_again(
     tmp_path: Path, sandbox: str, lean_image: str, docker_engine: DockerEngine
 ) -> None:
     text = "[evaluate]\ntests = true\nbaseline_runs = 1\n"
-    made = workspace(tmp_path, sandbox, lean_image, text=text)
+    made = make_environment_workspace(tmp_path, sandbox, lean_image, text=text)
     assert made.run().code == 0
     started = len(started_jobs(made))
-    image = environment_of(made)[1]["runtime_image"]
+    image = written_environment(made)[1]["runtime_image"]
     docker_engine.call("DELETE", f"/images/{image['id']}", params={"force": "1"})
     again = made.run("--set", "evaluate.baseline_runs=2")
     assert again.code == 0, again.err

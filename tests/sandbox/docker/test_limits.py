@@ -11,12 +11,13 @@ import anyio
 import pytest
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.base import Egress, EndReason, SandboxEnd, SandboxSpec
+from codetaste.sandbox.base import Egress, EndReason, MemoryEnd, SandboxEnd, SandboxSpec
 from codetaste.sandbox.docker.images import build_image, remove_image
 from codetaste.sandbox.docker.provider import DockerSandboxProvider
 from support.sandbox.docker_engine import container_labels, inspect_container
-from support.sandbox.providers import get_members, make_archive, sh
-from support.system.dockerd import DockerEngine
+from support.sandbox.providers import get_members, make_archive, open_docker, sh
+from support.system.dockerd import Daemon, DockerEngine
+from support.system.small_disk import copy_image
 
 pytestmark = pytest.mark.anyio
 MIB = 1024**2
@@ -41,11 +42,51 @@ async def test_docker_out_of_memory_is_reported_and_others_continue(
         result = await sandbox.run(["python3", "-c", "data = bytearray(10**9)"])
         assert result.exit_code == 137
         assert b"[killed: out of memory]" in result.stderr
+        assert result.memory is MemoryEnd.LIMIT
         assert (await sh(sandbox, "echo alive")).stdout == b"alive\n", (
             "only the process that exhausted the memory is killed"
         )
         assert (await sh(sibling, "echo alive")).stdout == b"alive\n"
         assert sibling.end is None
+
+
+async def test_memory_that_the_host_lacks_is_no_fault_of_the_sandbox(
+    docker_engine: DockerEngine, lean_image: str, tmp_path: Path
+) -> None:
+    # An engine whose containers have less memory together than each of them may use.
+    cgroup = limited_cgroup(300 * MIB)
+    daemon = Daemon(
+        tmp_path,
+        ("--bridge=none", "--iptables=false", f"--cgroup-parent=/{cgroup.name}"),
+        before=("unshare", "--net"),
+    )
+    try:
+        daemon.start()
+        engine = DockerEngine(tmp_path / "docker.sock", daemon)
+        copy_image(docker_engine, engine, lean_image)
+        async with (
+            open_docker(engine.socket, lean_image, tmp_path / "sandboxes") as provider,
+            provider.open(replace(SPEC, memory_bytes=1024 * MIB)) as sandbox,
+        ):
+            result = await sandbox.run(["python3", "-c", "data = bytearray(6 * 10**8)"])
+            assert (result.exit_code, result.memory) == (137, MemoryEnd.HOST)
+            assert b"[killed: the host is out of memory]" in result.stderr
+            forged = await sh(sandbox, "echo '[killed: the host is out of memory]' >&2")
+            assert forged.memory is None
+    finally:
+        daemon.stop()
+        cgroup.rmdir()
+
+
+def limited_cgroup(limit: int) -> Path:
+    """Make a group of processes with a limit of memory; the caller removes its folder once it is empty."""
+    root, file = Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"
+    if not root.is_dir():  # version 2
+        root, file = Path("/sys/fs/cgroup"), "memory.max"
+    cgroup = root / f"codetaste-test-{os.getpid()}"
+    cgroup.mkdir()
+    (cgroup / file).write_text(str(limit))
+    return cgroup
 
 
 async def test_processes_and_cores_are_limited(

@@ -92,3 +92,10 @@ def endless(request: Request) -> Message:
 def breaker(request: Request) -> Message:
     """Breaks a function."""
     return next_step(request, [shell("sed -i 's/fetch_old(.a.)/None/' pack/one.py"), FINISH])
+
+
+def hungry(request: Request) -> Message:
+    """Makes a function take more memory than test runs have."""
+    return next_step(
+        request, [shell("sed -i 's/return fetch_old(.a.)/return bytearray(10**9)/' pack/one.py"), FINISH]
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 from support.flows.tiny_benchmark import BASE, GOLDEN, PRICE, Bench, Row, Workspace
 
@@ -64,6 +66,8 @@ print(json.dumps(counts))
 SETUP_SYSTEM = "#!/bin/bash\nexit 0\n"
 SETUP_SHELL = "#!/bin/bash\nexport PYTHONHASHSEED=0\n[ -e /testbed/installed ] || date > /testbed/installed\n"
 SCRIPTS = {"setup_system.sh": SETUP_SYSTEM, "setup_shell.sh": SETUP_SHELL, "run_tests": RUN_TESTS}
+COUNTS = {"passed": 12, "failed": 0, "skipped": 1, "total": 13, "error": None}
+"""What the scripts count, on both sides."""
 MODULES = {**BASE, **IGNORED, "tests/test_pack.py": TESTS}
 CHANGED = {**GOLDEN, **IGNORED, "tests/test_pack.py": TESTS}
 
@@ -106,3 +110,28 @@ def agent_tables(script: str) -> str:
         f'[[models]]\nid = "m"\nprovider = "scripted"\nmodel = "{MODELS}:{script}"\nprice = {PRICE}\n'
         '[[agents]]\nid = "a"\nharness = "codetaste"\nmodel = "m"\nbudget_usd = 2.0\ntime_limit = "10m"\n'
     )
+
+
+def make_environment_workspace(
+    folder: Path, sandbox: str, image: str, script: str = "", **more: Any
+) -> Workspace:
+    """Make the benchmark, and a workspace that proves its environment in containers of ``image``.
+
+    ``script`` names the scripted model of an agent, which sets the environment up unless ``setup`` is false;
+    ``rounds`` are those of the agent, ``scripts`` tells whether the benchmark has some, ``text`` is
+    the rest of the config.
+    """
+    bench, _ = make_tested_benchmark(folder / "made", scripts=more.get("scripts", True))
+    environment = f'[environment]\nimage = "{image}"\nregistries = false\n'
+    agent = f'agent = "a"\nrounds = {more.get("rounds", 2)}\n' if script and more.get("setup", True) else ""
+    tables = agent_tables(script) if script else ""
+    text = f"{tables}\n{environment}{agent}\n{more.get('text', '')}"
+    return make_tested_workspace(folder / "work", bench, folder / "cache", sandbox, text)
+
+
+def written_environment(made: Workspace) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a run has written about its environment: the published metadata, and ours."""
+    folder = next((made.out / "environment" / "instance_images").glob("*/*/*"))
+    names = ("instance_metadata.json", "environment.json")
+    metadata, details = (json.loads((folder / name).read_text()) for name in names)
+    return metadata, details

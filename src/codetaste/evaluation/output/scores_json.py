@@ -73,6 +73,8 @@ def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
             "exit_code": run.exit_code,
             "setup_s": round(run.setup_s, 3),
             "tests_s": round(run.tests_s, 3),
+            "memory_bytes": run.memory_bytes,
+            "memory_reserved_bytes": run.memory_reserved_bytes,
             "reported_tests": len(run.cases),
             "contradictions": list(map(_text, run.contradictions)),
             "report_notes": list(map(_text, run.report_notes[:_MAX_LISTED_PATHS])),

@@ -27,7 +27,7 @@ from codetaste.evaluation.test_runs.result_line import (
     parse_run_output,
 )
 from codetaste.evaluation.test_runs.test_run import TestRun
-from codetaste.sandbox.base import TESTBED, CommandLimits, EndReason, Privileges
+from codetaste.sandbox.base import TESTBED, CommandLimits, EndReason, MemoryEnd, Privileges
 
 if TYPE_CHECKING:
     from codetaste.evaluation.metrics import TestCounts
@@ -189,8 +189,9 @@ async def _run_user_script(
 def _judge_output(done: CommandResult, output: _Output, limits: SuiteLimits) -> TestRun:
     before, tests, after = output.parts()
     log = _log(done.stderr, tests.tail or tests.head)
-    if done.stderr.rstrip().endswith(b"[killed: out of memory]"):
-        return TestRun(problem=RunProblem.OUT_OF_MEMORY, message="the memory limit was reached", log=log)
+    if done.memory is not None:
+        problem, text = _PROBLEMS_OF_MEMORY[done.memory]
+        return TestRun(problem=problem, message=text, log=log)
     if output.tests_began_s is None:
         problem, text = _setup_problem(done, before, output.mark, limits)
         return TestRun(problem=problem, message=text, log=log)
@@ -259,6 +260,10 @@ def _left_processes(lists: bytes, mark: bytes) -> tuple[str, ...]:
     return tuple(each for each in left if each.strip())[:_MAX_LISTED]
 
 
+_PROBLEMS_OF_MEMORY = {
+    MemoryEnd.LIMIT: (RunProblem.OUT_OF_MEMORY, "the memory limit was reached"),
+    MemoryEnd.HOST: (RunProblem.HOST_OUT_OF_MEMORY, "the machine has too little memory"),
+}
 _PROBLEMS_OF_ENDS = {
     EndReason.OUT_OF_MEMORY: RunProblem.OUT_OF_MEMORY,
     EndReason.DISK_FULL: RunProblem.DISK_FULL,

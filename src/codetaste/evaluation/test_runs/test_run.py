@@ -33,6 +33,8 @@ class TestRun:
         report_notes: what in a report contradicts itself or could not be read, one line each.
         left_processes: processes that the tests started and did not end.
         changed_files: versioned files that differ after the run, as ``git status`` names them.
+        memory_bytes: memory at which the run was to be killed; 0 if it did not come to a sandbox.
+        memory_reserved_bytes: memory that it was guaranteed.
     """
 
     __test__: ClassVar[bool] = False  # pytest must not collect it
@@ -50,6 +52,8 @@ class TestRun:
     report_notes: tuple[str, ...] = ()
     left_processes: tuple[str, ...] = ()
     changed_files: tuple[str, ...] = ()
+    memory_bytes: int = 0
+    memory_reserved_bytes: int = 0
 
     @property
     def scored_counts(self) -> TestCounts | None:

@@ -51,7 +51,7 @@ def environment_jobs(
             fingerprint=_image_fingerprint(task, context),
             parameters=task,
             needs=(sources.key, task.key) if task.proves else (sources.key,),
-            resources={"sandbox": 1, "cpu": 1},
+            resources={"sandbox": 1, "cpu": 1, **(_memory(context) if task.builds else {})},
             title=f"{task.instance.id} image",
             group="runtime images",
             costs_nothing=True,
@@ -100,6 +100,11 @@ def environment_handlers(context: EnvironmentContext) -> dict[str, Handler]:
     }
 
 
+def _memory(context: EnvironmentContext) -> dict[str, float]:
+    """The memory that a job's test runs are guaranteed, of which one runs at a time."""
+    return {"memory": context.suites.memory_reserved_bytes}
+
+
 def _build_job(task: EnvironmentTask, context: EnvironmentContext, budget: BudgetPath) -> Job:
     inputs = environment_inputs(task, context.source, context.config, context.adapters)
     request, handler_limits = None, {}
@@ -116,7 +121,7 @@ def _build_job(task: EnvironmentTask, context: EnvironmentContext, budget: Budge
         inputs=digests_of_inputs(inputs),
         parameters=task,
         needs=task.needs,
-        resources={"sandbox": 1} if task.agent is None else {"sandbox": 1, task.repository: 1},
+        resources={"sandbox": 1, **_memory(context), **({} if task.agent is None else {task.repository: 1})},
         lane=task.model_label,
         title=task.title,
         group="environments",

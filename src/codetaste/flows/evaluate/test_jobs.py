@@ -7,7 +7,7 @@ result of its own, which never counts as a failed test.
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -178,7 +178,9 @@ async def _run_once(
     try:
         async with open_suite_sandbox(suites, wanted) as sandbox:
             await put_patch(sandbox, tree)
-            return await run_suite(sandbox, privileges, suites.limits)
+            run = await run_suite(sandbox, privileges, suites.limits)
+            limit, reserved = suites.memory_bytes, suites.memory_reserved_bytes
+            return replace(run, memory_bytes=limit, memory_reserved_bytes=reserved)
     except SandboxMissing as error:
         return TestRun(problem=RunProblem.IMAGE_UNAVAILABLE, message=one_line(error))
     except SandboxError as error:

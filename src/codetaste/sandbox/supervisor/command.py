@@ -13,7 +13,7 @@ import anyio
 
 from codetaste.core.concurrency import background_tasks
 from codetaste.errors import SandboxError
-from codetaste.sandbox.base import CommandResult, EndReason
+from codetaste.sandbox.base import CommandResult, MemoryEnd
 from codetaste.sandbox.output import BoundedOutput
 from codetaste.sandbox.supervisor.pipes import PipeReader
 from codetaste.sandbox.supervisor.protocol import (
@@ -103,7 +103,7 @@ class _CommandRun:
     started: bool = False
     fed: int = 0
     reason: str = ""
-    out_of_memory: bool = False
+    memory: MemoryEnd | None = None
     fault: Exception | None = None
     timed_out: bool = False
     end_requested: bool = False
@@ -190,7 +190,7 @@ class _CommandRun:
     def _exit_code(self, payload: bytes) -> int:
         try:
             report = json.loads(payload)
-            code, swept, memory = int(report["code"]), bool(report["swept"]), bool(report["memory"])
+            code, swept, memory = int(report["code"]), bool(report["swept"]), report["memory"]
             self.err.add(str(report.get("message", "")).encode())
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as fault:
             raise SandboxError(
@@ -198,7 +198,7 @@ class _CommandRun:
             ) from fault
         if not swept:
             raise SandboxError("processes of a command in the sandbox could not be ended")
-        self.out_of_memory = memory
+        self.memory = MemoryEnd[memory] if memory else None
         return code
 
 
@@ -270,8 +270,8 @@ async def _run_to_end(
 
 def _command_result(run: _CommandRun, code: int, wall_s: float) -> CommandResult:
     out, err = run.out, run.err
-    exit_code = _KILLED if run.reason else None if run.timed_out and not run.out_of_memory else code
-    reason = run.reason or (EndReason.OUT_OF_MEMORY if run.out_of_memory else "")
+    exit_code = _KILLED if run.reason else None if run.timed_out and not run.memory else code
+    reason = run.reason or run.memory or ""
     return CommandResult(
         exit_code=exit_code,
         stdout=out.content(),
@@ -279,4 +279,5 @@ def _command_result(run: _CommandRun, code: int, wall_s: float) -> CommandResult
         truncated=out.truncated or err.truncated,
         timed_out=exit_code is None,
         wall_s=wall_s,
+        memory=run.memory,
     )

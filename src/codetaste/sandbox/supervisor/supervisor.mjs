@@ -176,17 +176,31 @@ async function ended(command, code, fault) {
   commands.delete(command.id);
   const [status, reason] = { ENOENT: [127, "not found"], EACCES: [126, "permission denied"] }[fault?.code] ?? [];
   if (fault && !reason) return send("N", command.id, Buffer.from(String(fault.message).slice(0, 1000)));
-  const report = { code: status ?? code, swept, memory: memoryKills() > command.memory };
+  const report = { code: status ?? code, swept, memory: memoryEnd(command.memory) };
   if (reason) report.message = `${command.request.argv[0].slice(0, 1000)}: ${reason}\n`;
   send("X", command.id, Buffer.from(JSON.stringify(report)));
 }
 
-const MEMORY = ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"].find(fs.existsSync);
+const CGROUP = "/sys/fs/cgroup";
+const SPARE_BYTES = 1024 ** 2; // a process that asks for more than is left is killed before the limit is reached
+const MEMORY = ["memory.events", "memory/memory.oom_control"].find((file) => fs.existsSync(`${CGROUP}/${file}`));
 
-// Number of processes that the kernel has killed because the memory limit of the sandbox was reached.
+function memoryNumber(file, name = "") {
+  const text = fs.readFileSync(`${CGROUP}/${file}`, "latin1");
+  return Number(text.match(new RegExp(`^${name}(\\d+)$`, "m"))?.[1] ?? 0);
+}
+
+// Number of processes that the kernel has killed as memory ran out, of the sandbox or of the host.
 function memoryKills() {
-  if (!MEMORY) return 0;
-  return Number(fs.readFileSync(MEMORY, "latin1").match(/^oom_kill (\d+)$/m)?.[1] ?? 0);
+  return MEMORY ? memoryNumber(MEMORY, "oom_kill ") : 0;
+}
+
+// Whose memory ran out since there were `before` kills. Only the sandbox's own limit can be its commands' fault.
+function memoryEnd(before) {
+  if (memoryKills() === before) return "";
+  if (MEMORY === "memory.events") return memoryNumber(MEMORY, "oom ") ? "LIMIT" : "HOST";
+  const [most, limit] = ["max_usage", "limit"].map((name) => memoryNumber(`memory/memory.${name}_in_bytes`));
+  return most >= limit - SPARE_BYTES ? "LIMIT" : "HOST";
 }
 
 // --- the connection -------------------------------------------------------------------------------------
