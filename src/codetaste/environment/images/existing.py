@@ -8,6 +8,7 @@ from codetaste.environment.base_image.recipe import BASES, polyglot_image
 from codetaste.environment.images.names import ImageStage, image_name
 from codetaste.environment.leak_search.image import image_layers
 from codetaste.errors import SandboxError, SandboxMissing
+from codetaste.sandbox.docker import images
 from codetaste.sandbox.docker.engine import engine_errors
 from codetaste.sandbox.docker.images import image_id, image_labels, tag_image
 from codetaste.sandbox.docker.provider import DockerSandboxProvider
@@ -70,6 +71,16 @@ async def added_bytes(sandboxes: SandboxProvider, image: str, base: str) -> int:
         images = sandboxes.engine.client.images
         sizes = [(await images.inspect(name))["Size"] for name in (image, base)]
     return max(0, int(sizes[0]) - int(sizes[1]))
+
+
+async def forget_image(sandboxes: SandboxProvider, name: str) -> None:
+    """Take a name from an image, which is removed with its last one.
+
+    Raises:
+        SandboxError: the engine does not answer.
+    """
+    if isinstance(sandboxes, DockerSandboxProvider):
+        await images.forget_image(sandboxes.engine, name)
 
 
 async def trusted_layers(sandboxes: SandboxProvider, image: str) -> tuple[str, ...]:

@@ -16,7 +16,12 @@ from anyio import to_thread
 
 from codetaste.benchmark.layout import FinishReason
 from codetaste.core.units import format_exact_usd
-from codetaste.environment.images.existing import added_bytes, find_image, tag_setup_image
+from codetaste.environment.images.existing import (
+    added_bytes,
+    find_image,
+    forget_image,
+    tag_setup_image,
+)
 from codetaste.environment.images.names import ImageStage, InstanceImage
 from codetaste.environment.levels import Level
 from codetaste.environment.project import dependencies_digest
@@ -193,6 +198,7 @@ async def _run_agent(build: _Build) -> None:
             await build.keep(candidate, await build.prove(candidate))
             if build.best.proven:
                 await tag_setup_image(context.suites.sandboxes, image, build.task.instance)
+                await _forget_rounds(build, number)
                 return
         else:
             build.last_failure = record["problem"]
@@ -202,7 +208,7 @@ async def _run_agent(build: _Build) -> None:
 
 
 async def _run_round(build: _Build, number: int, image: str) -> dict[str, Any]:
-    """Run the agent once and return what it left; a round whose image still exists is not run again."""
+    """Run the agent once and return what it left; not again if its image is there, or not needed any more."""
     job, context, task, name = build.job, build.context, build.task, f"round-{number}"
     assert task.agent is not None  # noqa: S101 - the caller checked it
     left = job.recorded(name) if job.is_recorded(name) else None
@@ -210,7 +216,7 @@ async def _run_round(build: _Build, number: int, image: str) -> dict[str, Any]:
         left = job.recorded(scripts_effect(name))
     if left is not None:
         recorded: Any = left
-        if job.is_recorded(name) and not recorded["image"]:
+        if job.is_recorded(name) and (not recorded["image"] or _has_later_image(build, number)):
             return dict(recorded)
         if recorded["image"] and await find_image(context.suites.sandboxes, recorded["image"]):
             return dict(recorded)
@@ -229,7 +235,7 @@ async def _run_round(build: _Build, number: int, image: str) -> dict[str, Any]:
         context.agents,
         job,
         image=image,
-        name=str(InstanceImage(task.instance.id, ImageStage.SETUP, tag=f"{context.agents.out.name}-{name}")),
+        name=_image_of_round(build, number),
         suites=context.suites,
     )
     async with run:
@@ -241,7 +247,28 @@ async def _run_round(build: _Build, number: int, image: str) -> dict[str, Any]:
         "scripts": "" if run.scripts is None else await store_scripts(run.scripts, job),
     }
     await job.record(name, record)
+    if record["image"]:
+        await _forget_rounds(build, number - 1)
     return record
+
+
+def _image_of_round(build: _Build, number: int) -> str:
+    """Return the name of the image that a round leaves: no other run has it."""
+    run = digest_parts(str(build.context.out.absolute()))[:8]
+    return str(InstanceImage(build.task.instance.id, ImageStage.SETUP, tag=f"{run}-round-{number}"))
+
+
+def _has_later_image(build: _Build, number: int) -> bool:
+    """Whether a later round has left an image, from which the next one starts."""
+    later = (f"round-{each}" for each in range(number + 1, build.context.config.rounds + 1))
+    recorded: list[Any] = [build.job.recorded(name) for name in later if build.job.is_recorded(name)]
+    return any(each["image"] for each in recorded)
+
+
+async def _forget_rounds(build: _Build, last: int) -> None:
+    """Remove the images of the rounds up to ``last``, which no round starts from any more."""
+    for number in range(1, last + 1):
+        await forget_image(build.context.suites.sandboxes, _image_of_round(build, number))
 
 
 def _limit_reached(build: _Build, run: Any) -> bool:  # noqa: ANN401 - JSON

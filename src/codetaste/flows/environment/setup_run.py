@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.environment.images.clean import clean_sandbox
+from codetaste.environment.images.existing import forget_image
 from codetaste.environment.leak_search.secrets import GATEWAY_TOKEN
 from codetaste.environment.project import read_project_names
 from codetaste.environment.scripts import MAX_BYTES, SCRIPTS, EnvironmentScripts, read_scripts_archive
@@ -128,6 +129,8 @@ class SetupRun(AgentRun):
         await self.record_scripts(self.scripts)
         await clean_sandbox(self.sandbox, self.names)
         await self.sandbox.run(["/bin/sh", "-c", _REMOVE_TOKENS], limits=CommandLimits(_CLEAN_S), root=True)
+        # An earlier process may have been killed right after its commit.
+        await forget_image(self.suites.sandboxes, self.name)
         self.setup_image = await commit_sandbox(self.sandbox, self.name, "setup", within_s=_COMMIT_S)
         self.problem = ""
 

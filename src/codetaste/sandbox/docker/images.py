@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING
 
+from aiodocker import DockerError
 from anyio import to_thread
 
 from codetaste.errors import ConfigError, SandboxError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _BUILD_S = 2 * 3600.0
 _COMMIT_S = 600.0
+_IN_USE_OR_GONE = {404, 409}
 _IN_MEMORY = 8 * 1024**2
 _NAME = re.compile(
     r"(?P<repository>(?:[A-Za-z0-9.-]+:[0-9]{1,5}/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*)"
@@ -167,6 +169,20 @@ async def remove_image(engine: ContainerEngine, name: str) -> None:
     """
     with engine_errors(engine, f"remove {name}"):
         await engine.client.images.delete(name)
+
+
+async def forget_image(engine: ContainerEngine, name: str) -> None:
+    """Take a name from an image, which is removed with its last one. It stays while something needs it.
+
+    Raises:
+        SandboxError: the engine does not answer.
+    """
+    with engine_errors(engine, f"remove {name}"):
+        try:
+            await engine.client.images.delete(name)
+        except DockerError as error:
+            if error.status not in _IN_USE_OR_GONE:
+                raise
 
 
 async def image_id(engine: ContainerEngine, name: str) -> str:

@@ -252,17 +252,27 @@ async def open_run_sandboxes(
                 f"{engine.kind} on this host does not limit {' or '.join(unlimited)} of a sandbox: "
                 "run it as root, or with version 2 of cgroups"
             )
-        try:
-            removed = await remove_orphans(engine)
-        except SandboxError as error:
-            warn(str(error))
-        else:
-            if removed:
-                warn(f"removed leftovers of earlier runs from {engine.kind}: {removed}")
+        await _remove_orphans(engine, warn)
         opened = open_docker_sandboxes(
             engine, run=run, image=image, folder=folder, bundle=find_bundle(config.ca_bundle), warn=warn
         )
-        yield await stack.enter_async_context(opened)
+        provider = await stack.enter_async_context(opened)
+        try:
+            yield provider
+        finally:
+            # A commit goes on in the engine when its process is killed, and may have ended only now.
+            with anyio.CancelScope(shield=True):
+                await _remove_orphans(engine, warn)
+
+
+async def _remove_orphans(engine: ContainerEngine, warn: Callable[[str], None]) -> None:
+    try:
+        removed = await remove_orphans(engine)
+    except SandboxError as error:
+        warn(str(error))
+    else:
+        if removed:
+            warn(f"removed leftovers of earlier runs from {engine.kind}: {removed}")
 
 
 @asynccontextmanager
