@@ -35,7 +35,7 @@ class Phase:
     def has(self, event: dict[str, Any]) -> bool:
         attributes = event["Actor"].get("Attributes") or {}
         job, image = attributes.get("codetaste.job", ""), attributes.get("name", "")
-        return event["Action"] == self.action and job.startswith(self.job) and image.endswith(self.image)
+        return event["Action"] == self.action and job.startswith(self.job) and self.image in image
 
 
 PHASES = (
