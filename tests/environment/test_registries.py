@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codetaste.environment.registries import Registries, apt_hosts, find_registries
+from codetaste.environment.registries import Registries, archive_hosts, find_registries
 from codetaste.errors import SourceError
 from codetaste.sandbox.proxy.rules import parse_allow_list
 from support.source.package_index import PackageIndex, serving
@@ -151,9 +151,9 @@ async def test_settings_that_cannot_be_read_are_one_line(
 
 
 async def test_proxy_of_the_host_resolves_the_names_of_registries() -> None:
-    assert await apt_hosts("'http://localhost/debian' a 0\n", {}) == ("localhost=private",)
-    assert await apt_hosts(
+    assert await archive_hosts("'http://localhost/debian' a 0\n", {}) == ("localhost=private",)
+    assert await archive_hosts(
         "'http://localhost:80/debian' a 0\n", {"http_proxy": "http://proxy.invalid:3128"}
     ) == ("localhost",)
     with pytest.raises(SourceError, match="not an http"):
-        await apt_hosts("'cdrom:/debian' a 0\n", {})
+        await archive_hosts("'cdrom:/debian' a 0\n", {})

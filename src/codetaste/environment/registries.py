@@ -250,7 +250,7 @@ def _maven_defaults(maven: Path) -> list[str]:
 
 
 async def _ask_apt(environ: Mapping[str, str]) -> ToolRegistry:
-    return ToolRegistry("apt", await _archive_hosts(await _run(environ, *_APT_ADDRESSES), environ))
+    return ToolRegistry("apt", await archive_hosts(await _run(environ, *_APT_ADDRESSES), environ))
 
 
 async def sandbox_archives(sandbox: Sandbox) -> tuple[str, ...]:
@@ -263,14 +263,19 @@ async def sandbox_archives(sandbox: Sandbox) -> tuple[str, ...]:
     done = await sandbox.run(_APT_ADDRESSES, limits=CommandLimits(wall_s=_ASK_S), workdir="/", root=True)
     if done.exit_code != 0:
         return ()
-    return await _archive_hosts(done.stdout.decode(errors="replace"), os.environ)
+    return await archive_hosts(done.stdout.decode(errors="replace"), os.environ)
 
 
 # It prints what apt would download, in quotes, one file a line.
 _APT_ADDRESSES = ("apt-get", "update", "--print-uris")
 
 
-async def _archive_hosts(output: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+async def archive_hosts(output: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the allow-list entries of the archives that apt names in ``output``, in quotes.
+
+    Raises:
+        SourceError: one is not reached by http(s).
+    """
     return await _hosts(environ, _QUOTED.findall(output))
 
 
