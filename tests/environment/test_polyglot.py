@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from codetaste.environment.registries import find_registries
+from codetaste.environment.registries import find_registries, sandbox_archives
 from codetaste.sandbox.base import CommandLimits, Privileges, SandboxSpec
 from codetaste.sandbox.ca_bundle import find_bundle
 from codetaste.sandbox.docker.engine import connect_engine
@@ -25,7 +25,9 @@ IMAGE = "codetaste/polyglot:debian"
 POM = """
 <project>
   <modelVersion>4.0.0</modelVersion><groupId>a</groupId><artifactId>b</artifactId><version>1</version>
-  <properties><maven.compiler.release>17</maven.compiler.release></properties>
+  <properties>
+    <maven.compiler.source>17</maven.compiler.source><maven.compiler.target>17</maven.compiler.target>
+  </properties>
   <dependencies><dependency>
     <groupId>junit</groupId><artifactId>junit</artifactId><version>4.13.2</version>
   </dependency></dependencies>
@@ -79,10 +81,15 @@ async def failures(docker_engine: DockerEngine, folder: Path) -> dict[str, str]:
             bundle=find_bundle("auto"),
             warn=print,
         ) as sandboxes,
-        open_allowlist_egress(registries.hosts) as egress,
     ):
-        spec = SandboxSpec("test", egress=egress, env=registries.variables, privileges=Privileges.SUDO)
-        async with sandboxes.open(spec) as sandbox:
+        async with sandboxes.open(SandboxSpec("test", privileges=Privileges.SYSTEM)) as sandbox:
+            hosts = [*registries.hosts, *await sandbox_archives(sandbox)]
+        async with (
+            open_allowlist_egress(hosts) as egress,
+            sandboxes.open(
+                SandboxSpec("test", egress=egress, env=registries.variables, privileges=Privileges.SUDO)
+            ) as sandbox,
+        ):
             for name, script in SCRIPTS.items():
                 command = ["bash", "-euo", "pipefail", "-c", f'cd "$(mktemp -d)"\n{script}']
                 done = await sandbox.run(command, limits=CommandLimits(wall_s=1200.0))
