@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from support.environment.tested_benchmark import COUNTS, make_environment_workspace, written_environment
 from support.system.dockerd import DockerEngine
 
+pytestmark = pytest.mark.slow  # .ci/run brings no Podman
 TESTS = "[evaluate]\ntests = true\nbaseline_runs = 2\n"
 
 
