@@ -68,9 +68,9 @@ async def added_bytes(sandboxes: SandboxProvider, image: str, base: str) -> int:
     if not isinstance(sandboxes, DockerSandboxProvider):
         return 0
     with engine_errors(sandboxes.engine, f"inspect {image}"):
-        images = sandboxes.engine.client.images
-        sizes = [(await images.inspect(name))["Size"] for name in (image, base)]
-    return max(0, int(sizes[0]) - int(sizes[1]))
+        inspect = sandboxes.engine.client.images.inspect
+        size, base_size = [int((await inspect(name))["Size"]) for name in (image, base)]
+    return max(0, size - base_size)
 
 
 async def forget_image(sandboxes: SandboxProvider, name: str) -> None:

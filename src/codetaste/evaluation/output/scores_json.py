@@ -10,6 +10,7 @@ from codetaste.evaluation.metrics import METRICS_VERSION, alignment, ifr, ifr_mi
 
 if TYPE_CHECKING:
     from codetaste.evaluation.evaluate import Evaluation
+    from codetaste.evaluation.test_runs.test_run import TestRun
 
 SCORES_FORMAT = 4
 """Version of the keys; a file without it has format 1. Scores of another format are computed again."""
@@ -66,19 +67,7 @@ def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
         "baseline": bounds and {**bounds, "runs": baseline.runs, "source": baseline.source},
         "passed_reason": correctness.reason or None,
         "passed_unflagged": None if passed is None else passed and not evaluation.test_flags,
-        "test_run": run
-        and {
-            "problem": run.problem,
-            "message": _text(run.message),
-            "exit_code": run.exit_code,
-            "setup_s": round(run.setup_s, 3),
-            "tests_s": round(run.tests_s, 3),
-            "memory_bytes": run.memory_bytes,
-            "memory_reserved_bytes": run.memory_reserved_bytes,
-            "reported_tests": len(run.cases),
-            "contradictions": list(map(_text, run.contradictions)),
-            "report_notes": list(map(_text, run.report_notes[:_MAX_LISTED_PATHS])),
-        },
+        "test_run": run and _test_run_to_json(run),
         "test_flags": [
             {
                 "kind": each.kind.value,
@@ -106,3 +95,18 @@ def scores_to_json(evaluation: Evaluation) -> dict[str, Any]:
 def _text(text: str) -> str:
     """Replace the surrogates of a path that is not UTF-8, which JSON cannot represent."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _test_run_to_json(run: TestRun) -> dict[str, Any]:
+    return {
+        "problem": run.problem,
+        "message": _text(run.message),
+        "exit_code": run.exit_code,
+        "setup_s": round(run.setup_s, 3),
+        "tests_s": round(run.tests_s, 3),
+        "memory_bytes": run.memory_bytes,
+        "memory_reserved_bytes": run.memory_reserved_bytes,
+        "reported_tests": len(run.cases),
+        "contradictions": list(map(_text, run.contradictions)),
+        "report_notes": list(map(_text, run.report_notes[:_MAX_LISTED_PATHS])),
+    }

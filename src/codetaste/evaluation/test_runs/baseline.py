@@ -52,20 +52,18 @@ class Baseline:
         few tests, or of which most fail (CodeTaste §3.3), says as little.
         """
         for side, runs in self.runs.items():
+            where = "R∘X*" if side is Side.GOLDEN else "R"
             crashed = [run for run in runs if run.counts is None]
             if crashed:
-                where = "R∘X*" if side is Side.GOLDEN else "R"
                 return f"{len(crashed)} of {len(runs)} baseline runs on {where} crashed: {crashed[0].message}"
             invalid = [run.counts for run in runs if run.counts is not None and not run.counts.is_valid]
             if invalid:
-                where = "R∘X*" if side is Side.GOLDEN else "R"
                 return (
                     f"{len(invalid)} of {len(runs)} baseline runs on {where} are not valid: "
                     f"{invalid[0].passed} of {invalid[0].total} tests passed, "
                     f"and at least {MIN_TESTS} tests and a share of {MIN_PASS_RATE:g} are needed"
                 )
             if not runs:
-                where = "R∘X*" if side is Side.GOLDEN else "R"
                 return f"no baseline run on {where} could be made"
         return ""
 

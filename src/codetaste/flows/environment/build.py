@@ -167,15 +167,13 @@ async def build_environment(task: EnvironmentTask, context: EnvironmentContext, 
             break
     if not build.best.proven and task.agent is not None:
         await _run_agent(build)
-    trees, spent = (
-        await checkout_trees(context.benchmark.origin(task.instance), context.suites.cache),
-        job.budget.snapshot(),
-    )
+    trees = await checkout_trees(context.benchmark.origin(task.instance), context.suites.cache)
+    money = job.budget.snapshot()
     result = replace(
         build.best,
         dependencies=await to_thread.run_sync(dependencies_digest, trees.base),
-        cost_usd=format_exact_usd(spent.spent.usd),
-        duration_s=spent.wall_s,
+        cost_usd=format_exact_usd(money.spent.usd),
+        duration_s=money.wall_s,
     )
     if not result.proven and job.early_end is None:
         job.fall_short(Shortfall("no_environment", result.failure or "there is nothing to try"))
@@ -211,18 +209,16 @@ async def _run_round(build: _Build, number: int, image: str) -> dict[str, Any]:
     """Run the agent once and return what it left; not again if its image is there, or not needed any more."""
     job, context, task, name = build.job, build.context, build.task, f"round-{number}"
     assert task.agent is not None  # noqa: S101 - the caller checked it
-    left = job.recorded(name) if job.is_recorded(name) else None
-    if left is None and job.is_recorded(scripts_effect(name)):
-        left = job.recorded(scripts_effect(name))
-    if left is not None:
-        recorded: Any = left
-        if job.is_recorded(name) and (not recorded["image"] or _has_later_image(build, number)):
-            return dict(recorded)
-        if recorded["image"] and await find_image(context.suites.sandboxes, recorded["image"]):
-            return dict(recorded)
-        if not task.agent.uses_own_loop:
-            # Its image is gone, or was never made; another run of the program would be paid again.
-            return {**recorded, "image": context.base_image}
+    recorded: Any = next(
+        (job.recorded(each) for each in (name, scripts_effect(name)) if job.is_recorded(each)), None
+    )
+    if job.is_recorded(name) and (not recorded["image"] or _has_later_image(build, number)):
+        return dict(recorded)
+    if recorded and recorded["image"] and await find_image(context.suites.sandboxes, recorded["image"]):
+        return dict(recorded)
+    if recorded and not task.agent.uses_own_loop:
+        # Its image is gone, or was never made; another run of the program would be paid again.
+        return {**recorded, "image": context.base_image}
     prompt = setup_prompt(context)
     if build.last_failure and number > 1:
         prompt = context.prompts.load(FEEDBACK_PROMPT).render(failure=build.last_failure, task=prompt)

@@ -128,11 +128,11 @@ async def _existing(
 ) -> RuntimeEnvironment:
     """Return the environment whose runtime image is in the engine."""
     return RuntimeEnvironment(
-        name,
-        ident,
-        "",
-        source.privileges,
-        context.hosts,
+        image=name,
+        image_id=ident,
+        testbed_commit="",  # not known
+        privileges=source.privileges,
+        hosts=context.hosts,
         scripts=await store_scripts(source.candidate.scripts, job),
     )
 
@@ -169,13 +169,13 @@ async def _build(
         job.fall_short(Shortfall("no_image", built.problem))
         return None
     return RuntimeEnvironment(
-        recipe.name,
-        built.image_id,
-        testbed.commit,
-        source.privileges,
-        context.hosts,
-        built.key,
-        await store_scripts(source.candidate.scripts, job),
+        image=recipe.name,
+        image_id=built.image_id,
+        testbed_commit=testbed.commit,
+        privileges=source.privileges,
+        hosts=context.hosts,
+        key=built.key,
+        scripts=await store_scripts(source.candidate.scripts, job),
     )
 
 

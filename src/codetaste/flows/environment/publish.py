@@ -125,12 +125,13 @@ def _record(
 
 
 def _gates(result: EnvironmentResult) -> tuple[GateRecord, ...]:
-    """Return the gates in their order, up to the one that failed; none where nothing was tried."""
+    """Return the gates in their order, up to the one that failed; none that was not tried."""
     if not result.source:
         return ()
     order = [each.value for each in Gate]
     if result.failed_gate:
-        passed = order[: order.index(result.failed_gate)]
+        # A setup image that is too large is rejected before anything runs in it.
+        passed = order[: order.index(result.failed_gate)] if result.runs else []
         failed = GateRecord(name=result.failed_gate, passed=False, message=result.failure)
         return (*(GateRecord(name=name, passed=True) for name in passed), failed)
     return tuple(GateRecord(name=name, passed=True) for name in order)
