@@ -28,6 +28,8 @@ STATUS = "grep -E '^(CapEff|CapInh|CapAmb|NoNewPrivs|Seccomp):' /proc/self/statu
 USER_STATUS = "CapInh: 0000000000000000 CapEff: 0000000000000000 CapAmb: 0000000000000000 "
 ROOT_SHELL = "cp /bin/bash /usr/local/bin/root-bash && chmod 4755 /usr/local/bin/root-bash"
 """Like sudo, it makes a command of the user one of root."""
+MAKE_CGROUP = "cd /sys/fs/cgroup/memory || cd /sys/fs/cgroup; mkdir new"
+"""Version 1 of control groups has one folder for each kind; what is around them is no control group."""
 
 
 def spec(privileges: Privileges, *mounts: Mount) -> SandboxSpec:
@@ -142,7 +144,7 @@ async def test_root_changes_neither_mounts_nor_what_belongs_to_the_host(
         *("mount -o remount,rw /scripts", "mount -t tmpfs none /scripts", "umount /scripts"),
         *("mount -t tmpfs none /mnt", "chroot /usr /bin/true", "unshare --net true", "mknod /m b 8 0"),
         *("hostname other", "echo 1 >/proc/sys/kernel/sysrq", "date --set 2001-01-01"),
-        *("mkdir /sys/fs/cgroup/new", "ulimit -f unlimited", "ulimit -n 1000000"),
+        *(MAKE_CGROUP, "ulimit -f unlimited", "ulimit -n 1000000"),
         *("dmesg", "echo -1000 >/proc/1/oom_score_adj", "nsenter --target 1 --mount true"),
         "python3 -c 'import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)'",
         "python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)'",

@@ -23,7 +23,7 @@ def need(program: str) -> str:
     """Return the path of an optional program; skip the test without it."""
     found = shutil.which(program)
     if found is None:
-        pytest.skip(f"no data: {program} is not installed")
+        pytest.skip(f"{program} is not installed")
     return found
 
 
@@ -214,7 +214,7 @@ mod tests {
 }
 
 
-@pytest.mark.heavy
+@pytest.mark.slow
 def test_text_of_cargo_test(tmp_path: Path) -> None:
     write_tree(tmp_path, RUST)
     home = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from codetaste.evaluation.test_runs.cases import CaseStatus, TestReport, make_report, name_of
@@ -20,6 +21,8 @@ _ENDS = {"pass": CaseStatus.PASSED, "fail": CaseStatus.FAILED, "skip": CaseStatu
 _OUTPUT = b'"Action":"output"'
 """Inside a text the quotes would be escaped, so no other event has it."""
 _MAX_LINE_BYTES = 64 * 1024
+_NOT_BUILT = re.compile(rb"FAIL\t(\S+) \[(?:build|setup) failed\]")
+"""What go test prints between the events before Go 1.24; what tests print is in an event."""
 
 
 def read_go_json(content: bytes) -> TestReport:
@@ -36,11 +39,15 @@ def read_go_json(content: bytes) -> TestReport:
     cases: CaseList = []
     running: dict[tuple[str, str], None] = {}
     failed: set[str] = set()
-    packages: list[str] = []
+    packages: dict[str, None] = {}
     events = 0
     for line in content.splitlines():
         if not line.startswith(b"{") or _OUTPUT in line or len(line) > _MAX_LINE_BYTES:
             events += _OUTPUT in line
+            if not_built := _NOT_BUILT.fullmatch(line[:_MAX_LINE_BYTES]):
+                packages[not_built[1].decode("utf-8", "replace")] = None
+            if len(packages) > MAX_CASES:
+                raise InvalidReport(ReportProblem.TOO_MANY_CASES, f"more than {MAX_CASES:,} packages")
             continue
         event = _event(line)
         if event is None:
@@ -55,7 +62,7 @@ def read_go_json(content: bytes) -> TestReport:
             if action == "fail":
                 failed.add(package)
         elif action == "fail":
-            packages.append(package)
+            packages[package] = None
         check_count(cases)
         if len(running) + len(packages) > MAX_CASES:
             raise InvalidReport(ReportProblem.TOO_MANY_CASES, f"more than {MAX_CASES:,} tests at once")
