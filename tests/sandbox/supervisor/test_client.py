@@ -36,14 +36,16 @@ def read_secret(client: SupervisorClient) -> bytes:
     return text.encode()
 
 
-async def connect(client: SupervisorClient, secret: bytes) -> SocketStream:
+async def connect(client: SupervisorClient, secret: bytes | None) -> SocketStream:
+    """Connect to the client, and greet it, if with ``secret``."""
     folder = os.open(client.folder, os.O_PATH | os.O_DIRECTORY)
     try:
         # By descriptor, because the path of a socket may have only 107 bytes.
         stream = await anyio.connect_unix(f"/proc/self/fd/{folder}/supervisor.sock")
     finally:
         os.close(folder)
-    await stream.send(frame("H", 0, secret))
+    if secret is not None:
+        await stream.send(frame("H", 0, secret))
     return stream
 
 
@@ -89,6 +91,19 @@ async def test_only_one_connection_with_the_secret_is_accepted(tmp_path: Path) -
             await client.wait_connected()
             assert not await anyio.Path(client.folder / "supervisor.sock").exists()
     assert client.failed.is_set()
+
+
+@pytest.mark.parametrize("greeted", [False, True])
+async def test_connection_at_the_time_of_a_stop_is_closed(tmp_path: Path, greeted: bool) -> None:
+    """Its end would be seen by no one else: the other side reads the end of the stream at once."""
+    async with connect_supervisor(tmp_path / "control", heartbeat=QUICK) as client:
+        stream = await connect(client, read_secret(client) if greeted else None)
+        await anyio.wait_all_tasks_blocked()  # it is accepted, and waits for the rest of the greeting
+        await client.stop()
+    async with stream:
+        with contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError), anyio.fail_after(5):
+            while True:
+                await stream.receive()
 
 
 async def test_supervisor_that_does_not_connect_is_reported(tmp_path: Path) -> None:

@@ -83,6 +83,17 @@ class Proxy:
     async def serve(self, listener: SocketListener) -> None:
         """Serve until cancelled."""
         limiter = anyio.Semaphore(MAX_CONNECTIONS)
+        accepted: set[SocketStream] = set()  # a task that is cancelled before it begins closes nothing
+        try:
+            await self._accept_all(listener, limiter, accepted)
+        finally:
+            with anyio.CancelScope(shield=True):
+                for client in accepted:
+                    await anyio.aclose_forcefully(client)
+
+    async def _accept_all(
+        self, listener: SocketListener, limiter: anyio.Semaphore, accepted: set[SocketStream]
+    ) -> None:
         async with anyio.create_task_group() as tasks:
             while True:
                 await limiter.acquire()
@@ -92,9 +103,12 @@ class Proxy:
                     limiter.release()
                     await anyio.sleep(_ACCEPT_PAUSE_S)
                     continue
-                tasks.start_soon(self._serve_one, client, limiter)
+                accepted.add(client)
+                tasks.start_soon(self._serve_one, client, limiter, accepted)
 
-    async def _serve_one(self, client: SocketStream, limiter: anyio.Semaphore) -> None:
+    async def _serve_one(
+        self, client: SocketStream, limiter: anyio.Semaphore, accepted: set[SocketStream]
+    ) -> None:
         try:
             async with client:
                 peer = HttpPeer(client, h11.SERVER)
@@ -107,6 +121,7 @@ class Proxy:
         except Exception as fault:  # noqa: BLE001 - what one connection does must not end the others
             self._note_once(HostRequest("?", 0, f"the proxy failed: {type(fault).__name__}: {fault}"))
         finally:
+            accepted.discard(client)
             limiter.release()
 
     async def _forward(self, client: HttpPeer, request: h11.Request) -> None:

@@ -254,6 +254,9 @@ class SupervisorClient:
                     hello = found[0]
             except (TimeoutError, SandboxError, *_STREAM_FAULTS):
                 hello = None
+            except BaseException:
+                await anyio.aclose_forcefully(stream)
+                raise
             if hello and hello.kind == HELLO and hmac.compare_digest(hello.payload, self.secret.encode()):
                 break
             await anyio.aclose_forcefully(stream)
@@ -344,6 +347,8 @@ async def connect_supervisor(
     finally:
         with anyio.CancelScope(shield=True):
             await supervisor._close_socket()  # noqa: SLF001
+            if supervisor._stream is not None:  # noqa: SLF001 (accepted after the stop)
+                await anyio.aclose_forcefully(supervisor._stream)  # noqa: SLF001
             supervisor._pipes.close()  # noqa: SLF001
 
 
