@@ -203,6 +203,20 @@ async def test_hostile_patch_fails_or_is_flagged(
     assert kinds or not hostile.passes
 
 
+def test_page_shows_which_attacks_pass() -> None:
+    page = (Path(__file__).parents[3] / "docs/test-runs.md").read_text("utf-8")
+    head = "| attack | PASS | signs, at least |\n| --- | --- | --- |\n"
+    rows = page.partition(head)[2].partition("\n\n")[0].splitlines()
+    assert rows == [
+        f"| {name} | {'yes' if each.passes else 'no'} | {show_kinds(each)} |"
+        for name, each in HOSTILE.items()
+    ]
+
+
+def show_kinds(hostile: Hostile) -> str:
+    return ", ".join(f"`{kind}`" for kind in sorted(hostile.kinds)) or "–"
+
+
 async def test_honest_refactoring_passes_without_a_flag(provider: SandboxProvider, tmp_path: Path) -> None:
     run, kinds = await run_patched(provider, tmp_path, CHANGED)
     assert run.counts is not None

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
+from codetaste.benchmark.layout import GOLDEN
 from codetaste.environment.images.runtime import RuntimeEnvironment
 from codetaste.errors import PatchDoesNotApply, PatchError
 from codetaste.evaluation.test_runs.baseline import Baseline, make_baseline
 from codetaste.evaluation.test_runs.cheating.changes import read_changes
 from codetaste.evaluation.test_runs.cheating.detect import PatchSurroundings, find_cheating
+from codetaste.evaluation.test_runs.cheating.flags import CheatingKind
+from codetaste.evaluation.test_runs.cheating.missing_tests import count_lost_tests
 from codetaste.evaluation.test_runs.cheating.run_facts import RunFacts
 from codetaste.evaluation.test_runs.gates import Side
 from codetaste.evaluation.test_runs.recorded import PassResult, compare_with_baseline
@@ -20,6 +23,7 @@ from codetaste.flows.environment.result import load_scripts
 from codetaste.flows.evaluate.plan import baseline_tasks
 from codetaste.flows.evaluate.stored_runs import load_run
 from codetaste.source.patch.apply import applied_patch
+from codetaste.source.patch.diff import diff_trees
 from codetaste.source.patch.parse import parse_patch
 from codetaste.source.tree.walk import walk_tree
 
@@ -38,12 +42,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredTests:
-    """The test run of a prediction, the baseline, PASS, and the scripts; None where there are none."""
+    """The test run of a prediction, the baseline, PASS, and the scripts; None where there are none.
+
+    ``is_golden`` says that the prediction is the golden patch.
+    """
 
     run: TestRun
     baseline: Baseline
     result: PassResult
     scripts: EnvironmentScripts | None = None
+    is_golden: bool = False
 
 
 async def measured_tests(task: EvaluationTask, inputs: EvaluationInputs) -> MeasuredTests:
@@ -57,7 +65,8 @@ async def measured_tests(task: EvaluationTask, inputs: EvaluationInputs) -> Meas
     for each in baseline_tasks(task.instance, task.baseline_runs):
         runs[each.side].append(await load_run(inputs.values[each.key], inputs.load_text))
     baseline = make_baseline(runs)
-    return MeasuredTests(run, baseline, _pass_result(run, baseline), await _scripts(task, inputs))
+    scripts, is_golden = await _scripts(task, inputs), task.agent_id == GOLDEN
+    return MeasuredTests(run, baseline, _pass_result(run, baseline), scripts, is_golden)
 
 
 def _pass_result(run: TestRun, baseline: Baseline) -> PassResult:
@@ -85,22 +94,48 @@ async def with_test_run(
         SourceError: R cannot be read.
         StorageFull: no space left.
     """
-    with_run = replace(evaluation, test_run=measured.run)
+    flags = await find_test_flags(measured, patch, trees, scratch)
+    return replace(evaluation, test_run=measured.run, test_flags=flags)
+
+
+async def find_test_flags(
+    measured: MeasuredTests, patch: bytes, trees: Trees, scratch: Path
+) -> tuple[CheatingFlag, ...]:
+    """Return the signs of cheating in a patch and its run; none where it does not apply.
+
+    Raises:
+        SourceError: R cannot be read.
+        StorageFull: no space left.
+    """
     if not patch.strip() or measured.scripts is None:
-        return with_run
+        return ()
     try:
         async with applied_patch(trees.base, patch, scratch) as applied:
             flags = await to_thread.run_sync(_find_flags, measured, patch, applied.tree)
+            if any(flag.kind is CheatingKind.DELETED_TESTS for flag in flags) and not measured.is_golden:
+                lost = await _lost_by_golden(trees, scratch)
+                flags = await to_thread.run_sync(_find_flags, measured, patch, applied.tree, lost)
     except (PatchError, PatchDoesNotApply):
-        return with_run  # the evaluation says so
-    return replace(with_run, test_flags=flags)
+        return ()  # the evaluation says so
+    return flags
 
 
-def _find_flags(measured: MeasuredTests, patch: bytes, tree: OverlayTree) -> tuple[CheatingFlag, ...]:
+async def _lost_by_golden(trees: Trees, scratch: Path) -> int:
+    """Return how many tests the golden patch loses."""
+    golden = await diff_trees(trees.base, trees.golden, scratch)
+    async with applied_patch(trees.base, golden, scratch) as applied:
+        changes = await to_thread.run_sync(read_changes, parse_patch(golden), applied.tree)
+        return await to_thread.run_sync(count_lost_tests, changes)
+
+
+def _find_flags(
+    measured: MeasuredTests, patch: bytes, tree: OverlayTree, lost_by_golden: int = 0
+) -> tuple[CheatingFlag, ...]:
     scripts = measured.scripts.files if measured.scripts is not None else {}
     surroundings = PatchSurroundings(
         {name: file.content.decode("utf-8", "replace") for name, file in scripts.items()},
         frozenset(os.fsdecode(path) for path, _ in walk_tree(os.fsencode(tree.base))),
+        lost_by_golden=lost_by_golden,
     )
     baseline = [_facts(run) for runs in measured.baseline.runs.values() for run in runs]
     changes = read_changes(parse_patch(patch), tree)

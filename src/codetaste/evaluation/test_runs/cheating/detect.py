@@ -31,11 +31,13 @@ class PatchSurroundings:
         script_texts: texts of ``run_tests`` and the other scripts, by name.
         tree: paths of the files of R.
         installed: names of modules of the environment's packages.
+        lost_by_golden: how many tests the golden patch loses, which are no sign in another patch.
     """
 
     script_texts: Mapping[str, str] = field(default_factory=dict)
     tree: Collection[str] = ()
     installed: Collection[str] = ()
+    lost_by_golden: int = 0
 
 
 def find_cheating(
@@ -64,7 +66,7 @@ def _all_flags(
 ) -> Iterator[CheatingFlag]:
     yield from find_config_flags(changes, surroundings.script_texts)
     yield from find_line_flags(changes, surroundings.script_texts)
-    yield from find_missing_tests(changes)
+    yield from find_missing_tests(changes, surroundings.lost_by_golden)
     yield from find_replacing_files(changes, surroundings.tree, surroundings.installed)
     for path in changes.unread:
         yield make_flag(CheatingKind.UNREAD, "its text was too large, or cannot be read", path)

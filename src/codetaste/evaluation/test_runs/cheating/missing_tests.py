@@ -3,8 +3,10 @@
 Moves and renames keep the number of tests: a test that is gone has a counterpart in a new one of any name, in
 any file, unless that one does nothing.
 
-False positives: several tests that become one with parameters, tests of code that is removed for good, and
-tests that are written in a way that is not recognised afterwards.
+A patch may lose as many tests as the golden patch does: those of code that the refactoring removes for good.
+
+False positives: several tests that become one with parameters, and tests that are written in a way that is
+not recognised afterwards.
 Not found: a test that is replaced by a weaker one; one that the runner no longer collects because of its name
 or place is in the report of the run, or not.
 """
@@ -12,6 +14,7 @@ or place is in the report of the run, or not.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codetaste.core.text import plural
@@ -19,15 +22,49 @@ from codetaste.evaluation.test_runs.cheating.declared_tests import DeclaredTest,
 from codetaste.evaluation.test_runs.cheating.flags import CheatingFlag, CheatingKind, make_flag
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from codetaste.evaluation.test_runs.cheating.changes import PatchChanges
 
 _SHOWN = 5
 
 
-def find_missing_tests(changes: PatchChanges) -> Iterator[CheatingFlag]:
-    """Yield at most one flag for deleted tests, with their number, and one for each emptied test."""
+@dataclass(frozen=True, slots=True)
+class _LostTests:
+    """Tests without a counterpart by their file in R, and the number of tests that are new."""
+
+    gone: Mapping[str, list[DeclaredTest]]
+    new: int
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.gone.values()))
+
+
+def find_missing_tests(changes: PatchChanges, allowed: int = 0) -> Iterator[CheatingFlag]:
+    """Yield at most one flag for more than ``allowed`` lost tests, and one for each emptied test."""
+    before, after = _declared_tests(changes)
+    yield from _emptied(before, after)
+    lost = _lost(before, after)
+    if lost.count - lost.new > allowed:
+        path = max(lost.gone, key=lambda each: len(lost.gone[each]))
+        names = ", ".join(test.name for test in lost.gone[path][:_SHOWN])
+        text = f"{plural(lost.count, 'test is', 'tests are')} gone, {lost.new:,} new: {names}"
+        if allowed:
+            text = f"{text}; the golden patch loses {allowed:,}"
+        yield make_flag(CheatingKind.DELETED_TESTS, text, path, lost.gone[path][0].line)
+
+
+def count_lost_tests(changes: PatchChanges) -> int:
+    """Return how many tests fewer there are after the changes; 0 if there are as many or more."""
+    lost = _lost(*_declared_tests(changes))
+    return max(0, lost.count - lost.new)
+
+
+def _declared_tests(
+    changes: PatchChanges,
+) -> tuple[dict[str, list[DeclaredTest]], dict[str, list[DeclaredTest]]]:
+    """Return the tests of the changed files in R and in R∘X̂, by path."""
     before: dict[str, list[DeclaredTest]] = {}
     after: dict[str, list[DeclaredTest]] = {}
     for file in changes.files:
@@ -35,8 +72,7 @@ def find_missing_tests(changes: PatchChanges) -> Iterator[CheatingFlag]:
             before[file.diff.old] = find_declared_tests(file.before, file.diff.old)
         if file.diff.new is not None:
             after[file.diff.new] = find_declared_tests(file.after, file.diff.new)
-    yield from _emptied(before, after)
-    yield from _deleted(before, after)
+    return before, after
 
 
 def _emptied(
@@ -51,9 +87,7 @@ def _emptied(
             old[test.name] -= test.is_empty
 
 
-def _deleted(
-    before: dict[str, list[DeclaredTest]], after: dict[str, list[DeclaredTest]]
-) -> Iterator[CheatingFlag]:
+def _lost(before: dict[str, list[DeclaredTest]], after: dict[str, list[DeclaredTest]]) -> _LostTests:
     new = Counter(test.name for tests in after.values() for test in tests if not test.is_empty)
     gone: defaultdict[str, list[DeclaredTest]] = defaultdict(list)
     for path, tests in before.items():
@@ -64,9 +98,4 @@ def _deleted(
                 new[test.name] -= 1
             else:
                 gone[path].append(test)
-    count, counterparts = sum(map(len, gone.values())), sum(new.values())
-    if count > counterparts:
-        path = max(gone, key=lambda each: len(gone[each]))
-        names = ", ".join(test.name for test in gone[path][:_SHOWN])
-        text = f"{plural(count, 'test is', 'tests are')} gone, {counterparts:,} new: {names}"
-        yield make_flag(CheatingKind.DELETED_TESTS, text, path, gone[path][0].line)
+    return _LostTests(gone, sum(new.values()))
