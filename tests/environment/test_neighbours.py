@@ -18,35 +18,31 @@ from support.environment.instances import instance, scripts
 WANTED = instance(0)
 
 
-def known(
-    number: int, *, dependencies: str = "", committed_s: float | None = None, level: Level = Level.GATES_PASS
-) -> KnownEnvironment:
+def known(number: int, *, dependencies: str = "", level: Level = Level.GATES_PASS) -> KnownEnvironment:
     one = instance(number)
     details = EnvironmentDetails(level=level, dependencies=dependencies)
     record = EnvironmentRecord(new_metadata(one, setup_image=f"setup-{number}"), details)
-    return KnownEnvironment(one, record, scripts(b"# %d\n" % number), committed_s)
+    return KnownEnvironment(one, record, scripts(b"# %d\n" % number))
 
 
 def numbers(found: tuple[KnownEnvironment, ...]) -> list[int]:
     return [int(each.instance.hash8, 16) for each in found]
 
 
-def test_same_dependencies_come_first_then_the_nearest_in_time_then_in_the_table() -> None:
+def test_same_dependencies_come_first_then_the_nearest_in_the_table() -> None:
     environments = [
-        known(1, committed_s=1000.0),
-        known(2, committed_s=90.0),
+        known(1),
         known(3, dependencies="other"),
-        known(4, dependencies="same", committed_s=9000.0),
+        known(4, dependencies="same"),
         known(5),
     ]
     found = neighbours(
         WANTED,
         environments,
         dependencies="same",
-        committed_s=100.0,
         order=[instance(number) for number in (3, 9, 0, 5)],
     )
-    assert numbers(found) == [4, 2, 1, 5, 3]
+    assert numbers(found) == [4, 5, 3, 1]
 
 
 def test_unknown_dependencies_are_not_the_same() -> None:
@@ -62,9 +58,10 @@ def test_other_repositories_unproven_ones_and_itself_are_none() -> None:
 
 
 def test_same_scripts_in_the_same_image_are_tried_once() -> None:
-    first, second = known(1, committed_s=5.0), known(2, committed_s=1.0)
-    same = KnownEnvironment(second.instance, first.record, first.scripts, 1.0)
-    assert numbers(neighbours(WANTED, [first, same], committed_s=0.0)) == [2]
+    first, second = known(1), known(2)
+    same = KnownEnvironment(second.instance, first.record, first.scripts)
+    order = [instance(number) for number in (0, 2, 1)]
+    assert numbers(neighbours(WANTED, [first, same], order=order)) == [2]
 
 
 @given(
@@ -73,7 +70,6 @@ def test_same_scripts_in_the_same_image_are_tried_once() -> None:
             known,
             st.integers(1, 30),
             dependencies=st.sampled_from(["", "a", "b"]),
-            committed_s=st.none() | st.floats(0, 1e9),
         ),
         unique_by=lambda each: each.instance.id,
     ),
@@ -83,12 +79,12 @@ def test_same_scripts_in_the_same_image_are_tried_once() -> None:
 def test_order_depends_on_closeness_alone(
     environments: list[KnownEnvironment], order: list[Instance], seed: random.Random
 ) -> None:
-    wanted = neighbours(WANTED, environments, dependencies="a", committed_s=5e8, order=order)
+    wanted = neighbours(WANTED, environments, dependencies="a", order=order)
     assert set(numbers(wanted)) == set(numbers(tuple(environments)))
     same = [each.dependencies == "a" for each in wanted]
     assert same == sorted(same, reverse=True)
     seed.shuffle(environments)
-    assert neighbours(WANTED, environments, dependencies="a", committed_s=5e8, order=order) == wanted
+    assert neighbours(WANTED, environments, dependencies="a", order=order) == wanted
 
 
 def test_environments_of_a_store_are_read_and_damaged_ones_named(tmp_path: Path) -> None:

@@ -22,12 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownEnvironment:
-    """The environment of an instance. ``committed_s`` is the time of R in seconds since 1970, if known."""
+    """The environment of an instance."""
 
     instance: Instance
     record: EnvironmentRecord
     scripts: EnvironmentScripts
-    committed_s: float | None = None
 
     @property
     def setup_image(self) -> str:
@@ -45,31 +44,27 @@ def neighbours(
     known: Iterable[KnownEnvironment],
     *,
     dependencies: str = "",
-    committed_s: float | None = None,
     order: Sequence[Instance] = (),
 ) -> tuple[KnownEnvironment, ...]:
     """Return the proven environments that may work for ``instance``, the likeliest first.
 
     They are those of the same repository. One with the same dependencies comes first; then the nearest in
-    time, where both times are known; then the nearest in ``order``. Of several with the same scripts and the
-    same setup image only the first is returned, since the others would fail, too.
+    ``order``. Of several with the same scripts and the same setup image only the first is returned, since the
+    others would fail, too.
 
     Args:
         instance: whose environment is wanted.
         known: environments of any instances.
         dependencies: digest of the dependencies of its R.
-        committed_s: time of its R, in seconds since 1970.
         order: the instances of the benchmark.
     """
     ranks = {each.id: rank for rank, each in enumerate(order)}
 
-    def closeness(each: KnownEnvironment) -> tuple[bool, float, float, str]:
+    def closeness(each: KnownEnvironment) -> tuple[bool, float, str]:
         same = bool(dependencies) and each.dependencies == dependencies
-        times = (committed_s, each.committed_s)
-        apart_s = abs(times[0] - times[1]) if times[0] is not None and times[1] is not None else math.inf
         both = instance.id in ranks and each.instance.id in ranks
         ranks_apart = abs(ranks[instance.id] - ranks[each.instance.id]) if both else math.inf
-        return not same, apart_s, ranks_apart, each.instance.id
+        return not same, ranks_apart, each.instance.id
 
     found: dict[tuple[str, str], KnownEnvironment] = {}
     for each in sorted(filter(lambda each: _may_work(each, instance), known), key=closeness):

@@ -8,10 +8,8 @@ from codetaste.core.hashing import canonical_json
 from codetaste.flows.agents.install import INSTALL, install_handler, install_job
 from codetaste.flows.environment.inputs import (
     IMAGE_VERSION,
-    SYSTEM_PROMPT,
     environment_inputs,
     existing_environment_digest,
-    setup_prompt,
 )
 from codetaste.flows.inputs import digest_of_inputs, digests_of_inputs
 from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
@@ -107,12 +105,9 @@ def _memory(context: EnvironmentContext) -> dict[str, float]:
 
 def _build_job(task: EnvironmentTask, context: EnvironmentContext, budget: BudgetPath) -> Job:
     inputs = environment_inputs(task, context.source, context.config, context.adapters)
-    request, handler_limits = None, {}
+    handler_limits: dict[str, int] = {}
     if task.agent is not None:
-        runner = context.agents.runners[task.agent.id]
-        request = runner.first_request(setup_prompt(context), SYSTEM_PROMPT)
-        handler_limits = {"rounds": context.config.rounds, **runner.limits}
-    model = context.models.models.get(task.model_id)
+        handler_limits = {"rounds": context.config.rounds, **context.agents.runners[task.agent.id].limits}
     return Job(
         task.key,
         BUILD,
@@ -126,8 +121,7 @@ def _build_job(task: EnvironmentTask, context: EnvironmentContext, budget: Budge
         title=task.title,
         group="environments",
         costs_nothing=task.agent is None,
-        # Scripts and neighbours cost nothing, so that an empty budget does not keep the job from starting.
-        min_cost=None if request is None or model is None else model.min_cost(request),
+        # It has no minimum cost: what is tried before the agent is free, whatever the budget is.
         limits=task.limits,
         handler_limits=handler_limits,
     )
