@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
@@ -23,6 +21,7 @@ from codetaste.benchmark.layout import INSTANCES_FILE, Track, description_path
 from codetaste.core.files import write_atomically
 from codetaste.errors import ConfigError, SourceError
 from codetaste.source.git import run_git
+from codetaste.source.languages import main_language
 from codetaste.source.repository import open_repository
 
 if TYPE_CHECKING:
@@ -30,25 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.source.repository import Repository
-
-_SUFFIXES = {
-    "c": ".c .h",
-    "cpp": ".cc .cpp .hpp",
-    "csharp": ".cs",
-    "go": ".go",
-    "java": ".java",
-    "javascript": ".js .jsx .mjs",
-    "kotlin": ".kt",
-    "php": ".php",
-    "python": ".py",
-    "ruby": ".rb",
-    "rust": ".rs",
-    "scala": ".scala",
-    "swift": ".swift",
-    "typescript": ".ts .tsx",
-}
-_LANGUAGES = {suffix: name for name, suffixes in _SUFFIXES.items() for suffix in suffixes.split()}
-"""Languages by the suffix of their files, where ``--language`` names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +143,7 @@ def _folder_name(repo: Path) -> str:
 
 
 def _guess_language(changed: list[str]) -> str:
-    suffixes = (PurePosixPath(path).suffix.lower() for path in changed)
-    known = Counter(_LANGUAGES[suffix] for suffix in suffixes if suffix in _LANGUAGES)
-    if not known:
+    language = main_language((path, 1) for path in changed)
+    if language is None:
         raise ConfigError("no changed file is in a language that is known by its suffix: name it, --language")
-    return known.most_common(1)[0][0]
+    return language
