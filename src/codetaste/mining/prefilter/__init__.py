@@ -1,0 +1,1 @@
+"""Stage 2: the filters that read a commit's diff (CodeTaste A.1)."""
