@@ -57,7 +57,7 @@ async def write_benchmark(root: Path, benchmark: Benchmark, instances: Sequence[
 
 
 def _write_files(root: Path, benchmark: Benchmark, instances: Sequence[Instance]) -> None:
-    portable = tuple(_with_absolute_origin(instance, benchmark) for instance in instances)
+    portable = tuple(with_absolute_origin(instance, benchmark) for instance in instances)
     product = Benchmark(root, _merge_earlier(root, portable, benchmark))
     for instance in instances:
         texts = {Track.INSTRUCTED: benchmark.description(instance, Track.INSTRUCTED)}
@@ -81,7 +81,7 @@ def _merge_earlier(root: Path, new: Sequence[Instance], benchmark: Benchmark) ->
     return tuple(sorted(together.values(), key=lambda instance: rank.get(instance.id, len(rank))))
 
 
-def _with_absolute_origin(instance: Instance, benchmark: Benchmark) -> Instance:
+def with_absolute_origin(instance: Instance, benchmark: Benchmark) -> Instance:
     """Return ``instance`` with an origin that does not depend on the benchmark's folder."""
     if not instance.origin:
         return instance

@@ -34,3 +34,12 @@ benchmark.command(
     listed as skipped. Exit code 1 if an instance is not sound, or none was checked.
     """,
 )
+benchmark.command(
+    "codetaste.cli.commands.benchmark.adopt:adopt",
+    help="""\
+    Put what a run has made into a benchmark folder: descriptions, rules, environments, golden patches.
+
+    The folder is made or extended, and nothing in it is replaced unless asked for. An instance is adopted
+    whole or not at all. May be repeated. Exit code 1 if an instance is left out because of a conflict.
+    """,
+)
