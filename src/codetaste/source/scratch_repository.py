@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 _ATTRIBUTES = "* -text -ident !filter !diff !merge !whitespace !working-tree-encoding\n"
 """Override the attributes of a tree, in case a version of git reads those."""
 _OUTPUT_BYTES = 1 << 30
+ANY_NAMES = ("-c", "core.protectNTFS=false", "-c", "core.protectHFS=false", "-c", "core.quotePath=false")
+"""Options of git that allow file names which other systems forbid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,22 @@ class ScratchRepository:
             return await self.git(*args, stdin=stdin, env=env, may_fail=may_fail)
         finally:
             stdin.close()
+
+    async def write_tree(self, tree: Path, names: Iterable[bytes]) -> str:
+        """Write a tree object with the files ``names`` of the folder ``tree``; return its hash.
+
+        Raises:
+            SourceError: a file cannot be read.
+            StorageFull: no space left.
+        """
+        index = self.folder / "index"
+        env = {"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(tree)}
+        listed = (path + b"\0" for path in names)
+        try:
+            await self.git_with_input(listed, *ANY_NAMES, "update-index", "-z", "--add", "--stdin", env=env)
+            return (await self.git("write-tree", env=env)).output.decode().strip()
+        finally:
+            await to_thread.run_sync(partial(index.unlink, missing_ok=True))
 
 
 def make_scratch_repository(

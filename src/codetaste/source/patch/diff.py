@@ -8,23 +8,15 @@ import shutil
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
 
 from codetaste.errors import SourceError
 from codetaste.source.patch.parse import MAX_PATCH_BYTES
-from codetaste.source.scratch_repository import make_scratch_repository
+from codetaste.source.scratch_repository import ANY_NAMES, make_scratch_repository
 from codetaste.source.tree.walk import walk_tree
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from codetaste.source.scratch_repository import ScratchRepository
-
-_NAMES = ("-c", "core.protectNTFS=false", "-c", "core.protectHFS=false", "-c", "core.quotePath=false")
-"""Allow file names that other systems forbid."""
 _DIFF = (
     *("diff-tree", "-r", "-p", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--no-color"),
     *("--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--inter-hunk-context=0", "-M50%", "-l1000"),
@@ -53,20 +45,12 @@ async def diff_trees(before: Path, after: Path, scratch: Path) -> bytes:
     try:
         repository = await to_thread.run_sync(make_scratch_repository, folder, _TIMEOUT_S)
         old_names, new_names = await to_thread.run_sync(_differing, before, after)
-        old = await _tree(repository, before, "old", old_names)
-        new = await _tree(repository, after, "new", new_names)
-        return (await repository.git(*_NAMES, *_DIFF, old, new, output_bytes=MAX_PATCH_BYTES)).output
+        old = await repository.write_tree(before, old_names)
+        new = await repository.write_tree(after, new_names)
+        return (await repository.git(*ANY_NAMES, *_DIFF, old, new, output_bytes=MAX_PATCH_BYTES)).output
     finally:
         with anyio.move_on_after(_SWEEP_S, shield=True):
             await to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
-
-
-async def _tree(repository: ScratchRepository, tree: Path, name: str, names: Iterable[bytes]) -> str:
-    """Write a tree object with the files ``names`` of ``tree``; return its hash."""
-    env = {"GIT_INDEX_FILE": str(repository.folder / f"{name}-index"), "GIT_WORK_TREE": str(tree)}
-    listed = (path + b"\0" for path in names)
-    await repository.git_with_input(listed, *_NAMES, "update-index", "-z", "--add", "--stdin", env=env)
-    return (await repository.git("write-tree", env=env)).output.decode().strip()
 
 
 def _differing(before: Path, after: Path) -> tuple[list[bytes], list[bytes]]:
