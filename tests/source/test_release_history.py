@@ -41,9 +41,9 @@ async def test_each_release_is_a_commit_with_its_files_as_they_are(
     with serving(index):
         monkeypatch.setenv("PIP_INDEX_URL", index.url)
         folder = await release_history("demo", releases, tmp_path / "a")
-        asked = len(index.requested_paths)
+        requested = len(index.requested_paths)
         assert await release_history("demo", releases, tmp_path / "a") == folder
-        assert len(index.requested_paths) == asked
+        assert len(index.requested_paths) == requested
         other = await release_history("demo", releases, tmp_path / "b")
         with pytest.raises(SourceError, match=r"demo 3\.0"):
             await release_history("demo", [PackageRelease("3.0", "0" * 64, "none")], tmp_path / "a")

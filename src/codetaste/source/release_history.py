@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TIMEOUT_S = 600.0
-_DAY_S = 24 * 3600
+_FIRST_S, _DAY_S = 1_500_000_000, 24 * 3600
+"""The time of the first commit, and what is between two; git takes no short number for a date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,5 +78,9 @@ def _names(tree: Path) -> list[bytes]:
 
 def _person(number: int) -> dict[str, str]:
     """Return author and committer of the commit ``number``, with a date of its own."""
-    facts = {"NAME": "codetaste", "EMAIL": "codetaste@example.org", "DATE": f"{(number + 1) * _DAY_S} +0000"}
+    facts = {
+        "NAME": "codetaste",
+        "EMAIL": "codetaste@example.org",
+        "DATE": f"{_FIRST_S + number * _DAY_S} +0000",
+    }
     return {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in facts.items()}
