@@ -147,7 +147,8 @@ class AnswerCache:
                 database.executemany("insert or replace into answers values (?, ?, ?, ?)", rows)
                 database.execute("commit")
             except BaseException:
-                database.execute("rollback")
+                if database.in_transaction:  # a full disk has ended it already
+                    database.execute("rollback")
                 raise
 
     def _opened(self) -> sqlite3.Connection:

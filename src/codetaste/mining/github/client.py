@@ -71,8 +71,8 @@ class GitHubClient:
 
     @property
     def chunk(self) -> int:
-        """How many lookups at once keep all requests busy."""
-        return self._config.batch * self._config.in_flight
+        """How many lookups at once keep all requests busy; without a token each takes a request."""
+        return self._config.batch * self._config.in_flight if self.has_token else 1
 
     def statistics(self) -> ClientStatistics:
         """Return what the client did so far."""

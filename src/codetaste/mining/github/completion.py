@@ -5,8 +5,8 @@ sizes, date, and the pull request that it merged; both get stars and licence of 
 source knows stays, except the former name of a renamed repository.
 
 The base of a pull request is the first parent of its merge commit, which a record states by None. Only after
-a rebase in several commits it is an earlier one. ``baseRefOid`` is neither: it is X
-the pull request was last pushed to.
+a rebase in several commits it is an earlier one. ``baseRefOid`` is neither: it is the
+commit that the branch had when the pull request was opened or last pushed to.
 """
 
 from __future__ import annotations

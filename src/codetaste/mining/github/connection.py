@@ -35,7 +35,7 @@ _MAX_REDIRECTS = 3
 _REDIRECTS = frozenset({301, 302, 307, 308})
 _LIMIT_STATUS = frozenset({403, 429})
 _LIMIT_ERRORS = frozenset({"RATE_LIMITED", "RATE_LIMIT"})
-_FINAL_STATUS = frozenset({200, 304, 400, 401, 403, 404, 409, 410, 422, 451})
+_FINAL_STATUS = frozenset({200, 304, 400, 401, 403, 404, 409, 410, 422, 429, 451})
 _MAX_MESSAGE = 200
 
 
@@ -124,17 +124,18 @@ class ApiConnection:
         self, resource: str, method: str, url: str, content: bytes, headers: Mapping[str, str]
     ) -> ApiReply:
         for _ in range(MAX_REFUSALS):
+            # What a reply says about limits is noted before the next request gets the slot.
             async with self.slots:
                 await self.pacer.turn(resource)
                 status, answered, body = await self._follow(method, url, content, headers)
-            if status not in _FINAL_STATUS:
-                raise self._failure(f"GitHub answered {status}")
-            data = await self._parse(status, body)
-            limited = status in _LIMIT_STATUS and is_limit(status, answered, error_message(data))
-            if limited or _has_limit_error(data):
-                self.pacer.note_refusal(resource, answered)
-                continue
-            self.pacer.note_headers(resource, answered)
+                if status not in _FINAL_STATUS:
+                    raise self._failure(f"GitHub answered {status}")
+                data = await self._parse(status, body)
+                limited = status in _LIMIT_STATUS and is_limit(status, answered, error_message(data))
+                if limited or _has_limit_error(data):
+                    self.pacer.note_refusal(resource, answered)
+                    continue
+                self.pacer.note_headers(resource, answered)
             if status == HTTPStatus.UNAUTHORIZED and self.token:
                 raise ConfigError(
                     f"GitHub does not accept the token in {self.config.token_env}: it is wrong, or has "
