@@ -220,7 +220,7 @@ def test_any_of_many_replies_with_one_wrong_part_is_an_outcome(plans: list[Any])
 
 
 @given(st.data(), st.sampled_from([LOOKUPS[:2], LOOKUPS[2:3], LOOKUPS[3:4], LOOKUPS[4:5], LOOKUPS[5:]]))
-def test_each_lookup_of_a_batch_is_answered_or_asked_again(data: st.DataObject, batch: list[Lookup]) -> None:
+def test_each_lookup_of_a_batch_is_answered_or_repeated(data: st.DataObject, batch: list[Lookup]) -> None:
     nodes = st.fixed_dictionaries({}, optional={"x0": VALUES, "x1": VALUES, "rateLimit": VALUES})
     reply = {"data": data.draw(nodes | VALUES), "errors": data.draw(ERRORS | VALUES)}
     answers, failed = read_answers(batch, ApiReply(data.draw(st.sampled_from([200, 403, 422])), reply))

@@ -51,7 +51,7 @@ async def test_a_damaged_file_begins_anew_and_says_so(tmp_path: Path) -> None:
     assert reports == [f"{path}: the cache is damaged; it begins anew"]
 
 
-async def test_a_damaged_answer_and_one_of_another_format_are_asked_for_again(tmp_path: Path) -> None:
+async def test_a_damaged_answer_and_one_of_another_format_are_replaced(tmp_path: Path) -> None:
     world = World()
     world.add("made/one", stars=5)
     lookup = Lookup(LookupKind.REPOSITORY, "made/one")

@@ -146,7 +146,7 @@ async def test_a_batch_that_is_too_heavy_is_split_until_it_is_light_enough(tmp_p
         assert len(session.hub.requests) == 15  # a tree of batches with eight leaves
 
 
-async def test_what_graphql_cannot_answer_is_asked_through_rest(tmp_path: Path) -> None:
+async def test_rest_answers_what_graphql_cannot(tmp_path: Path) -> None:
     world, lookups = world_of(100)
     world.repositories["made/one"].pulls[40].fault = "RESOURCE_LIMITS_EXCEEDED"
     async with github(world, tmp_path) as session:
@@ -190,7 +190,7 @@ async def test_a_query_that_github_does_not_know_is_refused_at_once(tmp_path: Pa
         assert len(session.hub.requests) == 1
 
 
-async def test_a_reply_that_is_too_large_is_asked_for_in_halves(
+async def test_a_batch_with_too_large_a_reply_is_halved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("codetaste.mining.github.connection.MAX_REPLY_BYTES", 16_384)
