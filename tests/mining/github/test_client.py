@@ -76,6 +76,9 @@ async def test_one_batch_has_every_outcome(tmp_path: Path) -> None:
         Lookup(PULL, "made/closed", "1"): ApiOutcome.REFUSED,
         Lookup(PULL, "made", "1"): ApiOutcome.INVALID,
         Lookup(PULL, "made/..", "1"): ApiOutcome.INVALID,
+        Lookup(PULL, "../one", "1"): ApiOutcome.INVALID,
+        Lookup(PULL, "made/one\n", "1"): ApiOutcome.INVALID,
+        Lookup(PULL, "made/one", "1\x1b[2J"): ApiOutcome.INVALID,
         Lookup(PULL, 'made/"){x}', "1"): ApiOutcome.INVALID,
         Lookup(PULL, "made/one", "0"): ApiOutcome.INVALID,
         Lookup(PULL, "made/one", str(2**31)): ApiOutcome.INVALID,
@@ -94,6 +97,7 @@ async def test_one_batch_has_every_outcome(tmp_path: Path) -> None:
     assert isinstance(facts, PullRequestFacts)
     assert facts.repository.name == "made/new"
     assert "SAML" in answers[Lookup(PULL, "made/closed", "1")].detail
+    assert all(answer.detail.isprintable() for answer in answers.values())
 
 
 async def test_a_commit_has_the_pull_request_that_it_merged(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict
 
 from codetaste.mining.commit import PullRequest
 
-_NAME = re.compile(r"(?=.{3,200}\Z)[A-Za-z0-9_.-]+/(?!\.\.?\Z)[A-Za-z0-9_.-]+")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}/(?!\.\.?\Z)[A-Za-z0-9_.-]{1,100}")
+"""No owner has a dot in its name, and no name is a step in a path."""
 _OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _MAX_NUMBER = 2**31 - 1
 """GraphQL's Int has 32 bits."""

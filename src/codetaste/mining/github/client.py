@@ -12,6 +12,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.core.concurrency import gather
+from codetaste.core.text import printable
 from codetaste.mining.github.answer import FACTS_OF_KIND, Answer, ApiOutcome
 from codetaste.mining.github.cache import AnswerCache, CachedAnswer
 from codetaste.mining.github.config import read_token
@@ -99,7 +100,7 @@ class GitHubClient:
         """
         distinct = list(dict.fromkeys(lookups))
         answers = {
-            lookup: Answer(ApiOutcome.INVALID, detail=f"GitHub can have no {' '.join(lookup)}")
+            lookup: Answer(ApiOutcome.INVALID, detail=printable(f"GitHub can have no {' '.join(lookup)}"))
             for lookup in distinct
             if not lookup.is_valid
         }

@@ -41,7 +41,7 @@ class CompletedRecord:
 
     Attributes:
         record: the record; with any outcome it has at least what it had.
-        outcome: ``completed`` and ``renamed`` are complete; others say why not.
+        outcome: ``completed`` or ``renamed`` if it is complete, else why not.
         detail: the reason in one line; the old name of a renamed repository.
         repository: facts of the repository, None if they were not asked for or not found.
     """
@@ -50,6 +50,11 @@ class CompletedRecord:
     outcome: ApiOutcome
     detail: str = ""
     repository: RepositoryFacts | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has all that GitHub knows."""
+        return self.outcome in {ApiOutcome.COMPLETED, ApiOutcome.RENAMED}
 
 
 async def complete_records(

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from graphql import GraphQLError, build_schema, graphql_sync, parse, visit
+from graphql import (
+    DocumentNode,
+    ExecutionResult,
+    GraphQLError,
+    build_schema,
+    execute_sync,
+    parse,
+    validate,
+    visit,
+)
 from graphql.language import FieldNode, Visitor
 
 from support.mining.github.world import Commit, Issue, PullRequest, Repository, World
@@ -25,13 +35,25 @@ class TypedError(GraphQLError):
 
 def run_query(world: World, body: dict[str, Any], limit: Node) -> Node:
     """Return the whole reply to a request."""
-    done = graphql_sync(SCHEMA, body["query"], Root(world, limit), variable_values=body.get("variables"))
+    document, problems = read_query(body["query"])
+    done = (
+        ExecutionResult(None, problems)
+        if problems
+        else execute_sync(SCHEMA, document, Root(world, limit), variable_values=body.get("variables"))
+    )
     reply: Node = {} if done.data is None else {"data": done.data}
     if done.errors:
         own = [error.original_error for error in done.errors]
         assert all(error is None or isinstance(error, TypedError) for error in own), own
         reply["errors"] = [format_error(error, has_data=done.data is not None) for error in done.errors]
     return reply
+
+
+@cache
+def read_query(query: str) -> tuple[DocumentNode, list[GraphQLError]]:
+    """Return a parsed query and what is wrong with it; batches of one size have the same text."""
+    document = parse(query)
+    return document, validate(SCHEMA, document)
 
 
 def format_error(error: GraphQLError, *, has_data: bool) -> Node:
@@ -47,6 +69,12 @@ def format_error(error: GraphQLError, *, has_data: bool) -> Node:
 
 def points(query: str, variables: dict[str, Any]) -> int:
     """Return the cost of a query: requests for connections, divided by 100."""
+    batch = sum(name.startswith("o") for name in variables)
+    return max(1, round(_connections(query) * batch / 100))
+
+
+@cache
+def _connections(query: str) -> int:
     connections = {"commits", "history", "closingIssuesReferences", "associatedPullRequests"}
     found = 0
 
@@ -55,9 +83,8 @@ def points(query: str, variables: dict[str, Any]) -> int:
             nonlocal found
             found += node.name.value in connections
 
-    visit(parse(query), Count())
-    batch = sum(name.startswith("o") for name in variables)
-    return max(1, round(found * batch / 100))
+    visit(read_query(query)[0], Count())
+    return found
 
 
 class Root:
