@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anyio
 import pytest
 
 from codetaste.mining.github.answer import (
@@ -15,8 +16,9 @@ from codetaste.mining.github.answer import (
     PullRequestFacts,
     RepositoryFacts,
 )
+from support.llm.provider.http import Call
 from support.mining.github.client import connected, github
-from support.mining.github.server import bad_gateway, cut, hang_up, raw, reset, serving, stall
+from support.mining.github.server import Hub, bad_gateway, cut, hang_up, raw, reset, serving, stall
 from support.mining.github.world import World, oid
 
 pytestmark = pytest.mark.anyio
@@ -241,3 +243,23 @@ async def test_cached_answers_count_for_their_age(tmp_path: Path) -> None:
         session.hub.clock.time_s += 120
         await session.client.look_up(lookups)
         assert len(session.hub.requests) == 2
+
+
+async def test_a_cancelled_run_keeps_the_batches_that_were_answered(tmp_path: Path) -> None:
+    world, lookups = world_of(30)
+    async with serving(world) as hub:
+        async with connected(hub, tmp_path, batch=10, in_flight=1) as session:
+            with anyio.CancelScope() as scope:
+
+                async def cancel(_hub: Hub, _call: Call) -> None:
+                    scope.cancel()
+                    await anyio.sleep_forever()
+
+                await session.client.look_up(lookups[:10])
+                hub.faults.append(cancel)
+                await session.client.look_up(lookups)
+        assert scope.cancelled_caught
+        async with connected(hub, tmp_path) as session:
+            answers = await session.client.look_up(lookups)
+        assert {answer.outcome for answer in answers.values()} == {ApiOutcome.FOUND}
+        assert len(hub.bodies[-1]["variables"]) == 3 * 20
