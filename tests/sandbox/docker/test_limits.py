@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,19 +52,26 @@ async def test_docker_out_of_memory_is_reported_and_others_continue(
         assert sibling.end is None
 
 
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """A folder whose path leaves room for the names of an engine's sockets, of 107 bytes in all."""
+    with tempfile.TemporaryDirectory(prefix="codetaste-docker-") as name:
+        yield Path(name)
+
+
 async def test_memory_that_the_host_lacks_is_no_fault_of_the_sandbox(
-    docker_engine: DockerEngine, lean_image: str, tmp_path: Path
+    docker_engine: DockerEngine, lean_image: str, tmp_path: Path, short_folder: Path
 ) -> None:
     # An engine whose containers have less memory together than each of them may use.
     cgroup = limited_cgroup(300 * MIB)
     daemon = Daemon(
-        tmp_path,
+        short_folder,
         ("--bridge=none", "--iptables=false", f"--cgroup-parent=/{cgroup.name}"),
         before=("unshare", "--net"),
     )
     try:
         daemon.start()
-        engine = DockerEngine(tmp_path / "docker.sock", daemon)
+        engine = DockerEngine(short_folder / "docker.sock", daemon)
         copy_image(docker_engine, engine, lean_image)
         async with (
             open_docker(engine.socket, lean_image, tmp_path / "sandboxes") as provider,

@@ -21,6 +21,7 @@ from typing import Any, cast
 import httpx
 
 START_S = 240.0
+SOCKET_PATH_BYTES = 108
 STOP_S = 30.0
 _STREAM_HEADER = 8
 _END_WITH_PARENT = ("setpriv", "--pdeathsig", "TERM")
@@ -197,6 +198,8 @@ class Daemon:
         engine.call("GET", "/_ping", timeout_s=START_S)
 
     def _start(self, *command: str) -> subprocess.Popen[bytes]:
+        longest = self.folder / "exec" / "containerd" / "containerd.sock.ttrpc"
+        assert len(os.fsencode(longest)) < SOCKET_PATH_BYTES, f"{longest} is too long for a socket"
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
                 (*_END_WITH_PARENT, *command),
