@@ -1,0 +1,77 @@
+"""The query of stage 1: written once, in DuckDB's dialect, over the relation of commits of a source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from codetaste.mining.ranking.config import RankingConfig
+
+_SQL_FOLDER = Path(__file__).parent / "sql"
+
+_NO_STARS = "SELECT CAST(NULL AS VARCHAR) AS repository, CAST(NULL AS BIGINT) AS stars LIMIT 0"
+_STARS = (
+    "SELECT lower(repository) AS repository, max(stars) AS stars FROM star_rows GROUP BY lower(repository)"
+)
+
+
+class Relation(StrEnum):
+    """Where the commits come from; the value is the name of the SQL file that makes the relation of them."""
+
+    RECORDS = "records"
+    PULL_REQUEST_EVENTS = "pull_request_events"
+    ACTIVITY_COMMITS = "activity_commits"
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordPatterns:
+    """The keyword sets, each as one regular expression of RE2, without groups, for lower-case text."""
+
+    strong_plus: str
+    weak_plus: str
+    strong_minus: str
+    weak_minus: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stage1Query:
+    """The query and the values of its parameters, which are written ``$name`` in it."""
+
+    text: str
+    parameters: dict[str, int | str]
+
+
+def stage1_query(
+    relation: Relation, patterns: KeywordPatterns, config: RankingConfig, *, star_rows: bool
+) -> Stage1Query:
+    """Return the query of stage 1 in DuckDB's dialect.
+
+    Args:
+        relation: the source. Its tables are ``records``, ``archive_events``, or ``activity_commits`` and
+            ``activity_licenses``.
+        patterns: the keyword sets.
+        config: the bounds.
+        star_rows: whether there is a table ``star_rows`` with ``repository`` and ``stars``.
+    """
+    stars = _STARS if star_rows else _NO_STARS
+    text = f"WITH commits AS (\n{_read_sql(relation)}),\nstar_table AS ({stars}),\n{_read_sql('stage1')}"
+    parameters: dict[str, int | str] = {
+        "strong_plus": patterns.strong_plus,
+        "weak_plus": patterns.weak_plus,
+        "strong_minus": patterns.strong_minus,
+        "weak_minus": patterns.weak_minus,
+        "min_stars": config.min_stars,
+        "min_files": config.min_files,
+        "min_ratio": config.min_ratio,
+        "keep": config.keep,
+    }
+    return Stage1Query(text, parameters)
+
+
+@cache
+def _read_sql(name: str) -> str:
+    return (_SQL_FOLDER / f"{name}.sql").read_text("utf-8")
