@@ -47,7 +47,7 @@ def read_complete_lines(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.heavy
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 def test_scripted_calls_are_settled_from_ledger_after_kill(
     tmp_path: Path,
 ) -> None:
@@ -63,7 +63,7 @@ def test_scripted_calls_are_settled_from_ledger_after_kill(
 
 
 @pytest.mark.heavy
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 def test_provider_calls_stay_charged_after_kill_and_are_repeated(tmp_path: Path) -> None:
     with provider.serving() as server:
 

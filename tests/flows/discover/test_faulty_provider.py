@@ -131,7 +131,7 @@ def faulty_run(tmp_path_factory: pytest.TempPathFactory, alpha: TinyBenchmark) -
         )
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 def test_run_exits_1_and_names_failed_jobs_and_causes(faulty_run: FaultyRun, alpha: TinyBenchmark) -> None:
     assert faulty_run.result.code == 1
     outcomes = {

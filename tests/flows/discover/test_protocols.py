@@ -54,7 +54,7 @@ def table(protocol: str, url: str) -> str:
 
 
 @pytest.mark.heavy
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 def test_three_protocols_find_equal_rules_at_equal_cost(
     tmp_path: Path, alpha: TinyBenchmark, uninterrupted_run: tuple[Workspace, CommandResult]
 ) -> None:

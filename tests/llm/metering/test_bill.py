@@ -189,7 +189,7 @@ def run_with_kills(folder: Path, kills: int, rng: random.Random) -> tuple[Decima
 
 
 @pytest.mark.heavy
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_resume_after_kill_repeats_no_recorded_call(
     server: provider.Server, tmp_path: Path, protocol: str
