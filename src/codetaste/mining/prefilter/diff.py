@@ -35,7 +35,7 @@ class FileChange:
         status: what happened to it; a change of its type or mode is a modification.
         additions: added lines, 0 of a binary file.
         deletions: removed lines, 0 of a binary file.
-        binary: git sees no text in it.
+        binary: git sees no text in it, or a partial clone lacks its contents.
         submodule: it names a commit of another repository, before or after; its one line is no code.
     """
 
@@ -70,7 +70,7 @@ class CommitDiff:
 
     @property
     def context_free_diff(self) -> bytes:
-        """The diff with file headers and hunk headers, without lines of context (``git diff -U0``)."""
+        """The diff with headers of files and hunks, without lines of context and without index lines."""
         return gzip.decompress(self.compressed_diff)
 
     @property

@@ -1,0 +1,1 @@
+"""Commits and diffs of local clones, pairs of commits from a CSV file, and commits known only by hash."""

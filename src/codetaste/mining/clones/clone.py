@@ -1,0 +1,129 @@
+"""A local clone: its git directory, the name of its repository, and where its history is cut off."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from codetaste.benchmark.instances_csv import is_path_name
+from codetaste.errors import SourceError
+from codetaste.source.git import run_git
+from codetaste.source.origin import URL_PATTERN
+from codetaste.source.repository import open_repository
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_REMOTE_URL = r"^remote\..*\.url$"
+_PARTIAL = r"^(extensions\.partialclone|remote\..*\.promisor)$"
+
+
+@dataclass(frozen=True, slots=True)
+class Clone:
+    """A clone on this machine, bare or not.
+
+    Attributes:
+        git_dir: its git directory.
+        repository: ``OWNER/REPO``.
+        label: its place in messages.
+        shallow: the commits whose parents were not fetched.
+        partial: contents of files may be missing.
+    """
+
+    git_dir: Path
+    repository: str
+    label: str
+    shallow: frozenset[str] = frozenset()
+    partial: bool = False
+
+    @property
+    def hint(self) -> str:
+        """What brings missing objects; it ends a message."""
+        if self.shallow:
+            return f"git -C {self.label} fetch --unshallow"
+        return f"git -C {self.label} fetch --refetch --no-filter (git 2.36 or later)"
+
+
+async def open_clone(path: Path, repository: str | None = None) -> Clone:
+    """Open the clone at ``path``.
+
+    Args:
+        path: a clone, bare or not, or a link to one.
+        repository: its name, if it is known better than by its remote.
+
+    Raises:
+        SourceError: ``path`` is no clone, or it does not tell the name of its repository.
+        ToolMissing: git is not installed.
+    """
+    opened = await open_repository(path)
+    places = (await to_thread.run_sync(path.absolute), await to_thread.run_sync(path.resolve))
+    name = (
+        repository
+        or await _name_by_remote(opened.git_dir)
+        or next(filter(None, map(_name_by_folder, places)), None)
+    )
+    if name is None:
+        raise SourceError(
+            f"{path}: no remote and no folder names its repository; "
+            "add a remote (git remote add origin URL), or put the clone at OWNER/REPO"
+        )
+    partial = await run_git("config", "--get-regexp", _PARTIAL, git_dir=opened.git_dir)
+    shallow = await to_thread.run_sync(_shallow_commits, opened.git_dir)
+    return Clone(opened.git_dir, name, opened.label, shallow, partial=bool(partial.output.strip()))
+
+
+def find_clones(folder: Path) -> Mapping[str, Path]:
+    """Return the clones ``OWNER/REPO`` or ``OWNER/REPO.git`` in ``folder`` by name, sorted. Blocking.
+
+    Raises:
+        SourceError: ``folder`` cannot be read.
+    """
+    found: dict[str, Path] = {}
+    try:
+        for owner in sorted(path for path in folder.iterdir() if path.is_dir()):
+            for path in sorted(owner.iterdir()):
+                if (path / ".git").exists() or (path / "HEAD").is_file():
+                    found.setdefault(f"{owner.name}/{path.name.removesuffix('.git')}", path)
+    except OSError as error:
+        raise SourceError(f"{folder}: cannot be read: {error.strerror}") from error
+    return found
+
+
+def find_clone(folder: Path, repository: str) -> Path | None:
+    """Return the clone of ``OWNER/REPO`` in ``folder``, None if there is none. Blocking."""
+    paths = (folder / repository, folder / f"{repository}.git")
+    return next((path for path in paths if (path / ".git").exists() or (path / "HEAD").is_file()), None)
+
+
+def repository_name(url: str) -> str | None:
+    """Return ``OWNER/REPO`` of a clone's URL or path, None if its end is no such name."""
+    without_host = re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/]*|^[^/:\s]+@[^/:\s]+:", "/", url.strip())
+    parts = without_host.rstrip("/").removesuffix(".git").rstrip("/").split("/")
+    owner, repo = parts[-2:] if len(parts) > 1 else ("", "")
+    return f"{owner}/{repo}" if is_path_name(owner) and is_path_name(repo) else None
+
+
+async def _name_by_remote(git_dir: Path) -> str | None:
+    """Return the name by the URL of ``origin``, or else of the first remote; paths are no names."""
+    listed = await run_git("config", "--null", "--get-regexp", _REMOTE_URL, git_dir=git_dir)
+    remotes = [
+        entry.partition("\n") for entry in listed.output.decode("utf-8", "replace").split("\0") if entry
+    ]
+    remotes.sort(key=lambda remote: (remote[0] != "remote.origin.url", remote[0]))
+    urls = [url for _, _, url in remotes if URL_PATTERN.match(url) and not url.startswith("file:")]
+    return next((name for url in urls if (name := repository_name(url)) is not None), None)
+
+
+def _name_by_folder(place: Path) -> str | None:
+    return repository_name(str(place.parent if place.name == ".git" else place))
+
+
+def _shallow_commits(git_dir: Path) -> frozenset[str]:
+    with suppress(OSError):
+        return frozenset((git_dir / "shallow").read_text("ascii", "replace").split())
+    return frozenset()

@@ -1,0 +1,1 @@
+"""What git prints, read as a stream in bounded memory."""
