@@ -12,11 +12,10 @@ from codetaste.errors import ConfigError, SourceError
 from codetaste.mining.ranking.bigquery.config import BigQueryConfig
 from codetaste.mining.ranking.bigquery.rank import QueryEstimate, rank_in_bigquery
 from codetaste.mining.ranking.config import RankingConfig
-from codetaste.mining.ranking.query import KeywordPatterns
 from codetaste.mining.ranking.result import Ranking
 from support.mining.archive_bigquery_server import TOKEN, ServedTable, serving_bigquery
+from support.mining.archive_keywords import KEYWORDS
 
-KEYWORDS = KeywordPatterns("refactor", "move", "fix", "add")
 TOTALS = ("commits", "incomplete", "stars", "stars_unknown", "files", "files_unknown")
 LATER_TOTALS = ("strong_minus", "ratio", "passed", "unique")
 FIELDS = [
@@ -110,10 +109,11 @@ def test_price_is_offered_before_the_query_runs(tmp_path: Path) -> None:
         "parameterValue": {"value": "90"},
     } in real["queryParameters"]
     assert ranking is not None
+    assert ranking.rows[-1].cost_usd == Decimal("18.75")
     assert [each.record.golden for each in ranking.commits] == [f"{number:040x}" for number in range(3)]
     assert ranking.commits[0].record.date is not None
     assert ranking.commits[0].record.date.isoformat() == "2023-04-05T06:07:08+00:00"
-    assert [count.removed for count in ranking.filters] == [1, 1, 1, 1, 1, 1, 0]
+    assert [row.removed for row in ranking.rows] == [1, 1, 1, 1, 1, 1, 0]
 
 
 def test_refused_price_runs_nothing(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_answer_without_commits_has_its_totals(tmp_path: Path) -> None:
     ranking, _ = rank(served(commits=0), tmp_path)
     assert ranking is not None
     assert ranking.commits == ()
-    assert ranking.filters[0].entered == 9
+    assert ranking.rows[0].entered == 9
 
 
 def test_transient_errors_are_repeated(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import tempfile
+import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,14 +17,15 @@ from hypothesis import strategies as st
 
 from codetaste.errors import SourceError
 from codetaste.mining.commit import CommitRecord, PullRequest
+from codetaste.mining.keywords.count import KeywordCounts, count_keywords
+from codetaste.mining.keywords.sets import load_keyword_sets
 from codetaste.mining.ranking.config import RankingConfig
-from codetaste.mining.ranking.query import KeywordPatterns
-from codetaste.mining.ranking.rank import rank_record_files
-from codetaste.mining.ranking.record_file import write_records
+from codetaste.mining.ranking.rank import rank_record_files, write_incomplete_records
+from codetaste.mining.ranking.record_file import read_records, write_records
 from codetaste.mining.ranking.result import Ranking, size_results
-from support.mining.archive_ranking_model import FILTERS, PATTERNS, ModelBounds, rank_by_hand
+from support.mining.archive_keywords import KEYWORDS
+from support.mining.archive_ranking_model import FILTERS, ModelBounds, rank_by_hand
 
-KEYWORDS = KeywordPatterns(**PATTERNS)
 WORDS = (
     "Refactor",
     "dedup",
@@ -85,7 +88,7 @@ def test_ranking_is_that_of_brute_force(commits: list[dict[str, Any]], table: di
         found = rank([record(row) for row in commits], Path(name), config)
     expected, removed = rank_by_hand(commits, table, BOUNDS)
     assert [(each.record.repository, each.record.golden) for each in found.commits] == expected
-    assert {count.filter: count.removed for count in found.filters} == removed
+    assert {row.filter: row.removed for row in found.rows} == removed
 
 
 def test_counts_of_filters_follow_one_another(tmp_path: Path) -> None:
@@ -100,7 +103,7 @@ def test_counts_of_filters_follow_one_another(tmp_path: Path) -> None:
         CommitRecord("o/good", "7" * 40, message="refactor", stars=90, files=45),
     ]
     ranking = rank(commits, tmp_path)
-    assert [(count.filter, count.entered, count.removed) for count in ranking.filters] == [
+    assert [(row.filter, row.entered, row.removed) for row in ranking.rows] == [
         ("incomplete", 8, 1),
         ("stars", 7, 1),
         ("files", 6, 1),
@@ -109,7 +112,7 @@ def test_counts_of_filters_follow_one_another(tmp_path: Path) -> None:
         ("duplicate", 2, 0),
         ("best", 2, 0),
     ]
-    assert (ranking.stars_unknown, ranking.files_unknown) == (1, 1)
+    assert {row.filter: row.unknown for row in ranking.rows if row.unknown} == {"stars": 1, "files": 1}
     assert [each.record.repository for each in ranking.commits] == ["o/good", "o/unknown"]
 
 
@@ -130,14 +133,70 @@ def test_record_comes_back_whole(tmp_path: Path) -> None:
     )
     [ranked] = rank([whole], tmp_path).commits
     assert ranked.record == whole
-    assert ranked.strong_plus == 1
+    assert ranked.counts == KeywordCounts(1, 0, 0, 0)
+
+
+def test_counts_are_those_of_the_keyword_room(tmp_path: Path) -> None:
+    sets = load_keyword_sets()
+    messages = [
+        "Refactor: move the RENAMED parser\n\n* cleans up, İ, dé-dup, rename_all\n",
+        " \t\r\nfeat(x)!: Split-up of the code base; reorganized",
+        "chore: tidy. Refactoring, refactor_io and restructure",
+    ]
+    records = [
+        CommitRecord(f"o/r{number}", f"{number:040x}", message=message)
+        for number, message in enumerate(messages * 2)
+    ]
+    file = tmp_path / "records.jsonl"
+    write_records(file, records)
+    ranking = anyio.run(rank_record_files, [file], sets, RankingConfig(), tmp_path)
+    assert ranking.commits
+    assert all(each.counts == count_keywords(each.record.text, sets) for each in ranking.commits)
+
+
+def test_incomplete_records_are_written_once_for_completion(tmp_path: Path) -> None:
+    stars = tmp_path / "stars.csv"
+    stars.write_text("repository,stars\nO/Many,500\no/few,3\n")
+    trimmed = PullRequest(3, "", "")
+    records = [
+        CommitRecord("o/unknown", "", pull_request=PullRequest(1, "", ""), source="an hour"),
+        CommitRecord("o/few", "", pull_request=PullRequest(2, "", "")),
+        CommitRecord(
+            "o/many", "", pull_request=PullRequest(3, "", ""), date=datetime(2026, 1, 2, tzinfo=UTC)
+        ),
+        CommitRecord(
+            "O/many", "", pull_request=PullRequest(3, "", ""), date=datetime(2026, 1, 3, tzinfo=UTC)
+        ),
+        CommitRecord("o/many", "1" * 40, message="refactor"),
+    ]
+    file, target = tmp_path / "records.jsonl", tmp_path / "incomplete.jsonl"
+    write_records(file, records)
+    config = RankingConfig(stars=stars)
+    count = anyio.run(write_incomplete_records, [file], target, config, tmp_path)
+    assert list(read_records(target)) == [replace(records[2], stars=500), records[0]]
+    assert count == 2
+
+
+def test_ranking_can_be_cancelled(tmp_path: Path) -> None:
+    file = tmp_path / "records.jsonl"
+    write_records(file, (CommitRecord("o/r", f"{n:040x}", message="refactor " * 50) for n in range(20_000)))
+
+    async def main() -> None:
+        with anyio.move_on_after(0.05) as scope:
+            await rank_record_files([file] * 20, KEYWORDS, CONFIG, tmp_path / "spill")
+        assert scope.cancelled_caught
+
+    anyio.run(main)
+    while threading.active_count() > 1 and any("AnyIO" in thread.name for thread in threading.enumerate()):
+        threading.Event().wait(0.01)
+    assert list((tmp_path / "spill").iterdir()) == []
 
 
 def test_nothing_is_ranked_from_no_commits(tmp_path: Path) -> None:
     ranking = rank([], tmp_path)
     assert ranking.commits == ()
-    assert [count.filter for count in ranking.filters] == list(FILTERS)
-    assert not any(count.entered for count in ranking.filters)
+    assert [row.filter for row in ranking.rows] == list(FILTERS)
+    assert not any(row.entered for row in ranking.rows)
 
 
 def test_missing_file_is_named_in_one_line(tmp_path: Path) -> None:

@@ -19,14 +19,13 @@ from codetaste.mining.commit import CommitRecord, PullRequest
 from codetaste.mining.ranking.bigquery.compile import bigquery_query, compile_for_bigquery
 from codetaste.mining.ranking.bigquery.config import BigQueryConfig
 from codetaste.mining.ranking.config import RankingConfig
-from codetaste.mining.ranking.query import KeywordPatterns, Relation, Stage1Query, stage1_query
+from codetaste.mining.ranking.query import Relation, Stage1Query, stage1_query
 from codetaste.mining.ranking.rank import rank_activity_data, rank_record_files
 from codetaste.mining.ranking.record_file import COLUMNS, write_records
 from codetaste.mining.ranking.result import Ranking, ranking_of
 from support.mining.archive_events import MergedChange, event_of_2013, event_of_2023, event_of_2026
-from support.mining.archive_ranking_model import PATTERNS
+from support.mining.archive_keywords import KEYWORDS
 
-KEYWORDS = KeywordPatterns(**PATTERNS)
 CONFIG = RankingConfig(keep=3)
 TARGETS = (
     BigQueryConfig(project="made-project", events="githubarchive.year.2023"),
@@ -99,7 +98,7 @@ def test_table_of_events_and_hour_files_give_the_same_ranking(tmp_path: Path) ->
         theirs = rank_table(connection, query)
     assert theirs == ours
     assert len(ours.commits) == 2
-    assert {count.filter: count.removed for count in ours.filters} == {
+    assert {row.filter: row.removed for row in ours.rows} == {
         "incomplete": 8,
         "stars": 2,
         "files": 2,
@@ -202,15 +201,15 @@ def test_activity_data_are_a_relation_of_commits(tmp_path: Path, kind: str) -> N
         licence="mit",
         source="GitHub Activity Data",
     )
-    assert ranked.strong_plus == 2
-    assert [count.removed for count in ranking.filters] == [0, 0, 2, 0, 0, 1, 0]
+    assert ranked.counts.strong_plus == 2
+    assert [row.removed for row in ranking.rows] == [0, 0, 2, 0, 0, 1, 0]
 
 
 def test_activity_data_without_licences_have_none(tmp_path: Path) -> None:
     commits, _ = activity(tmp_path, "json", COMMIT)
     ranking = anyio.run(rank_activity_data, commits, [], KEYWORDS, RankingConfig(), tmp_path)
     assert [each.record.licence for each in ranking.commits] == [None]
-    assert ranking.stars_unknown == 2
+    assert ranking.rows[1].unknown == 2
 
 
 def test_pull_request_text_is_title_and_body() -> None:

@@ -18,7 +18,7 @@ class ModelBounds:
 PATTERNS = {
     "strong_plus": r"\b(?:refactor\w*|dedup\w*)\b",
     "weak_plus": r"\b(?:mov(?:e|ed|ing)|reorganize)\b",
-    "strong_minus": r"\b(?:fix|lint)\b|\Achore:",
+    "strong_minus": r"\b(?:fix|lint)\b|\Achore ?:",
     "weak_minus": r"\b(?:add|test)\b",
 }
 """Small sets, so that made-up messages meet them often."""

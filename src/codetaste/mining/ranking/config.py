@@ -16,9 +16,6 @@ class RankingConfig(Section):
     min_files: int = Field(default=45, ge=0)
     """Fewest changed files of a commit; one whose files are unknown passes, and is counted."""
 
-    min_ratio: int = Field(default=2, ge=0)
-    """Count(M, K+) is at least so many times Count(M, K- weak); with none of either a commit is removed."""
-
     keep: int = Field(default=5000, ge=1, le=1_000_000)
     """How many commits are kept, the best first."""
 

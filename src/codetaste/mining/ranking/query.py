@@ -8,7 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codetaste.mining.keywords.count import MIN_RATIO
+
 if TYPE_CHECKING:
+    from codetaste.mining.keywords.sets import KeywordSets
     from codetaste.mining.ranking.config import RankingConfig
 
 _SQL_FOLDER = Path(__file__).parent / "sql"
@@ -28,16 +31,6 @@ class Relation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class KeywordPatterns:
-    """The keyword sets, each as one regular expression of RE2, without groups, for lower-case text."""
-
-    strong_plus: str
-    weak_plus: str
-    strong_minus: str
-    weak_minus: str
-
-
-@dataclass(frozen=True, slots=True)
 class Stage1Query:
     """The query and the values of its parameters, which are written ``$name`` in it."""
 
@@ -46,30 +39,40 @@ class Stage1Query:
 
 
 def stage1_query(
-    relation: Relation, patterns: KeywordPatterns, config: RankingConfig, *, star_rows: bool
+    relation: Relation, sets: KeywordSets, config: RankingConfig, *, star_rows: bool
 ) -> Stage1Query:
     """Return the query of stage 1 in DuckDB's dialect.
 
     Args:
         relation: the source. Its tables are ``records``, ``archive_events``, or ``activity_commits`` and
             ``activity_licenses``.
-        patterns: the keyword sets.
+        sets: the keyword sets.
         config: the bounds.
         star_rows: whether there is a table ``star_rows`` with ``repository`` and ``stars``.
     """
-    stars = _STARS if star_rows else _NO_STARS
-    text = f"WITH commits AS (\n{_read_sql(relation)}),\nstar_table AS ({stars}),\n{_read_sql('stage1')}"
+    text = _with_sources(relation, "stage1", star_rows=star_rows)
     parameters: dict[str, int | str] = {
-        "strong_plus": patterns.strong_plus,
-        "weak_plus": patterns.weak_plus,
-        "strong_minus": patterns.strong_minus,
-        "weak_minus": patterns.weak_minus,
+        "strong_plus": sets.strong_plus.pattern,
+        "weak_plus": sets.weak_plus.pattern,
+        "strong_minus": sets.strong_minus.pattern,
+        "weak_minus": sets.weak_minus.pattern,
         "min_stars": config.min_stars,
         "min_files": config.min_files,
-        "min_ratio": config.min_ratio,
+        "min_ratio": MIN_RATIO,
         "keep": config.keep,
     }
     return Stage1Query(text, parameters)
+
+
+def incomplete_query(config: RankingConfig, *, star_rows: bool) -> Stage1Query:
+    """Return the query for the records that have no hash yet; its table is ``records``."""
+    text = _with_sources(Relation.RECORDS, "incomplete", star_rows=star_rows)
+    return Stage1Query(text, {"min_stars": config.min_stars})
+
+
+def _with_sources(relation: Relation, name: str, *, star_rows: bool) -> str:
+    stars = _STARS if star_rows else _NO_STARS
+    return f"WITH commits AS (\n{_read_sql(relation)}),\nstar_table AS ({stars}),\n{_read_sql(name)}"
 
 
 @cache

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from codetaste.mining.filter_result import FilterResult, Stage
+from codetaste.mining.funnel import UNKNOWN, FunnelRow
+from codetaste.mining.keywords.count import KeywordCounts
+from codetaste.mining.keywords.sets import SET_NAMES
 from codetaste.mining.ranking.record_file import record_from_row
 
 if TYPE_CHECKING:
@@ -14,72 +18,47 @@ if TYPE_CHECKING:
     from codetaste.mining.commit import CommitRecord
     from codetaste.mining.ranking.config import RankingConfig
 
-_TOTAL = "total_"
-
 
 @dataclass(frozen=True, slots=True)
 class RankedCommit:
     """A commit that passed stage 1, with its keyword counts; the table of stars replaces its own stars."""
 
     record: CommitRecord
-    strong_plus: int
-    weak_plus: int
-    strong_minus: int
-    weak_minus: int
-
-
-@dataclass(frozen=True, slots=True)
-class FilterCount:
-    """What one filter did: ``entered`` commits reached it, ``passed`` of them went on."""
-
-    filter: str
-    entered: int
-    passed: int
-
-    @property
-    def removed(self) -> int:
-        """How many it removed."""
-        return self.entered - self.passed
+    counts: KeywordCounts
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The result of stage 1.
-
-    Attributes:
-        commits: the best first.
-        filters: in the order in which they are applied.
-        stars_unknown: commits that passed the filter of stars as theirs are unknown.
-        files_unknown: commits that passed the filter of files as theirs are unknown.
-    """
+    """The result of stage 1: the commits, the best first, and a row of the funnel for each filter."""
 
     commits: tuple[RankedCommit, ...]
-    filters: tuple[FilterCount, ...]
-    stars_unknown: int
-    files_unknown: int
+    rows: tuple[FunnelRow, ...]
 
 
-def ranking_of(rows: Iterable[Mapping[str, Any]]) -> Ranking:
-    """Return the ranking that the rows of the query give; there is always one row, with the totals."""
+def ranking_of(rows: Iterable[Mapping[str, Any]], cost_usd: Decimal = Decimal(0)) -> Ranking:
+    """Return the ranking that the rows of the query give; there is always one row, with the totals.
+
+    Args:
+        rows: the answer of the query.
+        cost_usd: what the query cost, US dollars.
+    """
     found = list(rows)
-    totals = {
-        name.removeprefix(_TOTAL): int(value or 0) for name, value in found[0].items() if _TOTAL in name
-    }
+    totals = {name: int(value or 0) for name, value in found[0].items() if name.startswith("total_")}
     commits = tuple(
-        RankedCommit(
-            record_from_row(row), row["strong_plus"], row["weak_plus"], row["strong_minus"], row["weak_minus"]
-        )
+        RankedCommit(record_from_row(row), KeywordCounts(*(row[name] for name in SET_NAMES)))
         for row in found
         if row["golden"] is not None
     )
-    filters = []
-    left = totals["commits"]
+    funnel = []
+    left = totals["total_commits"]
     for name in ("incomplete", "stars", "files", "strong_minus", "ratio"):
-        filters.append(FilterCount(name, left, left - totals[name]))
-        left -= totals[name]
-    filters.append(FilterCount("duplicate", left, totals["unique"]))
-    filters.append(FilterCount("best", totals["unique"], len(commits)))
-    return Ranking(commits, tuple(filters), totals["stars_unknown"], totals["files_unknown"])
+        removed, unknown = totals[f"total_{name}"], totals.get(f"total_{name}_unknown", 0)
+        funnel.append(FunnelRow(Stage.KEYWORDS, name, left, removed, unknown))
+        left -= removed
+    unique = totals["total_unique"]
+    funnel.append(FunnelRow(Stage.KEYWORDS, "duplicate", left, left - unique))
+    funnel.append(FunnelRow(Stage.KEYWORDS, "best", unique, unique - len(commits), cost_usd=cost_usd))
+    return Ranking(commits, tuple(funnel))
 
 
 def size_results(record: CommitRecord, config: RankingConfig) -> list[FilterResult]:
@@ -101,6 +80,6 @@ def size_results(record: CommitRecord, config: RankingConfig) -> list[FilterResu
 
 def _check_minimum(name: str, value: int | None, minimum: int) -> FilterResult:
     passed = value is None or value >= minimum
-    shown = "unknown" if value is None else f"{value:,}"
+    shown = UNKNOWN if value is None else f"{value:,}"
     reason = "" if passed else f"{shown} {name}, fewer than {minimum:,}"
     return FilterResult(Stage.KEYWORDS, name, passed, shown, f"at least {minimum:,}", reason)

@@ -10,19 +10,19 @@ from codetaste.mining.ranking.query import Relation, Stage1Query, stage1_query
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from codetaste.mining.keywords.sets import KeywordSets
     from codetaste.mining.ranking.bigquery.config import BigQueryConfig
     from codetaste.mining.ranking.config import RankingConfig
-    from codetaste.mining.ranking.query import KeywordPatterns
 
 
-def bigquery_query(patterns: KeywordPatterns, config: RankingConfig, target: BigQueryConfig) -> Stage1Query:
+def bigquery_query(sets: KeywordSets, config: RankingConfig, target: BigQueryConfig) -> Stage1Query:
     """Return the query of stage 1 in BigQuery's dialect; its parameters are written ``@name``.
 
     Raises:
         ConfigError: sqlglot is not installed.
     """
     relation = Relation.ACTIVITY_COMMITS if target.events is None else Relation.PULL_REQUEST_EVENTS
-    query = stage1_query(relation, patterns, config, star_rows=target.stars is not None)
+    query = stage1_query(relation, sets, config, star_rows=target.stars is not None)
     tables = {
         "archive_events": target.events,
         "activity_commits": target.commits,

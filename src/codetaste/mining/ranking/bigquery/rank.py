@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
 from codetaste.core.files import write_atomically
 from codetaste.core.hashing import json_digest
 from codetaste.errors import ConfigError
-from codetaste.mining.ranking.bigquery.client import open_client
+from codetaste.mining.ranking.bigquery.client import QueryAnswer, open_client
 from codetaste.mining.ranking.bigquery.compile import bigquery_query
 from codetaste.mining.ranking.result import ranking_of
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
+    from codetaste.mining.keywords.sets import KeywordSets
     from codetaste.mining.ranking.bigquery.config import BigQueryConfig
     from codetaste.mining.ranking.config import RankingConfig
-    from codetaste.mining.ranking.query import KeywordPatterns
     from codetaste.mining.ranking.result import Ranking
 
 USD_PER_TIB = Decimal("6.25")
@@ -55,7 +55,7 @@ class QueryEstimate:
 
 
 async def rank_in_bigquery(
-    patterns: KeywordPatterns,
+    sets: KeywordSets,
     config: RankingConfig,
     target: BigQueryConfig,
     folder: Path,
@@ -64,7 +64,7 @@ async def rank_in_bigquery(
     """Return stage 1 over tables of BigQuery; None if ``accept`` refuses the price.
 
     Args:
-        patterns: the keyword sets.
+        sets: the keyword sets.
         config: the bounds; a CSV file of stars cannot be used here.
         target: the tables, the project that pays, and the name of the token.
         folder: where the answer is kept: the same query is not paid for again.
@@ -79,11 +79,11 @@ async def rank_in_bigquery(
         raise ConfigError(
             "stars: BigQuery cannot read a CSV file; upload it, and name the table in bigquery.stars"
         )
-    query = bigquery_query(patterns, config, target)
+    query = bigquery_query(sets, config, target)
     digest = json_digest([query.text, query.parameters])
     stored = folder / f"bigquery-{digest[:16]}.json"
-    if (rows := await to_thread.run_sync(_read_rows, stored)) is not None:
-        return ranking_of(rows)
+    if (earlier := await to_thread.run_sync(_read_answer, stored)) is not None:
+        return _ranking_of(earlier)
     async with open_client(target) as client:
         estimate = QueryEstimate(await client.dry_run(query))
         if estimate.price_usd > target.max_usd:
@@ -91,14 +91,16 @@ async def rank_in_bigquery(
         if not await accept(estimate):
             return None
         answer = await client.run(query, max_bytes=estimate.bytes_read + _ROUNDING, request_id=digest[:32])
-    text = json.dumps({"bytes_billed": answer.bytes_billed, "rows": answer.rows}, default=str)
-    await to_thread.run_sync(write_atomically, stored, text)
-    return ranking_of(answer.rows)
+    await to_thread.run_sync(write_atomically, stored, json.dumps(asdict(answer), default=str))
+    return _ranking_of(answer)
 
 
-def _read_rows(path: Path) -> list[dict[str, Any]] | None:
+def _ranking_of(answer: QueryAnswer) -> Ranking:
+    return ranking_of(answer.rows, QueryEstimate(answer.bytes_billed).price_usd)
+
+
+def _read_answer(path: Path) -> QueryAnswer | None:
     try:
-        rows: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["rows"]
-    except (OSError, ValueError, LookupError, TypeError):
+        return QueryAnswer(**json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
         return None
-    return rows
