@@ -161,12 +161,8 @@ def test_incomplete_records_are_written_once_for_completion(tmp_path: Path) -> N
     records = [
         CommitRecord("o/unknown", "", pull_request=PullRequest(1, "", ""), source="an hour"),
         CommitRecord("o/few", "", pull_request=PullRequest(2, "", "")),
-        CommitRecord(
-            "o/many", "", pull_request=PullRequest(3, "", ""), date=datetime(2026, 1, 2, tzinfo=UTC)
-        ),
-        CommitRecord(
-            "O/many", "", pull_request=PullRequest(3, "", ""), date=datetime(2026, 1, 3, tzinfo=UTC)
-        ),
+        CommitRecord("o/many", "", pull_request=trimmed, date=datetime(2026, 1, 2, tzinfo=UTC)),
+        CommitRecord("O/many", "", pull_request=trimmed, date=datetime(2026, 1, 3, tzinfo=UTC)),
         CommitRecord("o/many", "1" * 40, message="refactor"),
     ]
     file, target = tmp_path / "records.jsonl", tmp_path / "incomplete.jsonl"

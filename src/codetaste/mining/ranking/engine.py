@@ -77,7 +77,7 @@ def _connect(config: RankingConfig, folder: Path) -> Iterator[DuckDBPyConnection
 
 
 def select_json(files: Sequence[Path], columns: Mapping[str, str]) -> str:
-    """Return the SQL that reads JSON files, an object a line, gzipped or not; ``columns`` have their types."""
+    """Return the SQL that reads JSON files, an object a line, gzipped or not; ``columns`` have types."""
     if not files:
         nulls = (f"CAST(NULL AS {kind}) AS {name}" for name, kind in columns.items())
         return f"SELECT {', '.join(nulls)} LIMIT 0"
