@@ -14,6 +14,7 @@
     outputs/<track>/<mode>/<owner>/<repo>/<hash8>/<agent>/attempt-<n>/  later attempts
     outputs/pseudo_agents/direct/<owner>/<repo>/<hash8>/{golden_agent,null_agent}/
     transcripts/<job key>.jsonl, events/<job key>.jsonl
+    mining/<mining run>/{candidates.csv,candidate_scores.jsonl}
 """
 
 from __future__ import annotations
@@ -94,6 +95,11 @@ OUTPUTS_FOLDER = "outputs"
 TRANSCRIPTS_FOLDER = "transcripts"
 EVENTS_FOLDER = "events"
 RUN_CONFIG_FILE = "config.json"
+
+# Files of a mining run, in a folder of its name below the folder of mining.
+MINING_FOLDER = "mining"
+CANDIDATES_FILE = "candidates.csv"
+CANDIDATE_SCORES_FILE = "candidate_scores.jsonl"
 
 # Files of a trial.
 PREDICTION_FILE = "prediction.diff"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import html
 import re
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from codetaste.core.text import shorten
 from codetaste.errors import Cause, CodetasteError
@@ -50,10 +50,6 @@ class ScoredReply(Generic[S]):
     reasoning: str
     clamped: tuple[str, ...] = ()
     category: Category | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the reply as JSON data."""
-        return asdict(self)
 
 
 def read_message_reply(text: str) -> ScoredReply[MessageScores]:

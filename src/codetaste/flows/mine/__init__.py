@@ -1,0 +1,1 @@
+"""Mining: commits become candidates."""
