@@ -143,7 +143,7 @@ def _folder_name(repo: Path) -> str:
 
 
 def _guess_language(changed: list[str]) -> str:
-    language = main_language((path, 1) for path in changed)
+    language = main_language(changed)
     if language is None:
         raise ConfigError("no changed file is in a language that is known by its suffix: name it, --language")
     return language

@@ -38,7 +38,7 @@ _SUFFIXES = {
     "vb": ".vb",
     "vue": ".vue",
 }
-_HEADER, _C_FAMILY = ".h", ("c", "cpp")
+_HEADER, _C_FAMILY, _SHELL = ".h", ("c", "cpp"), "bash"
 LANGUAGE_OF_SUFFIX = {suffix: name for name, suffixes in _SUFFIXES.items() for suffix in suffixes.split()} | {
     _HEADER: "c"
 }
@@ -50,22 +50,20 @@ def language_of(path: str) -> str | None:
     return LANGUAGE_OF_SUFFIX.get(PurePosixPath(path).suffix.lower())
 
 
-def main_language(changes: Iterable[tuple[str, int]]) -> str | None:
-    """Return the language of most changes; None if no path is of a known language.
+def main_language(paths: Iterable[str]) -> str | None:
+    """Return the language of most of the files ``paths``; None if no path is of a known language.
 
-    ``.h`` files count for C or C++, whichever has more changes in its other files (C if equal). Of languages
-    with equal counts the first in the alphabet is taken.
-
-    Args:
-        changes: path and number of changes of each file, such as its added and removed lines.
+    ``.h`` files count for C or C++, whichever has more other files (C if equal). Shell scripts count only if
+    there is nothing else. Of languages with equally many files the first in the alphabet is taken.
     """
     counts, headers = Counter[str](), 0
-    for path, number in changes:
+    for path in paths:
         language = language_of(path)
         if PurePosixPath(path).suffix.lower() == _HEADER:
-            headers += number
+            headers += 1
         elif language is not None:
-            counts[language] += number
+            counts[language] += 1
     if headers:
         counts[max(_C_FAMILY, key=lambda each: counts[each])] += headers
-    return min(counts, key=lambda each: (-counts[each], each), default=None)
+    scripts = counts.pop(_SHELL, 0)
+    return min(counts, key=lambda each: (-counts[each], each), default=_SHELL if scripts else None)

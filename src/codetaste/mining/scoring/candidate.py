@@ -68,7 +68,7 @@ class DiffFacts:
         golden: hash of R∘X*.
         category: named by the model, or by words of the message.
         category_by: "model" or "words".
-        language: that of most changed lines; None if no changed file is code.
+        language: that of most changed files; None if no changed file is code.
     """
 
     base: str

@@ -1,8 +1,8 @@
 """The category of a refactoring: one of the seven values that the published candidates have.
 
 No rule for it is published. Here the model that scores a diff names it; where its reply names none of the
-seven, words of the message decide. On 88 of the published candidates the words alone agree with the published
-category in 51 (the most frequent category is right for 28).
+seven, words of the message decide. On 159 of the published candidates the words alone agree with the
+published category in 94 (the most frequent category is right for 58).
 """
 
 from __future__ import annotations

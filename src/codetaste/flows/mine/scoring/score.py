@@ -65,7 +65,7 @@ async def score_diff(task: ScoringTask, context: ScoringContext, job: JobContext
         golden=diff.golden,
         category=reply.category or category_of_message(task.record.text),
         category_by="words" if reply.category is None else "model",
-        language=main_language((file.path, file.additions + file.deletions) for file in diff.files),
+        language=main_language(file.path for file in diff.files),
     )
     return {"result": ScoreResult(reply, cost_usd=_cost_usd(job)).to_json(), "facts": facts.to_json()}
 
