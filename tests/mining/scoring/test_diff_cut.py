@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,19 @@ def test_files_whose_names_alone_do_not_fit_are_summed_up() -> None:
     assert cut.endswith(
         f"[{500 - len(titles(cut))} more files: +{2 * (500 - len(titles(cut)))} -{500 - len(titles(cut))}]\n"
     )
+
+
+def test_hunks_of_fewer_files_are_shown_where_shares_would_be_tiny() -> None:
+    diff = "".join(file_diff(f"f{number:03}.py", (40, 40)) for number in range(200))
+    cut = cut_diff(diff, 8000)
+    assert len(titles(cut)) == 200
+    bodies = re.split("^## .*\n", cut, flags=re.MULTILINE)[1:]
+    shown = [number for number, body in enumerate(bodies) if body]
+    assert 5 <= len(shown) <= 12
+    assert all(body.count("\n") > 3 for body in bodies if body)
+    steps = {after - before for before, after in pairwise(shown)}
+    assert max(steps) - min(steps) <= 1
+    assert len(cut) > 7500
 
 
 def test_long_lines_and_text_that_is_no_diff_are_cut() -> None:

@@ -5,7 +5,8 @@ The policy, which depends on the diff and the number alone:
 1. A diff that fits is unchanged.
 2. Otherwise each file is one line with its name and its counts of added and removed lines, followed by hunks.
 3. What these lines leave of the characters is shared between the files: each has the same share, and what a
-   file does not need goes to the others.
+   file does not need goes to the others. If shares would be too small to show a change, fewer files have
+   one, spread evenly over the diff.
 4. A file whose hunks exceed its share shows as many as there is room for, spread evenly over the file, with
    the room shared between them in the same way. A hunk that exceeds its room ends after a whole line. What is
    left out is counted.
@@ -16,18 +17,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from codetaste.core.text import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 MIN_CHARS = 1000
 """A diff is not cut to fewer characters."""
-_MIN_HUNK_CHARS = 300
-"""As many hunks of a file are shown as have so much room."""
+_MIN_SHARE = 300
+"""As many files, and as many hunks of a file, are shown as have so much room."""
 _MAX_LINE_CHARS = 300
 """A longer line of a diff that is cut ends with an ellipsis."""
 _MAX_NAME_CHARS = 200
@@ -73,10 +75,8 @@ def cut_diff(diff: str, chars: int) -> str:
     left = room - sum(len(file.title) for file in files)
     if left < 0:
         return notice + _titles_alone(files, room)
-    shares = share([file.chars for file in files], left)
-    return notice + "".join(
-        file.title + _cut_hunks(file, room) for file, room in zip(files, shares, strict=True)
-    )
+    bodies = _fill([(file.chars, partial(_cut_hunks, file)) for file in files], left)
+    return notice + "".join(file.title + body for file, body in zip(files, bodies, strict=True))
 
 
 def share(needs: Sequence[int], room: int) -> list[int]:
@@ -89,6 +89,24 @@ def share(needs: Sequence[int], room: int) -> list[int]:
         shares[index] = min(needs[index], left // (len(needs) - place))
         left -= shares[index]
     return shares
+
+
+def _fill(parts: Sequence[tuple[int, Callable[[int], str]]], room: int) -> list[str]:
+    """Return the texts of parts, together in at most ``room`` characters.
+
+    Args:
+        parts: the length of each, and what returns its text in at most so many characters.
+        room: characters.
+    """
+    filled = [at for at, (chars, _) in enumerate(parts) if chars]
+    count = min(len(filled), max(1, room // _MIN_SHARE))
+    if sum(chars for chars, _ in parts) > room:
+        filled = [filled[at * len(filled) // count] for at in range(count)]
+    texts, unused = [""] * len(parts), 0
+    for at, each in zip(filled, share([parts[at][0] for at in filled], room), strict=True):
+        texts[at] = parts[at][1](each + unused)
+        unused += each - len(texts[at])
+    return texts
 
 
 def _read_file(text: str) -> _File:
@@ -133,27 +151,28 @@ def _titles_alone(files: Sequence[_File], room: int) -> str:
 
 
 def _cut_hunks(file: _File, room: int) -> str:
-    """Return the hunks of a file in at most ``room`` characters."""
+    """Return the hunks of a file in at most ``room`` characters, and a note about those that are missing."""
     if file.chars <= room:
         return "".join(file.hunks)
-    count = min(len(file.hunks), max(1, room // _MIN_HUNK_CHARS))
-    chosen = [file.hunks[number * len(file.hunks) // count] for number in range(count)]
-    omitted = len(file.hunks) - count
-    note = _left_out(omitted, "hunk") if omitted else ""
-    if len(note) > room:
+    left = room - len(_left_out(len(file.hunks), "hunk"))
+    texts = _fill([(len(hunk), partial(_cut_lines, hunk)) for hunk in file.hunks], left)
+    missing = texts.count("")
+    if missing == len(texts):
         return ""
-    shares = share([len(hunk) for hunk in chosen], room - len(note))
-    return "".join(_cut_lines(hunk, each) for hunk, each in zip(chosen, shares, strict=True)) + note
+    return "".join(texts) + (_left_out(missing, "hunk") if missing else "")
 
 
 def _cut_lines(text: str, room: int) -> str:
-    """Return the first lines of ``text`` in ``room`` characters at most, and a note about the others."""
+    """Return the first lines of ``text`` in ``room`` characters at most, and a note about the others.
+
+    It is empty if there is no room for two lines: that of the hunk, and a changed one.
+    """
     if len(text) <= room:
         return text
     lines = _LINE.findall(text)
     left = room - len(_left_out(len(lines), "line"))
     shown = sum(end <= left for end in accumulate(map(len, lines)))
-    return "".join(lines[:shown]) + _left_out(len(lines) - shown, "line") if shown else ""
+    return "".join(lines[:shown]) + _left_out(len(lines) - shown, "line") if shown > 1 else ""
 
 
 def _left_out(count: int, what: str) -> str:
