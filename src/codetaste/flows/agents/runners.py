@@ -12,7 +12,7 @@ from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
 from codetaste.benchmark.layout import EVENTS_FOLDER, TRANSCRIPTS_FOLDER, FinishReason
 from codetaste.flows.agents.inputs import OWN_LOOP_PROMPT
 from codetaste.flows.agents.run import SandboxNeeds
-from codetaste.flows.transcript import transcript_path, write_transcript
+from codetaste.flows.agents.transcript import transcript_path, write_transcript
 from codetaste.harness.config import DEFAULT_MAX_OUTPUT_TOKENS, DEFAULT_MAX_TURNS
 from codetaste.harness.run import AgentTask, run_agent
 from codetaste.llm.messages import Usage

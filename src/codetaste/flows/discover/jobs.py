@@ -13,12 +13,12 @@ from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
 from codetaste.agent.rule_tools import RuleContext, registered_rules
 from codetaste.benchmark.publish import write_rules
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
+from codetaste.flows.agents.transcript import write_transcript
 from codetaste.flows.discover.inputs import ENGINE_INPUT, pass_inputs
 from codetaste.flows.discover.publish import discovery_folder
 from codetaste.flows.discover.result import DiscoveryResult
 from codetaste.flows.inputs import digest_of_inputs, digests_of_inputs
 from codetaste.flows.sources import SOURCES, sources_handler, sources_job
-from codetaste.flows.transcript import write_transcript
 from codetaste.orchestration.budget.cost import BudgetLimits, BudgetPath, NamedLimits
 from codetaste.orchestration.job import Job
 from codetaste.orchestration.shortfall import Shortfall

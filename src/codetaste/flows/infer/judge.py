@@ -18,8 +18,8 @@ from codetaste.benchmark.layout import FinishReason
 from codetaste.core.units import format_exact_usd
 from codetaste.errors import BudgetExceeded, ConversationTooLong, DeadlineExceeded
 from codetaste.flows.agents.result import AgentRunResult
+from codetaste.flows.agents.transcript import write_transcript
 from codetaste.flows.infer.results import JudgeResult, PlanResult
-from codetaste.flows.transcript import write_transcript
 from codetaste.llm.messages import Message, StopReason, TextBlock
 from codetaste.orchestration.shortfall import Shortfall
 
