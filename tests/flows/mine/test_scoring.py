@@ -107,7 +107,7 @@ async def test_model_sees_the_message_alone_and_then_the_diff(tmp_path: Path) ->
         (ScriptedReply("<classification>", stop=StopReason.LENGTH), "it does not end within 2,048 tokens"),
     ],
 )
-async def test_unusable_reply_is_asked_for_again(tmp_path: Path, first: Any, problem: str) -> None:
+async def test_unusable_reply_is_repeated(tmp_path: Path, first: Any, problem: str) -> None:
     def script(request: Request) -> Any:
         again = problem in request.messages[-1].text
         return good_reply(request) if is_about_diff(request) or again else first
