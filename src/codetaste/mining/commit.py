@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from datetime import datetime  # noqa: TC003 - pydantic reads the annotations
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+    from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +61,3 @@ class CommitRecord:
     def name(self) -> str:
         """The commit in messages: ``OWNER/REPO@`` and the first digits of its hash."""
         return f"{self.repository}@{self.golden[:10]}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON, without what is unknown."""
-        data = asdict(self)
-        data["date"] = None if self.date is None else self.date.isoformat()
-        return {key: value for key, value in data.items() if value is not None and value != ""}
-
-
-def record_from_json(data: object) -> CommitRecord:
-    """Read what ``CommitRecord.to_json`` wrote.
-
-    Raises:
-        pydantic.ValidationError: it is no such record.
-    """
-    return _adapter().validate_python(data)
-
-
-@cache
-def _adapter() -> TypeAdapter[CommitRecord]:
-    from pydantic import TypeAdapter  # noqa: PLC0415 - filters need no JSON
-
-    return TypeAdapter(CommitRecord)
