@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,11 @@ class ProductRun:
         write_scripts(folder / "scripts")
         write(folder / "instance_metadata.json", json.dumps(environment_metadata(row, proven=proven)))
         return folder
+
+    def merge_products(self, root: Path) -> None:
+        """Make the benchmark ``root`` of all products."""
+        for name in ("discover/m", "describe", "environment"):
+            shutil.copytree(self.folder / name, root, dirs_exist_ok=True)
 
 
 def environment_metadata(row: Row, *, proven: bool = True) -> dict[str, Any]:

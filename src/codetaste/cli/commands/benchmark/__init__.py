@@ -43,3 +43,11 @@ benchmark.command(
     whole or not at all. May be repeated. Exit code 1 if an instance is left out because of a conflict.
     """,
 )
+benchmark.command(
+    "codetaste.cli.commands.benchmark.export:export",
+    help="""\
+    Write instances as tasks of Harbor, with golden patch and a verifier of their own.
+
+    Nothing of the golden state and no rule is in what an agent sees. Exit code 1 if an instance is left out.
+    """,
+)
