@@ -131,11 +131,12 @@ def find_duplicates(diffs: Iterable[CommitDiff]) -> Deduplicated:
     duplicates: dict[int, Duplicate] = {}
     for index in sorted(range(len(ordered)), key=lambda at: _age(ordered[at].record)):
         diff = ordered[index]
-        found = known.find(diff)
+        identity = change_id(diff.context_free_diff)
+        found = known.find(diff, identity)
         if found is not None:
             original, reason = found
             duplicates[index] = Duplicate(diff.record, original, reason)
-        known.add(diff, found[0] if found else diff.record)
+        known.add(diff, identity, found[0] if found else diff.record)
     unique = tuple(diff for index, diff in enumerate(ordered) if index not in duplicates)
     return Deduplicated(unique, tuple(duplicates[index] for index in sorted(duplicates)))
 
@@ -149,18 +150,17 @@ class _KnownChanges:
         self._by_hash: defaultdict[str, list[tuple[str, CommitRecord]]] = defaultdict(list)
         self._by_subject: dict[tuple[str, str], CommitRecord] = {}
 
-    def add(self, diff: CommitDiff, original: CommitRecord) -> None:
+    def add(self, diff: CommitDiff, identity: ChangeId, original: CommitRecord) -> None:
         """Remember a commit."""
-        record, identity = diff.record, change_id(diff.context_free_diff)
+        record = diff.record
         if identity.forward:
             self._forward.setdefault(identity.forward, original)
             self._backward.setdefault(identity.backward, original)
         self._by_hash[diff.golden[:_MIN_HASH_DIGITS]].append((diff.golden, original))
         self._by_subject[record.repository.lower(), _subject(record)] = original
 
-    def find(self, diff: CommitDiff) -> tuple[CommitRecord, str] | None:
+    def find(self, diff: CommitDiff, identity: ChangeId) -> tuple[CommitRecord, str] | None:
         """Return the original of the first group that a commit belongs to, and why."""
-        identity = change_id(diff.context_free_diff)
         if found := self._of_hash(diff.golden):
             return found, "the same commit in a fork"
         if found := self._forward.get(identity.forward):

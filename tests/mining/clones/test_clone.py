@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from codetaste.errors import SourceError
-from codetaste.mining.clones.clone import find_clone, find_clones, open_clone, repository_name
+from codetaste.mining.clones.clone import expand_hash, find_clone, find_clones, open_clone, repository_name
 from support.mining.clones import MadeCommit, make_clone
 
 ROOT = MadeCommit({b"a.py": b"1\n"})
@@ -74,3 +74,15 @@ def test_clones_of_a_folder_are_found_by_name(tmp_path: Path) -> None:
     assert find_clone(tmp_path, "zoo/empty") is None
     with pytest.raises(SourceError, match="cannot be read"):
         find_clones(tmp_path / "none")
+
+
+def test_the_beginning_of_a_hash_is_expanded_if_it_is_one_commit(tmp_path: Path) -> None:
+    made = make_clone(tmp_path / "acme" / "shop", [ROOT])
+    clone = anyio.run(open_clone, made.path)
+    (commit,) = made.commits
+    made.repository.git("update-ref", "refs/heads/beef", commit)
+    blob = made.repository.git("rev-parse", f"{commit}:a.py")
+    for digits, expected in ((commit[:8], commit), (commit, commit), (blob, None), ("0" * 40, None)):
+        assert anyio.run(expand_hash, clone, digits) == expected
+    for text in ("HEAD", "--all", commit[:3], f"{commit}^", ""):
+        assert anyio.run(expand_hash, clone, text) is None

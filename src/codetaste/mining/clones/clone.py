@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _REMOTE_URL = r"^remote\..*\.url$"
+_DIGITS = re.compile(r"[0-9a-f]{4,64}")
 _PARTIAL = r"^(extensions\.partialclone|remote\..*\.promisor)$"
 
 
@@ -75,6 +76,18 @@ async def open_clone(path: Path, repository: str | None = None) -> Clone:
     partial = await run_git("config", "--get-regexp", _PARTIAL, git_dir=opened.git_dir)
     shallow = await to_thread.run_sync(_shallow_commits, opened.git_dir)
     return Clone(opened.git_dir, name, opened.label, shallow, partial=bool(partial.output.strip()))
+
+
+async def expand_hash(clone: Clone, digits: str) -> str | None:
+    """Return the full hash of the commit whose hash begins with ``digits``; None unless there is just one.
+
+    Raises:
+        ToolMissing: git is not installed.
+    """
+    if _DIGITS.fullmatch(digits) is None:
+        return None
+    found = await run_git("rev-parse", "--verify", "--quiet", f"{digits}^{{commit}}", git_dir=clone.git_dir)
+    return found.output.decode().strip() if found.ok else None
 
 
 def find_clones(folder: Path) -> Mapping[str, Path]:
