@@ -146,6 +146,17 @@ def test_dates_out_of_range_are_unknown(tmp_path: Path) -> None:
         assert records_of(made.path)[0][commit].date is None
 
 
+def test_a_repository_may_have_long_hashes(tmp_path: Path) -> None:
+    licence = b"SPDX-License-Identifier: MIT\n"
+    history = [ROOT, MadeCommit({b"LICENSE": licence}, [0], b"licence"), MadeCommit({b"a.py": None}, [1])]
+    made = make_clone(tmp_path / "shop", history, object_format="sha256")
+    records, _ = records_of(made.path)
+    assert {len(commit) for commit in records} == {64}
+    assert {record.licence for record in records.values()} == {"MIT"}
+    for record in records.values():
+        assert_counts(made, record)
+
+
 def test_refs_that_are_no_history_are_left_out(tmp_path: Path) -> None:
     made = make_clone(
         tmp_path / "shop",

@@ -128,6 +128,13 @@ def test_a_commit_that_no_clone_has_is_fetched_without_its_history(made: MadeClo
     assert gone.reason is UnreachableReason.NO_COMMIT
 
 
+def test_a_commit_that_no_ref_reaches_any_more_is_found(made: MadeClone) -> None:
+    made.repository.git("update-ref", "refs/heads/b2", made.commits[0])
+    diff = run(find_diff, CommitRecord("acme/shop", made.commits[2]), places(made))
+    assert isinstance(diff, CommitDiff)
+    assert diff.base == made.commits[1]
+
+
 def test_a_server_that_does_not_answer_is_no_deleted_repository(tmp_path: Path) -> None:
     where = CommitPlaces(None, tmp_path / "cache", "http://127.0.0.1:1")
     found = run(find_diff, CommitRecord("acme/shop", "e" * 40), where)

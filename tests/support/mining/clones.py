@@ -66,11 +66,16 @@ class MadeClone:
         return found
 
 
-def make_clone(path: Path, commits: Sequence[MadeCommit], refs: Mapping[str, int] | None = None) -> MadeClone:
+def make_clone(
+    path: Path,
+    commits: Sequence[MadeCommit],
+    refs: Mapping[str, int] | None = None,
+    object_format: str = "sha1",
+) -> MadeClone:
     """Make a bare clone; without ``refs`` each commit without children gets a branch."""
     path.mkdir(parents=True)
     repository = GitRepository(path)
-    repository.git("init", "--quiet", "--bare", "--initial-branch=main")
+    repository.git("init", "--quiet", "--bare", "--initial-branch=main", f"--object-format={object_format}")
     stream = b"".join(_commit(index, commit) for index, commit in enumerate(commits))
     parents = {parent for commit in commits for parent in commit.parents}
     tips = refs or {f"refs/heads/b{index}": index for index in range(len(commits)) if index not in parents}
