@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark import layout
@@ -22,7 +22,7 @@ from codetaste.errors import ConfigError
 from codetaste.source.origin import GitOrigin, Origin, parse_origin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from codetaste.benchmark.instance import Instance
@@ -44,6 +44,8 @@ class Benchmark:
     instances: tuple[Instance, ...]
     repos: Path | None = None
     """A folder of clones ``OWNER/REPO`` or ``OWNER/REPO.git``, bare or not, or links to them."""
+    pending: frozenset[tuple[str, Track]] = frozenset()
+    """Descriptions, by instance id and track, that a run makes. Until it has, they are ""."""
     _descriptions: dict[tuple[str, Track], str] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -131,11 +133,36 @@ class Benchmark:
         key = (instance.id, track)
         if key in self._descriptions:
             return self._descriptions[key]
+        if key in self.pending:
+            return ""
         path = self.description_path(instance, track)
         text = _read_text(path, f"the {track} description of {instance.id}")
         if not text.strip():
             raise ConfigError(f"{path}: the {track} description of {instance.id} is empty")
         return self._descriptions.setdefault(key, text)
+
+    def known_description(self, instance: Instance, track: Track = Track.INSTRUCTED) -> str:
+        """Return the task description as far as it is known before the run; "" if the run makes it.
+
+        Raises:
+            ConfigError: it is missing, empty or not UTF-8.
+        """
+        return "" if (instance.id, track) in self.pending else self.description(instance, track)
+
+    def put_description(self, instance: Instance, track: Track, text: str) -> None:
+        """Take a description that the run has made, in place of an earlier one."""
+        self._descriptions[instance.id, track] = text
+
+    def with_descriptions(
+        self, texts: Mapping[tuple[str, Track], str], pending: Iterable[tuple[str, Track]] = ()
+    ) -> Benchmark:
+        """Return the benchmark with other descriptions, and with some that are made by the run."""
+        changed = replace(self, pending=frozenset(pending))
+        ids = {instance.id: instance for instance in self.instances}
+        for (name, track), text in {**self._descriptions, **texts}.items():
+            if (name, track) not in changed.pending:
+                changed.put_description(ids[name], track, text)
+        return changed
 
     def check_descriptions(self, instances: Iterable[Instance], track: Track = Track.INSTRUCTED) -> None:
         """Check that every instance has a task description for ``track``.

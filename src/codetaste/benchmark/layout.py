@@ -3,7 +3,8 @@
 ::
 
     instances.csv                                                       a benchmark
-    assets/descriptions/<owner>/<repo>/<hash8>/{description,open_description}.md
+    reviews.jsonl
+    assets/descriptions/<owner>/<repo>/<hash8>/{description,open_description}.md, change.json
     assets/rules/<owner>/<repo>/<hash8>/rules_{positive,negative}.yml
     assets/diffs/<owner>/<repo>/<hash8>/golden.diff
     baseline_results/<owner>/<repo>/<hash8>/{golden_agent,null_agent}.jsonl
@@ -78,6 +79,8 @@ TRACKS = (*(track.value for track in Track), PSEUDO_TRACK)
 
 # Files of a benchmark.
 INSTANCES_FILE = "instances.csv"
+REVIEWS_FILE = "reviews.jsonl"
+"""Decisions of people about descriptions."""
 IGNORE_FILE = "assets/default.semgrepignore"
 INSTANCE_METADATA_FILE = "instance_metadata.json"
 ENVIRONMENT_FILE = "environment.json"
@@ -88,6 +91,8 @@ SCRIPTS_SUMMARY = "SUMMARY.md"
 BASELINES_FOLDER = "baseline_results"
 RULES_FILES = {Direction.ADDITIVE: "rules_positive.yml", Direction.REDUCTIVE: "rules_negative.yml"}
 GOLDEN_PATCH_FILE = "golden.diff"
+CHANGE_FILE = "change.json"
+"""What people wrote about the change: message, pull requests, issues."""
 DESCRIPTION_FILES = {Track.INSTRUCTED: "description.md", Track.OPEN: "open_description.md"}
 
 # Folders and files of a run.
@@ -146,6 +151,11 @@ def rules_path(root: Path, instance: Instance, direction: Direction) -> Path:
 def description_path(root: Path, instance: Instance, track: Track) -> Path:
     """Return the path of the task description of ``instance`` in the benchmark ``root``."""
     return root / "assets/descriptions" / instance.path / DESCRIPTION_FILES[track]
+
+
+def change_path(root: Path, instance: Instance) -> Path:
+    """Return the path of what people wrote about the change of ``instance`` in the benchmark ``root``."""
+    return root / "assets/descriptions" / instance.path / CHANGE_FILE
 
 
 def golden_path(root: Path, instance: Instance) -> Path:

@@ -64,7 +64,8 @@ def _write_files(root: Path, benchmark: Benchmark, instances: Sequence[Instance]
         with suppress(ConfigError):
             texts[Track.OPEN] = benchmark.description(instance, Track.OPEN)
         for track, text in texts.items():
-            write_atomically(product.description_path(instance, track), text)
+            if text.strip():  # one that a run failed to make is empty
+                write_atomically(product.description_path(instance, track), text)
     if benchmark.semgrepignore is not None:
         write_atomically(root / IGNORE_FILE, benchmark.ignore_text())
     write_atomically(root / INSTANCES_FILE, format_table(product.instances))

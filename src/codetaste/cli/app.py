@@ -74,6 +74,15 @@ app.command(
 )
 app.command("codetaste.cli.commands.benchmark:benchmark", help="Download, make, list and check a benchmark.")
 app.command(
+    "codetaste.cli.commands.benchmark.review:review",
+    usage="Usage: codetaste review [OPTIONS] FOLDER",
+    help="""\
+    Review the task descriptions of a benchmark: accept, edit or reject each; later runs obey.
+
+    What was rejected is not used and is described anew; what was edited or accepted is never replaced.
+    """,
+)
+app.command(
     "codetaste.cli.commands.config.init:init",
     help="Write a commented config to start from, or copy an example.",
 )

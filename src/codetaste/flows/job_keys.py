@@ -8,6 +8,7 @@ from codetaste.benchmark.pass_identity import PassIdentity
 
 if TYPE_CHECKING:
     from codetaste.benchmark.instance import Instance
+    from codetaste.benchmark.layout import Track
     from codetaste.rules.registration import Direction
 
 
@@ -34,3 +35,8 @@ def image_key(instance: Instance) -> str:
 def baseline_key(instance: Instance, side: str, number: int) -> str:
     """Return the key of a baseline test run, from 1, on one side of ``instance``."""
     return f"tests/{side}/{instance.id}/{number}"
+
+
+def description_key(instance: Instance, track: Track) -> str:
+    """Return the key of the job that makes a task description of ``instance``."""
+    return f"describe/{instance.id}/{track}"

@@ -20,6 +20,7 @@ from codetaste.core.units import Seconds, Usd
 from codetaste.environment.config import EnvironmentConfig
 from codetaste.errors import ConfigError
 from codetaste.evaluation.config import EvaluateConfig
+from codetaste.flows.describe.plan import DescribeConfig
 from codetaste.flows.discover.plan import DiscoverConfig
 from codetaste.flows.infer.plan import TrackConfig
 from codetaste.harness.config import AgentConfig
@@ -61,6 +62,7 @@ class Config(Section):
     models: tuple[ModelConfig, ...] = ()
     agents: tuple[AgentConfig, ...] = ()
     tracks: tuple[TrackConfig, ...] = ()
+    describe: DescribeConfig | None = None
     discover: DiscoverConfig | None = None
     environment: EnvironmentConfig | None = None
     evaluate: EvaluateConfig | None = None
@@ -173,6 +175,9 @@ def _cross_section_problems(config: Config) -> Iterator[str]:
     known = [model.id for model in config.models]
     for name in _duplicates(known):
         yield f"models[{name}].id: used twice"
+    if config.describe is not None and config.describe.model not in known:
+        name = config.describe.model
+        yield f"describe.model: no [[models]] has the id {name!r}{did_you_mean(name, known)}"
     for name in config.discover.models if config.discover else ():
         if name not in known:
             yield f"discover.models: no [[models]] has the id {name!r}{did_you_mean(name, known)}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from codetaste.flows.describe.inputs import description_inputs
 from codetaste.flows.discover.inputs import ENGINE_INPUT, pass_inputs
 from codetaste.flows.environment.inputs import environment_inputs
 from codetaste.flows.infer.inputs import step_inputs
@@ -91,10 +92,14 @@ def _planned_inputs(
     """Yield key, needs and hashes of inputs of each job that calls a model, each after those it needs."""
     config = resolved.config
     source = InputSource(resolved.benchmark, resolved.prompts, resolved.model_fingerprints())
+    for description in plan.descriptions:
+        if config.describe is not None:
+            inputs = description_inputs(description, source, config.describe)
+            yield description.key, description.needs, digests_of_inputs(inputs)
     for each in plan.passes:
         if config.discover is not None:
             inputs = pass_inputs(each, source, config.discover, resolved.tools)
-            yield each.key, (), digests_of_inputs(inputs)
+            yield each.key, each.needs, digests_of_inputs(inputs)
     for task in plan.environments:
         if config.environment is not None:
             inputs = environment_inputs(task, source, config.environment, resolved.adapters)

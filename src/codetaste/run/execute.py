@@ -28,6 +28,8 @@ from codetaste.core.text import printable
 from codetaste.errors import Cause, ConfigError
 from codetaste.evaluation.config import EvaluateConfig
 from codetaste.flows.agents.services import AgentSet, open_agent_services
+from codetaste.flows.describe.context import DescriptionContext
+from codetaste.flows.describe.jobs import description_handlers, description_jobs
 from codetaste.flows.discover.context import DiscoveryContext
 from codetaste.flows.discover.jobs import discovery_handlers, discovery_jobs
 from codetaste.flows.environment.jobs import environment_handlers, environment_jobs, lost_images
@@ -114,7 +116,7 @@ async def open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions)
     benchmark, sandbox, out = resolved.benchmark, config.sandbox, planned.limits.directory
     cache = await to_thread.run_sync(cache_dir, notify)
     warnings: list[str] = []
-    discovery, environments, inference, evaluation = None, None, None, None
+    descriptions, discovery, environments, inference, evaluation = None, None, None, None, None
     if plan.passes or plan.evaluations or plan.tested:
         scan = await open_scan_context(benchmark, resolved.rules(), cache)
         warnings.extend(filter(None, [scan.engine.warning]))
@@ -122,6 +124,8 @@ async def open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions)
     if plan.passes:
         tools = await open_rule_tools(benchmark, scan, sandbox)
     models = await stack.enter_async_context(open_models(resolved, out / MODELS_FOLDER))
+    if config.describe is not None and plan.descriptions:
+        descriptions = DescriptionContext(out, cache, config.describe, benchmark, models, resolved.prompts)
     if config.discover is not None and plan.passes:
         discovery = DiscoveryContext(out, config.discover, models, resolved.tools, resolved.prompts, tools)
     section = config.evaluate or EvaluateConfig()
@@ -147,7 +151,8 @@ async def open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions)
         references = await to_thread.run_sync(load_references, benchmark, plan.evaluations)
         evaluation = EvaluationContext(benchmark, out, section, scan, references, agent_configs)
         await to_thread.run_sync(evaluation.remove_scratch)
-    return RunContext(out, plan, session, progress, models, discovery, environments, inference, evaluation)
+    flows = (descriptions, discovery, environments, inference, evaluation)
+    return RunContext(out, plan, session, progress, models, *flows)
 
 
 def _repeated_keys(planned: RunPlan, options: RunOptions) -> frozenset[str]:
@@ -237,6 +242,9 @@ async def _add_jobs(context: RunContext) -> None:
     """Add the jobs of all flows and their handlers; a job that several flows need is added once."""
     plan, session = context.plan, context.session
     jobs: list[Job] = []
+    if context.descriptions is not None:
+        session.add_handlers(description_handlers(context.descriptions))
+        jobs.extend(description_jobs(plan.descriptions, context.descriptions, (NamedLimits("describe"),)))
     if context.discovery is not None:
         session.add_handlers(discovery_handlers(context.discovery))
         jobs.extend(discovery_jobs(plan.passes, context.discovery, (NamedLimits("discover"),)))

@@ -12,6 +12,8 @@ from codetaste.benchmark.trial_identity import StepKind
 from codetaste.core.text import did_you_mean
 from codetaste.environment.record import names_environment
 from codetaste.errors import ConfigError
+from codetaste.flows.describe.plan import plan_descriptions
+from codetaste.flows.describe.plan import worst_case_usd as worst_describe_usd
 from codetaste.flows.discover.plan import plan_passes, worst_case_usd
 from codetaste.flows.environment.plan import EnvironmentTask, plan_environments
 from codetaste.flows.evaluate.plan import evaluation_tasks
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.instance import Instance
-    from codetaste.flows.discover.plan import DiscoverConfig, DiscoveryPass
+    from codetaste.flows.describe.plan import DescriptionTask, ExistingDescriptions
+    from codetaste.flows.discover.plan import DiscoveryPass
     from codetaste.flows.evaluate.plan import EvaluationTask
     from codetaste.flows.infer.plan import Step
     from codetaste.run.config import Config
@@ -30,12 +33,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FlowPlan:
-    """The discovery passes, environments, trial steps and evaluations of a run, including prerequisites.
+    """Descriptions, discovery passes, environments, trial steps, evaluations of a run, with prerequisites.
 
     ``selected_keys`` are the job keys that the user selected; all other jobs are prerequisites of these.
     ``tested`` are the evaluations whose test runs are selected or needed.
     """
 
+    descriptions: tuple[DescriptionTask, ...] = ()
     passes: tuple[DiscoveryPass, ...] = ()
     environments: tuple[EnvironmentTask, ...] = ()
     steps: tuple[Step, ...] = ()
@@ -48,26 +52,43 @@ class FlowPlan:
         """The trials that the steps belong to."""
         return tuple({step.trial.key: step.trial for step in self.steps}.values())
 
-    def worst_case_usd(self, discover: DiscoverConfig | None) -> Decimal | None:
+    @property
+    def described(self) -> frozenset[tuple[str, Track]]:
+        """The descriptions that the run makes, by instance id and track."""
+        return frozenset((task.instance.id, task.track) for task in self.descriptions)
+
+    def worst_case_usd(self, config: Config) -> Decimal | None:
         """Return the sum of the flows' budgets in US dollars; None where a flow has no budget."""
-        passes_usd = worst_case_usd(discover, self.passes) if discover is not None else Decimal(0)
+        described_usd = (
+            worst_describe_usd(config.describe, self.descriptions) if config.describe else Decimal(0)
+        )
+        passes_usd = worst_case_usd(config.discover, self.passes) if config.discover else Decimal(0)
         trials_usd = sum(trial.worst_case[0] for trial in self.trials)
         setup_usd = sum((task.limits.usd or Decimal(0) for task in self.environments), Decimal(0))
-        return None if passes_usd is None else passes_usd + trials_usd + setup_usd
+        if described_usd is None or passes_usd is None:
+            return None
+        return described_usd + passes_usd + trials_usd + setup_usd
 
-    def check_descriptions(self, benchmark: Benchmark) -> None:
-        """Check that every task has the descriptions that its agents and judges need.
+    def check_descriptions(self, existing: ExistingDescriptions) -> None:
+        """Check that every task has the descriptions that its agents and judges need, or that the run makes.
 
         Raises:
-            ConfigError: one line for each text that is missing, empty or not UTF-8.
+            ConfigError: one line for each text that is missing, empty, not UTF-8, or rejected in a review.
         """
-        needed, problems = list(self._descriptions_needed()), list[str]()
+        problems, made = list[str](), self.described
         for track in Track:
-            instances = {instance.id: instance for instance, each in needed if each is track}
+            needed = [instance for instance, each in self._descriptions_needed() if each is track]
+            instances = {each.id: each for each in needed if (each.id, track) not in made}
             try:
-                benchmark.check_descriptions(instances.values(), track)
+                existing.benchmark.check_descriptions(instances.values(), track)
             except ConfigError as error:
                 problems.extend(error.problems)
+            for instance in instances.values():
+                if (review := existing.rejected(instance, track)) is not None:
+                    problems.append(
+                        f"the {track} description of {instance.id} was rejected by {review.by}: let "
+                        "[describe] make another one, or edit it with codetaste review"
+                    )
         if problems:
             raise ConfigError(*problems)
 
@@ -84,25 +105,32 @@ def plan_flows(
     instances: Sequence[Instance],
     only: Sequence[str] = (),
     *,
-    benchmark: Benchmark | None = None,
+    existing: ExistingDescriptions | None = None,
 ) -> FlowPlan:
     """List the work of a run at ``instances``.
 
     ``only`` are globs on job keys; other jobs are left out unless a selected one needs them. With
-    ``benchmark`` the runtime images that it names are used.
+    ``existing`` descriptions those that are missing are made, and the runtime images are used that their
+    benchmark names.
 
     Raises:
-        ConfigError: a glob matches no job.
+        ConfigError: a glob matches no job, or an open description has nothing to be made of.
     """
-    labels = config.labels()
-    passes = plan_passes(config.discover, instances, labels) if config.discover is not None else ()
+    labels, benchmark = config.labels(), None if existing is None else existing.benchmark
+    descriptions: tuple[DescriptionTask, ...] = ()
+    if config.describe is not None and existing is not None:
+        label = labels[config.describe.model]
+        descriptions = plan_descriptions(config.describe, instances, label, existing)
+    made = {(each.instance.id, each.track): each.key for each in descriptions}
+    passes = plan_passes(config.discover, instances, labels, made) if config.discover is not None else ()
     environments = _environments(config, instances, labels, benchmark)
     images = {each.instance.id: each.image_key for each in environments}
-    names = TrialNames(labels, config.scripted_models(), images)
+    names = TrialNames(labels, config.scripted_models(), images, made)
     trials = plan_trials(config.agents, config.tracks, instances, names)
     steps = [step for trial in trials for step in trial.steps]
     evaluations = evaluation_tasks(config.evaluate, steps, instances) if config.evaluate is not None else ()
     keys = [
+        *(each.key for each in descriptions),
         *(each.key for each in passes),
         *(each.key for each in environments if each.proves),
         *(each.image_key for each in environments),
@@ -120,7 +148,10 @@ def plan_flows(
     needed = needed.union(*((each.image_key, *each.patch_keys) for each in tested))
     chosen_steps = with_previous_steps(step for step in steps if step.key in needed)
     needed = needed.union(*(step.needs for step in chosen_steps))
+    needed = needed.union(*(each.needs for each in passes if each.key in needed))
+    needed = needed.union(*(each.needs for each in descriptions if each.key in needed))
     return FlowPlan(
+        tuple(each for each in descriptions if each.key in needed),
         tuple(each for each in passes if each.key in needed),
         tuple(each for each in environments if {each.key, each.image_key} & needed),
         chosen_steps,

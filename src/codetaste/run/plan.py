@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from codetaste.console.streams import notify
 from codetaste.errors import ConfigError
+from codetaste.flows.describe.context import DESCRIPTIONS_FOLDER
+from codetaste.flows.describe.plan import existing_descriptions
 from codetaste.orchestration.journal.journal import JOURNAL_FILE, check_format
 from codetaste.report.dry_run import DryRun, PlannedJob, PlannedTrial, describe_repeats
 from codetaste.run.config import read_config, runs_folder
@@ -110,19 +112,28 @@ def resolve_and_select(
         resolved = resolve_config(config, path.parent)
     except ConfigError as error:
         raise ConfigError(*(f"{path}: {problem}" for problem in error.problems)) from error
-    flows = plan_flows(config, resolved.instances, only, benchmark=resolved.benchmark)
+    folder = runs_folder(path, config.run.out) / config.run.name / DESCRIPTIONS_FOLDER
+    existing = existing_descriptions(resolved.benchmark, folder)
+    flows = plan_flows(config, resolved.instances, only, existing=existing)
+    if not flows.selected_keys and config.describe is not None:
+        raise ConfigError(
+            f"{path}: nothing to do: all descriptions are there; with describe.all = true those that no one "
+            "has reviewed are made anew"
+        )
     if not flows.selected_keys:
         raise ConfigError(
-            f"{path}: nothing to do: it has no section of a flow: [discover], [environment], [[tracks]] or "
-            "[evaluate]"
+            f"{path}: nothing to do: it has no section of a flow: [describe], [discover], [environment], "
+            "[[tracks]] or [evaluate]"
         )
-    flows.check_descriptions(resolved.benchmark)
-    return resolved, flows
+    flows.check_descriptions(existing)
+    benchmark = existing.benchmark.with_descriptions({}, pending=flows.described)
+    return replace(resolved, benchmark=benchmark), flows
 
 
 def _make_dry_run(config: Config, flows: FlowPlan, prices: Mapping[str, PriceEntry]) -> DryRun:
     jobs = (
-        *(PlannedJob(each.key, (each.sources_key,), each.model_id, each.group) for each in flows.passes),
+        *(PlannedJob(each.key, each.needs, each.model_id, each.group) for each in flows.descriptions),
+        *(PlannedJob(each.key, each.needs, each.model_id, each.group) for each in flows.passes),
         *(
             PlannedJob(each.key, each.needs, each.model_id, "environments")
             for each in flows.environments
@@ -138,7 +149,7 @@ def _make_dry_run(config: Config, flows: FlowPlan, prices: Mapping[str, PriceEnt
         planned[job.key] = job
     return DryRun(
         tuple(planned.values()),
-        flows.worst_case_usd(config.discover),
+        flows.worst_case_usd(config),
         config.run.budget_usd,
         prices,
         tuple(PlannedTrial(trial.key, *trial.worst_case) for trial in flows.trials),

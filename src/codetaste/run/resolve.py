@@ -49,6 +49,7 @@ class ResolvedConfig:
     def used_models(self) -> tuple[ModelConfig, ...]:
         """Return the models that some flow of the config uses."""
         wanted = set(self.config.discover.models) if self.config.discover else set()
+        wanted |= {self.config.describe.model} if self.config.describe else set()
         wanted |= {agent.model for agent in self.config.used_agents()}
         wanted |= {track.judge for track in self.config.tracks if track.judge is not None}
         return tuple(model for model in self.config.models if model.id in wanted)
@@ -118,10 +119,18 @@ def resolve_config(config: Config, base_dir: Path) -> ResolvedConfig:
         if config.run.budget_usd is not None or config.discover.budget_usd is not None:
             for name in dict.fromkeys(config.discover.models):
                 problems.extend(budget_problems(config.model_by_id(name)))
+    problems.extend(_describe_problems(config))
     adapters = _resolve_agents(config, base_dir, problems)
     if problems or benchmark is None:
         raise ConfigError(*dict.fromkeys(problems))
     return ResolvedConfig(config, base_dir, benchmark, instances, tools, prompts, adapters)
+
+
+def _describe_problems(config: Config) -> list[str]:
+    section = config.describe
+    if section is None or (config.run.budget_usd is None and section.budget_usd is None):
+        return []
+    return budget_problems(config.model_by_id(section.model))
 
 
 def find_benchmark(config: BenchmarkConfig, base_dir: Path) -> Benchmark:

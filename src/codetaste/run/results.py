@@ -9,6 +9,8 @@ from anyio import to_thread
 
 from codetaste.benchmark.layout import OUTPUTS_FOLDER
 from codetaste.benchmark.trial_identity import StepKind
+from codetaste.flows.describe.publish import published_path, write_described_benchmark
+from codetaste.flows.describe.result import DescriptionResult
 from codetaste.flows.discover.publish import discovery_folder, rules_file, write_discovered_benchmarks
 from codetaste.flows.discover.result import DiscoveryResult
 from codetaste.flows.environment.publish import environments_root, publish_environment
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.flows.context import ModelSet
+    from codetaste.flows.describe.context import DescriptionContext
     from codetaste.flows.discover.context import DiscoveryContext
     from codetaste.flows.environment.context import EnvironmentContext
     from codetaste.flows.evaluate.context import EvaluationContext
@@ -51,6 +54,7 @@ class RunContext:
     session: Session
     progress: RunProgress
     models: ModelSet
+    descriptions: DescriptionContext | None
     discovery: DiscoveryContext | None
     environments: EnvironmentContext | None
     inference: InferenceContext | None
@@ -58,7 +62,7 @@ class RunContext:
 
 
 async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) -> list[SummaryLine]:
-    """Complete the products; return a summary line for each failed need, pass, trial and evaluation.
+    """Complete the products; return a summary line for each failed need and for each result.
 
     Raises:
         JournalError: a file cannot be read or written, also as StorageFull.
@@ -66,6 +70,9 @@ async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) 
     """
     plan, session = context.plan, context.session
     lines, blobs = _failed_needs(plan, outcomes), session.record.blobs
+    if context.descriptions is not None:
+        await write_described_benchmark(plan.descriptions, outcomes, context.descriptions, blobs)
+        lines.extend(_description_lines(plan, outcomes, context.descriptions))
     if context.discovery is not None:
         await write_discovered_benchmarks(plan.passes, outcomes, context.discovery, blobs)
         for each in plan.passes:
@@ -107,6 +114,16 @@ async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) 
     return lines
 
 
+def _description_lines(
+    plan: FlowPlan, outcomes: Mapping[str, Outcome], descriptions: DescriptionContext
+) -> Iterator[SummaryLine]:
+    for task in plan.descriptions:
+        outcome = outcomes[task.key]
+        text = DescriptionResult.from_json(outcome.value).describe() if outcome.usable else ""
+        path = str(published_path(task, descriptions)) if outcome.usable else ""
+        yield SummaryLine(outcome, task.title, task.model_id, text, path)
+
+
 async def _environment_lines(context: RunContext, outcomes: Mapping[str, Outcome]) -> list[SummaryLine]:
     """Write the proven environments, and return a line for each environment of this run."""
     lines, load_text = list[SummaryLine](), context.session.record.blobs.load
@@ -144,6 +161,7 @@ def _trial_lines(
 
 def _failed_needs(plan: FlowPlan, outcomes: Mapping[str, Outcome]) -> list[SummaryLine]:
     titles = {each.sources_key: f"sources of {each.instance.id}" for each in plan.passes}
+    titles |= {each.sources_key: f"sources of {each.instance.id}" for each in plan.descriptions}
     for step in plan.steps:
         titles.setdefault(step.sources_key, f"sources of {step.trial.instance.id}")
         titles.setdefault(step.install_key, f"the program of {step.trial.agent.id}")
@@ -160,6 +178,10 @@ def _failed_needs(plan: FlowPlan, outcomes: Mapping[str, Outcome]) -> list[Summa
 def product_folders(context: RunContext, outcomes: Mapping[str, Outcome]) -> dict[str, Path]:
     """Return the folders of the products, by their titles in the summary."""
     named: dict[str, Path] = {}
+    if context.descriptions is not None and any(
+        outcomes[each.key].usable for each in context.plan.descriptions
+    ):
+        named["descriptions"] = context.descriptions.folder
     if context.discovery is not None:
         for each in context.plan.passes:
             if outcomes[each.key].usable:

@@ -19,6 +19,8 @@ from codetaste.source.tree.store import Tree, cached_tree
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from codetaste.source.repository import Repository
+
 
 @dataclass(frozen=True, slots=True)
 class Trees:
@@ -53,17 +55,27 @@ async def checkout_trees(origin: Origin, cache: Path) -> Trees:
     return Trees(base.path, golden.path, base.digest, golden.digest)
 
 
+async def open_origin(origin: GitOrigin, cache: Path) -> Repository:
+    """Open the repository of ``origin``: the clone it names, or what was fetched of it into ``cache``.
+
+    Raises:
+        SourceError: there is no repository, or it cannot be reached.
+        StorageFull: no space left.
+        ToolMissing: git is not installed.
+    """
+    location = origin.location
+    if location.lower().startswith("file://"):
+        return await open_repository(Path(unquote(urlsplit(location).path)))
+    if URL_PATTERN.match(location):
+        return await fetch_commits(location, (origin.base, origin.golden), cache)
+    return await open_repository(Path(location))
+
+
 async def _commit_tree(origin: GitOrigin, commit: str, cache: Path) -> Tree:
     validate_commit_hash(commit)
 
     async def fill(into: Path) -> None:
-        location = origin.location
-        if location.lower().startswith("file://"):
-            repository = await open_repository(Path(unquote(urlsplit(location).path)))
-        elif URL_PATTERN.match(location):
-            repository = await fetch_commits(location, (origin.base, origin.golden), cache)
-        else:
-            repository = await open_repository(Path(location))
+        repository = await open_origin(origin, cache)
         await repository.export(commit, into)
 
     return await _stored(cache, f"git-{commit}", fill)

@@ -250,7 +250,7 @@ def test_limits_are_of_the_trial_or_of_each_step(tmp_path: Path, alpha: TinyBenc
         assert trial_limits == [(None, None)] * 3
         assert step_limits == {("plan", 2, 300), ("judge", 2, 1200), ("execute", 2, 1200)}
         assert worst == [(2, 1200), (4, 2400), (6, 3600)]
-    assert plan.worst_case_usd(None) == sum(usd for usd, _ in worst)
+    assert plan.worst_case_usd(config) == sum(usd for usd, _ in worst)
 
 
 def test_only_selects_trial_steps_and_their_needs(tmp_path: Path, alpha: TinyBenchmark) -> None:

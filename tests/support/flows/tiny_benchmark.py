@@ -201,6 +201,11 @@ class Workspace:
         program = "from codetaste.cli.app import main; main()"
         return wait_for_result(self._popen([sys.executable, "-W", "error", "-c", program, *args]), timeout_s)
 
+    def program(self, *command: str, timeout_s: float = 250) -> CommandResult:
+        """Run a command line; "python" is this interpreter."""
+        line = [sys.executable if word == "python" else word for word in command]
+        return wait_for_result(self._popen(line), timeout_s)
+
     def _popen(self, command: Sequence[str]) -> subprocess.Popen[str]:
         self.folder.mkdir(parents=True, exist_ok=True)
         return subprocess.Popen(

@@ -26,7 +26,7 @@ from codetaste.errors import ConfigError
 from codetaste.evaluation.trials.read import merge_records, read_outputs
 from codetaste.evaluation.trials.records import TrialRecords
 from codetaste.flows.environment.publish import ENVIRONMENTS_FOLDER
-from codetaste.flows.existing_rules import existing_coverage
+from codetaste.flows.existing_rules.coverage import existing_coverage
 from codetaste.report.discovery.passes import PassRecord, read_passes
 from codetaste.report.discovery.tables import (
     DISCOVERY_TABLES,

@@ -16,10 +16,14 @@ from codetaste.console.json import json_document
 from codetaste.console.streams import print_result
 from codetaste.core.text import plural
 from codetaste.errors import ConfigError
-from codetaste.flows.check_rules import check_published_rules, format_rule_check, rule_checks_to_json
+from codetaste.flows.existing_rules.recount import (
+    check_published_rules,
+    format_rule_check,
+    rule_checks_to_json,
+)
 
 if TYPE_CHECKING:
-    from codetaste.flows.check_rules import RuleCheckResult
+    from codetaste.flows.existing_rules.recount import RuleCheckResult
 
 
 rules = App(name="rules")

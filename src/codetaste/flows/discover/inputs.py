@@ -26,7 +26,7 @@ def pass_inputs(
 ) -> Inputs:
     """Return the inputs of a pass but ``ENGINE_INPUT``."""
     instance, benchmark = each.instance, source.benchmark
-    facts = [instance.commit_hash, instance.language, benchmark.description(instance)]
+    facts = [instance.commit_hash, instance.language, benchmark.known_description(instance)]
     return {
         CODETASTE: str(VERSION),
         "benchmark.path": canonical_json([*facts, benchmark.ignore_text()]),

@@ -14,6 +14,7 @@ from codetaste.agent.rule_tools import RuleContext, registered_rules
 from codetaste.benchmark.publish import write_rules
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
 from codetaste.flows.agents.transcript import write_transcript
+from codetaste.flows.describe.result import take_descriptions
 from codetaste.flows.discover.inputs import ENGINE_INPUT, pass_inputs
 from codetaste.flows.discover.publish import discovery_folder
 from codetaste.flows.discover.result import DiscoveryResult
@@ -74,7 +75,7 @@ def _pass_job(each: DiscoveryPass, context: DiscoveryContext, budget: BudgetPath
         fingerprint=digest_of_inputs(inputs),
         inputs=digests_of_inputs(inputs),
         parameters=each,
-        needs=(each.sources_key,),
+        needs=each.needs,
         resources={"sandbox": 1},
         lane=each.model_label,
         title=each.title,
@@ -124,6 +125,7 @@ async def open_rule_context(
 
 async def _run_pass(each: DiscoveryPass, context: DiscoveryContext, job: JobContext) -> Json:
     """Run the agent loop until it ends for any reason; the rules found by then are the result."""
+    await take_descriptions(each.instance, context.benchmark, job)
     settings, model = _loop_settings(each, context), context.models.models[each.model_id]
     state = AgentState(settings.first_messages())
     tool_context = await open_rule_context(each.instance, each.direction, context.services, job.note)

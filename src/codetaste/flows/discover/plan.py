@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from codetaste.benchmark.layout import Track
 from codetaste.core.section import Section
 from codetaste.core.units import Seconds, Usd
 from codetaste.flows.job_keys import pass_key, sources_key
@@ -65,6 +66,8 @@ class DiscoveryPass:
     direction: Direction
     model_label: str
     """Display name of the model; that of a scripted model says that it is scripted."""
+    description_key: str = ""
+    """The key of the job that makes the instructed description; "" where there is one."""
 
     @property
     def key(self) -> str:
@@ -83,6 +86,11 @@ class DiscoveryPass:
         return sources_key(self.instance)
 
     @property
+    def needs(self) -> tuple[str, ...]:
+        """The keys of the jobs that must have a result first."""
+        return tuple(filter(None, (self.sources_key, self.description_key)))
+
+    @property
     def title(self) -> str:
         """The job's display name."""
         return f"{self.instance.id} {self.group}"
@@ -94,11 +102,21 @@ class DiscoveryPass:
 
 
 def plan_passes(
-    config: DiscoverConfig, instances: Iterable[Instance], labels: Mapping[str, str]
+    config: DiscoverConfig,
+    instances: Iterable[Instance],
+    labels: Mapping[str, str],
+    descriptions: Mapping[tuple[str, Track], str] | None = None,
 ) -> tuple[DiscoveryPass, ...]:
-    """List the passes: two for each instance and model; ``labels`` are display names by model id."""
+    """List the passes: two for each instance and model.
+
+    ``labels`` are display names by model id, ``descriptions`` the keys of the jobs that make descriptions, by
+    instance id and track.
+    """
+    made = descriptions or {}
     return tuple(
-        DiscoveryPass(instance, model_id, direction, labels[model_id])
+        DiscoveryPass(
+            instance, model_id, direction, labels[model_id], made.get((instance.id, Track.INSTRUCTED), "")
+        )
         for instance in instances
         for model_id in dict.fromkeys(config.models)
         for direction in Direction

@@ -15,6 +15,7 @@ from codetaste.benchmark.trial_identity import StepKind
 from codetaste.errors import BudgetExceeded, CodetasteError, DeadlineExceeded
 from codetaste.flows.agents.result import AgentRunResult, utc_now
 from codetaste.flows.agents.run import AgentRun, AgentRunSpec
+from codetaste.flows.describe.result import take_descriptions
 from codetaste.flows.infer.environment import environment_of
 from codetaste.flows.infer.outputs import Prediction, TrialEnd, inference_metadata, write_prediction
 from codetaste.flows.infer.results import AgentStep, JudgeResult, PlanResult
@@ -136,6 +137,7 @@ async def execute(step: Step, context: InferenceContext, job: JobContext) -> Jso
         SandboxError: no sandbox could be opened.
         ModelError: the provider stayed unusable after all retries.
     """
+    await take_descriptions(step.trial.instance, context.benchmark, job)
     prior, trial = await _prior_steps(step, job), step.trial
     execution = _Execution(step, context, job, prior)
     if prior.reason is not None:

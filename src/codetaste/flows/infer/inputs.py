@@ -44,7 +44,7 @@ def step_inputs(
     own = [VERSION, step.kind, 0 if judging else trial.attempt, inputs.get(CODETASTE, "")]
     facts = [trial.instance.commit_hash]
     if PLANNED_PROMPT not in prompts:
-        facts.append(source.benchmark.description(trial.instance, track))
+        facts.append(source.benchmark.known_description(trial.instance, track))
     return {
         **inputs,
         **source.of_prompts(prompts),

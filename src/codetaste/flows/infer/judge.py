@@ -19,6 +19,7 @@ from codetaste.core.units import format_exact_usd
 from codetaste.errors import BudgetExceeded, ConversationTooLong, DeadlineExceeded
 from codetaste.flows.agents.result import AgentRunResult
 from codetaste.flows.agents.transcript import write_transcript
+from codetaste.flows.describe.result import take_descriptions
 from codetaste.flows.infer.results import JudgeResult, PlanResult
 from codetaste.llm.messages import Message, StopReason, TextBlock
 from codetaste.orchestration.shortfall import Shortfall
@@ -67,6 +68,7 @@ async def judge(step: Step, context: InferenceContext, job: JobContext) -> Json:
     Raises:
         ModelError: the provider stayed unusable after all retries.
     """
+    await take_descriptions(step.trial.instance, context.benchmark, job)
     planned, result = PlanResult.from_json(job.needs[step.previous_steps[0].key]), AgentRunResult()
     if not planned.plans:
         job.fall_short(

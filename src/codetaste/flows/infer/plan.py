@@ -98,6 +98,8 @@ class Trial:
     """Whether the agent's model is scripted."""
     image_key: str = ""
     """The key of the job that makes or finds the instance's runtime image; "" where there is none."""
+    descriptions: Mapping[Track, str] = field(default_factory=dict)
+    """The keys of the jobs that make its instance's descriptions, for those that the run makes."""
 
     @property
     def identity(self) -> TrialIdentity:
@@ -218,8 +220,19 @@ class Step:
         """The keys of the jobs that must have a result first."""
         earlier = tuple(step.key for step in self.previous_steps)
         if self.kind is StepKind.JUDGE:
-            return earlier
-        return tuple(filter(None, (self.sources_key, self.trial.image_key, self.install_key, *earlier)))
+            return (*filter(None, (self._description_key,)), *earlier)
+        keys = (self.sources_key, self.trial.image_key, self.install_key, self._description_key, *earlier)
+        return tuple(filter(None, keys))
+
+    @property
+    def _description_key(self) -> str:
+        """The key of the job that makes the description in its prompt; "" where there is none."""
+        track = self.trial.track
+        if self.kind is StepKind.EXECUTE and track.mode is not Mode.DIRECT:
+            return ""  # its prompt has the plan
+        # The judge always gets the whole description.
+        needed = Track.INSTRUCTED if self.kind is StepKind.JUDGE else track.track
+        return self.trial.descriptions.get(needed, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +243,21 @@ class TrialNames:
         models: display names of models, by id.
         scripted: ids of scripted models.
         images: key of the job of the runtime image, by instance id, where there is one.
+        descriptions: key of the job of a description, by instance id and track, where there is one.
     """
 
     models: Mapping[str, str]
     scripted: Collection[str]
     images: Mapping[str, str] = field(default_factory=dict)
+    descriptions: Mapping[tuple[str, Track], str] = field(default_factory=dict)
+
+    def descriptions_of(self, instance: Instance) -> dict[Track, str]:
+        """Return the keys of the jobs that make descriptions of an instance."""
+        return {
+            track: self.descriptions[instance.id, track]
+            for track in Track
+            if (instance.id, track) in self.descriptions
+        }
 
 
 def plan_trials(
@@ -253,6 +276,7 @@ def plan_trials(
             names.models,
             agent.model in names.scripted,
             names.images.get(instance.id, ""),
+            names.descriptions_of(instance),
         )
         for instance in instances
         for track in tracks

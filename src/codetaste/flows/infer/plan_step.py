@@ -14,6 +14,7 @@ from codetaste.benchmark.layout import FinishReason, Mode
 from codetaste.core.units import format_exact_usd
 from codetaste.errors import BudgetExceeded, DeadlineExceeded
 from codetaste.flows.agents.run import AgentRun, AgentRunSpec
+from codetaste.flows.describe.result import take_descriptions
 from codetaste.flows.infer.candidate_plans import AgentPlans, read_plans
 from codetaste.flows.infer.environment import environment_of
 from codetaste.flows.infer.plan import PLAN_COUNT
@@ -57,6 +58,7 @@ async def plan(step: Step, context: InferenceContext, job: JobContext) -> Json:
         SandboxError: no sandbox could be opened.
         ModelError: the provider stayed unusable after all retries.
     """
+    await take_descriptions(step.trial.instance, context.benchmark, job)
     trial, track = step.trial, step.trial.track
     origin, task = context.benchmark.origin(trial.instance), planning_prompt(step, context)
     attempts: list[PlanAttempt] = []

@@ -1,0 +1,1 @@
+"""Whether an open description gives away what only the golden patch knows."""

@@ -1,0 +1,1 @@
+"""Rules that a benchmark has: recounted, and what they cover."""
