@@ -10,6 +10,7 @@ import anyio
 from anyio import to_process, to_thread
 
 from codetaste.core.concurrency import gather
+from codetaste.core.files import remove_stale_files
 from codetaste.core.hashing import json_digest
 from codetaste.mining.archive.event import UnusableEvent, parse_event
 from codetaste.mining.archive.hour import hour_of
@@ -94,6 +95,7 @@ async def extract_hours(
         StorageFull: no space left in ``folder``.
         SourceError: records cannot be written.
     """
+    await to_thread.run_sync(remove_stale_files, folder)
     limiter = anyio.CapacityLimiter(processes or os.cpu_count() or 1)
 
     async def extract_one(file: Path) -> HourSummary:

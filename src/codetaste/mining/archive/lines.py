@@ -93,8 +93,6 @@ class HourLines:
         try:
             for piece in _decompressed(file):
                 block = rest + piece
-                if b'}{"' in block:
-                    block = _JOINED.sub(b"}\n{", block)
                 end = block.rfind(b"\n") + 1
                 block, rest = block[:end], block[end:]
                 if too_long:
@@ -115,32 +113,17 @@ class HourLines:
         self.faults.add(self.count, reason)
 
     def _candidates_in(self, block: bytes) -> Iterator[Line]:
-        count = block.count(b"\n")
-        proper = block.startswith(b'{"') and block.endswith(b"}\n")
-        if not proper or block.count(b'}\n{"') != count - 1:
-            yield from self._each_line(block)
-            return
-        number, place = self.count, 0
-        found = block.find(_TYPE)
-        while found >= 0:
-            start, stop = block.rfind(b"\n", 0, found) + 1, block.index(b"\n", found)
-            number += block.count(b"\n", place, start)
-            place = start
-            if block.find(_UNMERGED, start, stop) < 0:
-                yield Line(number + 1, block[start:stop])
-            found = block.find(_TYPE, stop)
-        self.count += count
-
-    def _each_line(self, lines: bytes) -> Iterator[Line]:
-        """Yield the candidates among lines of which some are no JSON objects."""
-        for line in lines.removesuffix(b"\n").split(b"\n") if lines else ():
-            text = line.strip()
+        for line in block.removesuffix(b"\n").split(b"\n") if block else ():
+            text = line if line.endswith(b"}") else line.strip()
             if not (text.startswith(b"{") and text.endswith(b"}")):
                 self._skip("not a JSON object" if text else "an empty line")
-                continue
-            self.count += 1
-            if _TYPE in text and _UNMERGED not in text:
-                yield Line(self.count, text)
+            elif _TYPE not in text:
+                self.count += 1
+            else:
+                for event in _JOINED.sub(b"}\n{", text).split(b"\n") if b'}{"' in text else (text,):
+                    self.count += 1
+                    if _TYPE in event and _UNMERGED not in event:
+                        yield Line(self.count, event)
 
 
 def _decompressed(file: BinaryIO) -> Iterator[bytes]:

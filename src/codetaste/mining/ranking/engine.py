@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 from anyio import to_thread
 
+from codetaste.core.files import make_locked_folder, remove_abandoned, remove_tree
 from codetaste.errors import ConfigError, SourceError
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from codetaste.mining.ranking.config import RankingConfig
 
+_SPILL = "duckdb-"
 _MAX_LINE_BYTES = 64 * 1024**2
 _Result = TypeVar("_Result")
 
@@ -64,16 +66,21 @@ def _connect(config: RankingConfig, folder: Path) -> Iterator[DuckDBPyConnection
     import duckdb  # noqa: PLC0415 - of the extra "mine"
 
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".duckdb-", dir=folder) as spill:
+    remove_abandoned(folder, _SPILL)
+    spill, lock = make_locked_folder(folder, _SPILL)
+    try:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": f"{config.memory_mb}MB",
-            "temp_directory": spill,
+            "temp_directory": str(spill),
             "preserve_insertion_order": False,
             "autoinstall_known_extensions": False,
         }
         with duckdb.connect(":memory:", config=settings) as connection:
             connection.execute("SET TimeZone = 'UTC'")
             yield connection
+    finally:
+        remove_tree(spill)
+        os.close(lock)
 
 
 def select_json(files: Sequence[Path], columns: Mapping[str, str]) -> str:

@@ -13,7 +13,14 @@ SELECT
   CAST(NULL AS BIGINT) AS additions,
   CAST(NULL AS BIGINT) AS deletions,
   to_timestamp(activity_commits.committer.time_sec) AS date,
-  activity_licenses.license AS licence,
+  CASE activity_licenses.license  -- SPDX identifiers in small letters
+    WHEN 'apache-2.0' THEN 'Apache-2.0'
+    WHEN 'artistic-2.0' THEN 'Artistic-2.0'
+    WHEN 'bsd-2-clause' THEN 'BSD-2-Clause'
+    WHEN 'bsd-3-clause' THEN 'BSD-3-Clause'
+    WHEN 'unlicense' THEN 'Unlicense'
+    ELSE upper(activity_licenses.license)
+  END AS licence,
   'GitHub Activity Data' AS source
 FROM activity_commits
 CROSS JOIN UNNEST(activity_commits.repo_name) AS names(name)
