@@ -59,8 +59,8 @@ def test_a_result_shows_its_numbers(counts: KeywordCounts, expected: list[tuple[
 
 
 def test_the_matched_words_are_listed_in_the_order_of_the_message() -> None:
-    matches = find_keywords("Rename A, clean up B\n\nRefactoring; lint and fix", load_keyword_sets())
-    assert matches.strong_plus == ("rename", "clean up", "refactoring")
+    matches = find_keywords("Rename A, break up B\n\nRefactoring; lint and fix", load_keyword_sets())
+    assert matches.strong_plus == ("rename", "break up", "refactoring")
     assert matches.strong_minus == ("lint", "fix")
     assert matches.counts == KeywordCounts(3, 0, 2, 0)
 
