@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -223,3 +227,33 @@ def test_clone_that_is_gone_leaves_out_the_golden_patch_alone(made: ProductRun, 
     text = codetaste("benchmark", "adopt", "r", "--into", "b")
     assert "note: no golden patch: no clone of tiny/alpha in" in text
     assert "note: without golden patch" in text
+
+
+@pytest.mark.heavy
+def test_killed_adoption_is_completed_by_the_next(tmp_path: Path, require: Callable[..., None]) -> None:
+    require("git")
+    run = make_product_run(tmp_path, *(f"repo{number}" for number in range(8)))
+    run.describe()
+    run.discover()
+    for row in run.bench.rows:
+        run.prove(row)
+    env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "codetaste", "benchmark", "adopt", "r", "--into"]
+    subprocess.run([*command, "whole"], cwd=tmp_path, env=env, check=True, capture_output=True)
+    for files in (1, 9, 25, 60, 80):
+        process = subprocess.Popen([*command, "b"], cwd=tmp_path, env=env, stdout=subprocess.DEVNULL)
+        while process.poll() is None and len(written(tmp_path / "b")) < files:
+            time.sleep(0.001)
+        process.kill()
+        process.wait()
+        for name in written(tmp_path / "b"):
+            assert (tmp_path / "b" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    subprocess.run([*command, "b"], cwd=tmp_path, env=env, check=True, capture_output=True)
+    assert written(tmp_path / "b") == written(tmp_path / "whole")
+    assert len(open_benchmark(tmp_path / "b").instances) == 8
+
+
+def written(root: Path) -> set[str]:
+    """Return the files of a benchmark, without the temporary ones of a killed process."""
+    files = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
+    return {str(path) for path in files if not path.name.startswith(".")}

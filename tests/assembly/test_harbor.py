@@ -240,6 +240,7 @@ def test_repeated_export_changes_nothing_and_another_task_is_a_conflict(
     assert set(again) | set(again["tasks"][0]) <= set(re.findall(r"`([a-z_0-9]+)`", PAGE.read_text()))
     (task / "instruction.md").write_text("Mine.\n")
     (task / "more").write_text("")
+    (task.parent / f".{task.name}.999999999-00000000").mkdir()  # of a killed process
     codetaste(*EXPORT, "--repos", made.bench.repos, code=1)
     assert (task / "instruction.md").read_text() == "Mine.\n"
     text = codetaste(*EXPORT, "--repos", made.bench.repos, "--replace")

@@ -25,7 +25,13 @@ from codetaste.benchmark.layout import (
     rules_path,
     scripts_folder,
 )
-from codetaste.core.files import locked, read_regular_file, storage_error, write_atomically
+from codetaste.core.files import (
+    locked,
+    read_regular_file,
+    remove_stale_files,
+    storage_error,
+    write_atomically,
+)
 from codetaste.errors import ConfigError, JournalError
 from codetaste.rules.registration import Direction
 
@@ -132,6 +138,7 @@ def _adopt(
     rejected: Mapping[str, tuple[str, ...]],
     replace: bool,
 ) -> AdoptedRun:
+    remove_stale_files(into)  # of a killed adoption
     table = into / INSTANCES_FILE
     rows = {each.id: each for each in (open_benchmark(into).instances if table.exists() else ())}
     before = dict(rows)
@@ -272,4 +279,4 @@ def copy_file(source: Path, path: Path) -> None:
         StorageFull: no space left.
         JournalError: ``path`` cannot be written.
     """
-    write_atomically(path, _read(source)).chmod(_EXECUTABLE if _is_executable(source) else _FILE)
+    write_atomically(path, _read(source), _EXECUTABLE if _is_executable(source) else _FILE)

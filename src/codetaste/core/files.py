@@ -59,8 +59,10 @@ def storage_error(error: OSError, what: object, kind: type[_Error]) -> StorageFu
     return kind(f"{problem}; it must be readable and writable")
 
 
-def write_atomically(path: Path, content: str | bytes) -> Path:
+def write_atomically(path: Path, content: str | bytes, mode: int | None = None) -> Path:
     """Write ``content`` to ``path`` and create its folders as needed. Call it from a worker thread.
+
+    The file has ``mode``, or the usual one, from the moment when it has its name.
 
     Raises:
         StorageFull: no space left; the previous file at ``path`` is unchanged.
@@ -73,6 +75,8 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
         try:
             with temporary.open("xb") as file:
                 file.write(data)
+                if mode is not None:
+                    os.fchmod(file.fileno(), mode)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)

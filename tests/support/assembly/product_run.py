@@ -52,7 +52,8 @@ class ProductRun:
     def merge_products(self, root: Path) -> None:
         """Make the benchmark ``root`` of all products."""
         for name in ("discover/m", "describe", "environment"):
-            shutil.copytree(self.folder / name, root, dirs_exist_ok=True)
+            if (self.folder / name).is_dir():
+                shutil.copytree(self.folder / name, root, dirs_exist_ok=True)
 
 
 def environment_metadata(row: Row, *, proven: bool = True) -> dict[str, Any]:

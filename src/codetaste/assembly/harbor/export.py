@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import secrets
 import tarfile
@@ -14,7 +15,7 @@ from anyio import to_thread
 
 from codetaste.assembly.harbor.task import HarborTask, TaskFile, TestSuite, task_files
 from codetaste.benchmark.layout import ENVIRONMENT_SCRIPTS, Track, scripts_folder
-from codetaste.core.files import remove_tree, storage_error, sync_directory
+from codetaste.core.files import remove_tree, stale_folders, storage_error, sync_directory
 from codetaste.environment.images.names import ImageStage, image_name
 from codetaste.environment.record import read_record
 from codetaste.environment.scripts import read_scripts
@@ -167,7 +168,10 @@ def write_task(task: HarborTask, into: Path, *, replace: bool) -> tuple[ExportSt
             return ExportState.UNCHANGED, ()
         if not replace:
             return ExportState.LEFT_OUT, conflicts
-    staged = into / f".{task.instance.id}.{secrets.token_hex(4)}"
+    prefix = f".{task.instance.id}."
+    for left in stale_folders(into, prefix):  # of a killed export
+        remove_tree(left)
+    staged = into / f"{prefix}{os.getpid()}-{secrets.token_hex(4)}"
     try:
         for name, file in wanted.items():
             path = staged / name
