@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+
+from codetaste.cli.app import app
 
 INSTANCE, OTHER = "a__b-11111111", "a__c-22222222"
 
@@ -35,24 +38,42 @@ def benchmark(tmp_path: Path) -> Path:
     return write_benchmark(tmp_path / "bench")
 
 
-def review(
-    benchmark: Path, *args: str, answers: str = "", code: int = 0, **env: str
-) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "codetaste", "review", str(benchmark), *args],
-        input=answers,
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=benchmark,
-        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "USER": "ann", **env},
-    )
-    assert done.returncode == code, done.stderr
-    return done
+class Outcome(NamedTuple):
+    stdout: str
+    stderr: str
 
 
-def listed(benchmark: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    found = json.loads(review(benchmark, "--list", "--json").stdout)["descriptions"]
+Review = Callable[..., Outcome]
+
+
+@pytest.fixture
+def review(benchmark: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Review:
+    """Runs ``codetaste review BENCHMARK ARGS`` in this process, with ``answers`` as standard input."""
+    monkeypatch.chdir(benchmark)
+    monkeypatch.setenv("HOME", "/nonexistent")
+    monkeypatch.setenv("USER", "ann")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+    def run(
+        *args: str, answers: str = "", code: int = 0, folder: Path = benchmark, editor: str = ""
+    ) -> Outcome:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(answers))
+        monkeypatch.delenv("VISUAL", raising=False)
+        monkeypatch.setenv("EDITOR", editor)
+        try:
+            exit_code = app(["review", str(folder), *args], exit_on_error=False)
+        except SystemExit as error:
+            exit_code = error.code
+        out, err = capfd.readouterr()
+        assert (exit_code or 0) == code, err
+        return Outcome(out, err)
+
+    return run
+
+
+def listed(review: Review) -> dict[tuple[str, str], dict[str, Any]]:
+    found = json.loads(review("--list", "--json").stdout)["descriptions"]
     return {(each["instance"], each["track"]): each for each in found}
 
 
@@ -65,17 +86,15 @@ def editor(folder: Path, text: str) -> str:
 
 
 def test_descriptions_are_accepted_edited_and_rejected_by_lines_of_standard_input(
-    benchmark: Path, tmp_path: Path
+    review: Review, benchmark: Path, tmp_path: Path
 ) -> None:
     answers = "a\nmaybe\ne\nreject\ntoo vague\n"
-    done = review(
-        benchmark, "--by", "Bea", answers=answers, EDITOR=editor(tmp_path, "Tidy the names"), VISUAL=""
-    )
+    done = review("--by", "Bea", answers=answers, editor=editor(tmp_path, "Tidy the names"))
     assert done.stdout == "3 decisions; 0 descriptions without one\n"
     for text in ("instructed description of a__b-11111111 (1 of 3)", "> Improve the names", "python; api"):
         assert text in done.stderr
     assert "'maybe' is none of a, e, r, s, q" in done.stderr
-    found = listed(benchmark)
+    found = listed(review)
     decided = {key: (each["verdict"], each["by"], each["comment"]) for key, each in found.items()}
     assert decided == {
         (INSTANCE, "instructed"): ("accepted", "Bea", ""),
@@ -85,47 +104,47 @@ def test_descriptions_are_accepted_edited_and_rejected_by_lines_of_standard_inpu
     assert found[INSTANCE, "open"]["text"] == "Tidy the names"
     assert all(re.fullmatch(r"20\d\d-\d\d-\d\dT[\d:.]+\+00:00", each["at"]) for each in found.values())
     assert len((benchmark / "reviews.jsonl").read_text().splitlines()) == 3
-    again = review(benchmark)
+    again = review()
     assert "nothing to decide" in again.stderr
-    assert "rejected by Bea at" in review(benchmark, "--list").stdout
+    assert "rejected by Bea at" in review("--list").stdout
 
 
-def test_end_of_input_and_quit_keep_what_was_decided(benchmark: Path) -> None:
-    review(benchmark, answers="accept\n")
-    assert [each["verdict"] for each in listed(benchmark).values()] == ["accepted", None, None]
-    done = review(benchmark, "--json", answers="s\nq\n")
+def test_end_of_input_and_quit_keep_what_was_decided(review: Review, benchmark: Path) -> None:
+    review(answers="accept\n")
+    assert [each["verdict"] for each in listed(review).values()] == ["accepted", None, None]
+    done = review("--json", answers="s\nq\n")
     assert json.loads(done.stdout)["decided"] == 0
-    assert listed(benchmark)[INSTANCE, "instructed"]["by"] == "ann"
-    changed = review(benchmark, "--all", "--instances", "a__b*", answers="r\n\nq\n")
+    assert listed(review)[INSTANCE, "instructed"]["by"] == "ann"
+    changed = review("--all", "--instances", "a__b*", answers="r\n\nq\n")
     assert "accepted by ann" in changed.stderr
-    assert listed(benchmark)[INSTANCE, "instructed"]["verdict"] == "rejected"
+    assert listed(review)[INSTANCE, "instructed"]["verdict"] == "rejected"
 
 
-def test_decision_does_not_hold_for_another_text(benchmark: Path) -> None:
-    review(benchmark, answers="a\na\na\n")
+def test_decision_does_not_hold_for_another_text(review: Review, benchmark: Path) -> None:
+    review(answers="a\na\na\n")
     path = benchmark / "assets/descriptions/a/b/11111111/open_description.md"
     path.write_text("Improve the names  \n")
-    assert listed(benchmark)[INSTANCE, "open"]["verdict"] == "accepted"
+    assert listed(review)[INSTANCE, "open"]["verdict"] == "accepted"
     path.write_text("Improve all names\n")
-    assert listed(benchmark)[INSTANCE, "open"]["verdict"] is None
+    assert listed(review)[INSTANCE, "open"]["verdict"] is None
 
 
-def test_edit_that_changes_nothing_asks_again(benchmark: Path, tmp_path: Path) -> None:
-    done = review(benchmark, answers="e\ne\nq\n", EDITOR="true")
+def test_edit_that_changes_nothing_asks_again(review: Review, benchmark: Path, tmp_path: Path) -> None:
+    done = review(answers="e\ne\nq\n", editor="true")
     assert done.stderr.count("nothing was changed") == 2
-    empty = review(benchmark, answers="e\nq\n", EDITOR=editor(tmp_path, ""))
+    empty = review(answers="e\nq\n", editor=editor(tmp_path, ""))
     assert "an empty description is none" in empty.stderr
-    failing = review(benchmark, answers="e\nq\n", EDITOR="false")
+    failing = review(answers="e\nq\n", editor="false")
     assert "the editor ended with 1" in failing.stderr
     assert not (benchmark / "reviews.jsonl").exists()
 
 
-def test_bad_input_is_one_line(benchmark: Path) -> None:
-    assert "no editor: set $EDITOR" in review(benchmark, answers="e\n", code=2).stderr
-    lost = review(benchmark, answers="e\n", code=2, EDITOR="/nowhere/vi")
+def test_bad_input_is_one_line(review: Review, benchmark: Path) -> None:
+    assert "no editor: set $EDITOR" in review(answers="e\n", code=2).stderr
+    lost = review(answers="e\n", code=2, editor="/nowhere/vi")
     assert "$EDITOR '/nowhere/vi' cannot be started" in lost.stderr
-    assert "no instance of" in review(benchmark, "--instances", "x*", code=2).stderr
-    assert "lists its instances there" in review(benchmark / "assets", "--list", code=2).stderr
+    assert "no instance of" in review("--instances", "x*", code=2).stderr
+    assert "lists its instances there" in review("--list", code=2, folder=benchmark / "assets").stderr
     (benchmark / "reviews.jsonl").write_text('{"instance": 1}\n{"torn')
-    damaged = review(benchmark, "--list", code=1)
+    damaged = review("--list", code=1)
     assert f"{benchmark}/reviews.jsonl, line 1: a damaged line" in damaged.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.flows import description_models, tiny_benchmark
+from support.flows import description_models, tiny_benchmark, trial_runs
 from support.flows.description_models import INSTRUCTED, LEAKING, OPEN
 from support.flows.description_runs import (
     describe_workspace,
@@ -65,6 +65,7 @@ def test_prompt_has_what_people_wrote_and_the_golden_patch(bench: tuple[Bench, R
     assert "+def fetch_new" not in open_prompt
 
 
+@pytest.mark.heavy
 def test_long_patch_is_cut_and_every_file_stays_visible(tmp_path: Path, tools: None) -> None:
     opened, row = undescribed_bench(tmp_path, "gamma")
     clone = opened.repos / "tiny" / "gamma"
@@ -89,6 +90,7 @@ def test_leaking_sentence_is_answered_with_the_findings(bench: tuple[Bench, Row]
     assert "it gives away decision" in again
 
 
+@pytest.mark.heavy
 def test_instance_whose_sentences_all_leak_is_named_as_failed_and_keeps_its_instructed_one(
     bench: tuple[Bench, Row], tmp_path: Path
 ) -> None:
@@ -111,6 +113,7 @@ def test_instance_whose_sentences_all_leak_is_named_as_failed_and_keeps_its_inst
     assert len(workspace.ledger("m")) == 4
 
 
+@pytest.mark.heavy
 def test_existing_descriptions_stay_unless_all_are_made_anew(
     bench: tuple[Bench, Row], tmp_path: Path
 ) -> None:
@@ -131,6 +134,7 @@ def test_existing_descriptions_stay_unless_all_are_made_anew(
     assert description(tmp_path / "work/runs/s/describe", row, "description.md") == INSTRUCTED
 
 
+@pytest.mark.heavy
 def test_budget_ends_a_description_and_a_larger_one_continues_it(
     bench: tuple[Bench, Row], tmp_path: Path
 ) -> None:
@@ -150,6 +154,7 @@ def test_budget_ends_a_description_and_a_larger_one_continues_it(
     tiny_benchmark.assert_no_call_billed_twice(workspace.ledger("m"))
 
 
+@pytest.mark.heavy
 def test_unknown_model_and_missing_instructed_description_are_named(
     bench: tuple[Bench, Row], tmp_path: Path
 ) -> None:
@@ -170,6 +175,7 @@ def test_unknown_model_and_missing_instructed_description_are_named(
     assert "change.json: issues.0.number: " in broken.err
 
 
+@pytest.mark.heavy
 def test_rules_are_discovered_of_descriptions_of_the_same_run(
     bench: tuple[Bench, Row], tmp_path: Path
 ) -> None:
@@ -191,3 +197,33 @@ def test_rules_are_discovered_of_descriptions_of_the_same_run(
     assert again.code == 0
     assert again.jobs[passed]["resumed"]
     assert description_models.OPEN in description(product, row)
+
+
+@pytest.mark.heavy
+def test_trials_of_both_tracks_get_the_descriptions_of_the_same_run(
+    bench: tuple[Bench, Row], tmp_path: Path
+) -> None:
+    opened, row = bench
+    tables = "\n".join(
+        [
+            '[sandbox]\nengine = "bubblewrap"\nmax = 2',
+            trial_runs.model_table("coder", "coder"),
+            trial_runs.model_table("judge", "judge"),
+            trial_runs.agent_table("a", "coder", "budget_usd = 2.0\ntime_limit = '5m'"),
+            *(trial_runs.track_table(name) for name in trial_runs.ALL),
+        ]
+    )
+    workspace = workspace_of(opened, tmp_path, run="budget_usd = 20.0", more=tables)
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
+    folder = workspace.out / "transcripts/infer/a"
+    texts = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.jsonl")}
+    assert {name for name, text in texts.items() if "`fetch_old` becomes" in text} == {
+        f"instructed/direct/{row.id}/execute.jsonl",
+        f"open/multiplan/{row.id}/judge.jsonl",
+    }
+    assert {name for name, text in texts.items() if OPEN in text} == {
+        f"open/direct/{row.id}/execute.jsonl",
+        f"open/plan/{row.id}/plan.plan-attempt-1.jsonl",
+        f"open/multiplan/{row.id}/plan.plan-attempt-1.jsonl",
+    }

@@ -64,6 +64,8 @@ NAMES = read_patch_names(patch_of(OLD, NEW))
         ("Clean up prices.py", {"path prices.py"}),
         ("Replace carts with something else", {"decision Replace carts with something else"}),
         ("Migrate prices to exact numbers", {"decision Migrate prices to exact numbers"}),
+        ("Tidy up shop/ and more", {"path shop/"}),
+        ("Tidy up items → things", {"decision items → things"}),
         ("Compute prices using fractions", {"decision using fractions"}),
         ("Drop len() for prices", {"code len()"}),
         ("Clean up `prices`", {"code `prices`"}),

@@ -16,6 +16,8 @@ from support.flows.description_runs import (
 )
 from support.flows.tiny_benchmark import Bench, CommandResult, Row, Workspace
 
+pytestmark = pytest.mark.heavy
+
 
 @pytest.fixture
 def bench(tmp_path: Path, tools: None) -> tuple[Bench, Row]:

@@ -60,9 +60,10 @@ _KEYWORDS = frozenset(
 _MAX_RUN = 4
 """Words in a row that may spell one identifier."""
 _CODE = re.compile(r"`[^`]*`?|\S*(?:\(\)|::|->|=>|==|\{|\}|\[\])\S*|<\w+>|\$\w+|@\w+")
-_TOKEN = re.compile(r"[^\W_](?:[\w./+#:-]*[\w+#])?|_+\w[\w.]*")
+_TOKEN = re.compile(r"[^\W_](?:[\w./+#:-]*[\w+#/])?|_+\w[\w.]*")
 _CODE_SHAPED = re.compile(r"\w*_\w*|\w*[a-z\d][A-Z]\w*|[A-Za-z]\w*\.[A-Za-z_][\w.]*")
 _DECISIONS = (
+    re.compile(r"\S+\s*(?:→|⇒|-+>|=+>)\s*\S+"),
     re.compile(r"\b(?:replac|substitut|swap|exchang)\w*\s.+?\s(?:with|by|for)\s+\S.*", re.IGNORECASE),
     re.compile(
         r"\b(?:renam|migrat|convert|switch|port|mov|chang|transition)\w*\s.*?\b(?:to|into|onto)\s+\S.*",
