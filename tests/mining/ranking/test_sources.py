@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,20 @@ import anyio
 import duckdb
 import pytest
 import sqlglot
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sqlglot import exp
 from sqlglot.optimizer.qualify import qualify
 
 from codetaste.mining.archive.event import parse_event
 from codetaste.mining.commit import CommitRecord, PullRequest
+from codetaste.mining.ranking import query as query_module
 from codetaste.mining.ranking.bigquery.compile import bigquery_query, compile_for_bigquery
 from codetaste.mining.ranking.bigquery.config import BigQueryConfig
 from codetaste.mining.ranking.config import RankingConfig
 from codetaste.mining.ranking.query import Relation, Stage1Query, stage1_query
 from codetaste.mining.ranking.rank import rank_activity_data, rank_record_files
-from codetaste.mining.ranking.record_file import COLUMNS, write_records
+from codetaste.mining.ranking.record_file import COLUMNS, record_from_row, write_records
 from codetaste.mining.ranking.result import Ranking, ranking_of
 from support.mining.archive_events import MergedChange, event_of_2013, event_of_2023, event_of_2026
 from support.mining.archive_keywords import KEYWORDS
@@ -86,14 +90,7 @@ def test_table_of_events_and_hour_files_give_the_same_ranking(tmp_path: Path) ->
     write_records(tmp_path / "r.jsonl", [change.record for change in changes if change is not None])
     ours = anyio.run(rank_record_files, [tmp_path / "r.jsonl"], KEYWORDS, CONFIG, tmp_path)
     with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        connection.execute(
-            "CREATE TABLE archive_events (type VARCHAR, repo STRUCT(name VARCHAR, url VARCHAR), "
-            "payload VARCHAR, created_at TIMESTAMPTZ)"
-        )
-        connection.executemany(
-            "INSERT INTO archive_events VALUES (?, {'name': ?, 'url': ?}, ?, ?)", bigquery_rows(made_events())
-        )
+        make_events_table(connection, made_events())
         query = stage1_query(Relation.PULL_REQUEST_EVENTS, KEYWORDS, CONFIG, star_rows=False)
         theirs = rank_table(connection, query)
     assert theirs == ours
@@ -108,6 +105,70 @@ def test_table_of_events_and_hour_files_give_the_same_ranking(tmp_path: Path) ->
         "duplicate": 2,
         "best": 0,
     }
+
+
+@st.composite
+def events(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw an event of any era with fields missing, null or of other values than usual."""
+    change = MergedChange(
+        title=draw(st.text(max_size=20)),
+        body=draw(st.text(max_size=20)),
+        merged=draw(st.booleans()),
+        golden=f"{draw(st.integers(0, 9)):040x}",
+        licence=draw(st.none() | st.just("MIT")),
+    )
+    make = draw(st.sampled_from((event_of_2013, event_of_2023, event_of_2026)))
+    event = json.loads(json.dumps(make(change)))
+    event["payload"]["action"] = draw(st.sampled_from(("opened", "closed", "merged", "reopened")))
+    pull_request = event["payload"]["pull_request"]
+    base_repository = pull_request["base"].get("repo", {})
+    for node, names in (
+        (
+            pull_request,
+            ("merged", "merged_at", "merge_commit_sha", "title", "body", "changed_files", "additions"),
+        ),
+        (base_repository, ("full_name", "stargazers_count", "license")),
+    ):
+        for name in draw(st.sets(st.sampled_from(names))) & node.keys():
+            if draw(st.booleans()):
+                node[name] = None
+            else:
+                del node[name]
+    return event
+
+
+@settings(max_examples=60)
+@given(st.lists(events(), max_size=8))
+def test_reader_and_sql_make_the_same_records_of_events(made: list[dict[str, Any]]) -> None:
+    changes = [parse_event(json.dumps(event).encode(), "GH Archive") for event in made]
+    with duckdb.connect() as connection:
+        make_events_table(connection, made)
+        found = connection.execute(stage1_sql("pull_request_events"))
+        names = [column[0] for column in found.description or ()]
+        rows = [record_from_row(dict(zip(names, row, strict=True))) for row in found.fetchall()]
+    ours = [change.record for change in changes if change is not None]
+    assert sorted(map(without_old_stars, rows), key=repr) == sorted(map(without_old_stars, ours), key=repr)
+
+
+def without_old_stars(record: CommitRecord) -> CommitRecord:
+    """Return a record without stars and name, which only hour files have outside of the payload."""
+    return replace(record, stars=None, repository=record.repository.lower())
+
+
+def stage1_sql(name: str) -> str:
+    return (Path(query_module.__file__).parent / "sql" / f"{name}.sql").read_text()
+
+
+def make_events_table(connection: duckdb.DuckDBPyConnection, made: list[dict[str, Any]]) -> None:
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute(
+        "CREATE TABLE archive_events (type VARCHAR, repo STRUCT(name VARCHAR, url VARCHAR), "
+        "payload VARCHAR, created_at TIMESTAMPTZ)"
+    )
+    if made:
+        connection.executemany(
+            "INSERT INTO archive_events VALUES (?, {'name': ?, 'url': ?}, ?, ?)", bigquery_rows(made)
+        )
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from codetaste.core.text import one_line
 from codetaste.errors import ConfigError, SourceError
 from codetaste.source.download import TransientError, make_download_client, retried
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from codetaste.mining.ranking.query import Stage1Query
 
 _WAIT_MS = 10_000
+"""How long BigQuery waits for the end of a query before it answers."""
+_PAUSE_S = 0.2
 _PAGE_ROWS = 2_000
 _TRANSIENT = frozenset({429, 500, 502, 503, 504})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -86,6 +90,7 @@ class BigQueryClient:
                 page["pageToken"] = answer["pageToken"]
             if not job.get("jobId"):
                 raise SourceError("BigQuery: an answer without the id of its job")
+            await anyio.sleep(_PAUSE_S)
             limits = {"maxResults": str(_PAGE_ROWS), "timeoutMs": str(_WAIT_MS)}
             answer = await self._send("GET", f"/{job['jobId']}", None, page | limits)
 
