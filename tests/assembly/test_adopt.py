@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -20,7 +21,7 @@ from codetaste.benchmark.check import read_inventory
 from codetaste.cli.app import app
 from support.assembly.product_run import OTHER_OLD, ProductRun, make_product_run, write
 from support.cli import invoke
-from support.flows.tiny_benchmark import git
+from support.flows.tiny_benchmark import Row, git
 
 PAGE = Path(__file__).parents[2] / "docs/programs.md"
 Command = Callable[..., str]
@@ -227,6 +228,34 @@ def test_clone_that_is_gone_leaves_out_the_golden_patch_alone(made: ProductRun, 
     text = codetaste("benchmark", "adopt", "r", "--into", "b")
     assert "note: no golden patch: no clone of tiny/alpha in" in text
     assert "note: without golden patch" in text
+
+
+def test_decisions_about_descriptions_are_honoured_and_copied(made: ProductRun, codetaste: Command) -> None:
+    (row,) = made.bench.rows
+    adopt = ("benchmark", "adopt", "r", "--into", "b")
+    text = (made.folder / "describe/assets/descriptions" / row.path / "description.md").read_text()
+    decide(made.folder / "describe", row, "rejected", text, comment="it names the new function")
+    codetaste(*adopt, code=1)
+    assert not Path("b").exists()
+    decide(made.folder / "describe", row, "accepted", text)
+    codetaste(*adopt)
+    assert (Path("b/reviews.jsonl")).read_text().count("\n") == 2
+    made.describe(text="Another.\n")
+    out = codetaste(*adopt, "--replace")
+    assert "note: descriptions stay: Ada accepted the instructed one" in out
+    assert open_benchmark(Path("b")).description(open_benchmark(Path("b")).instances[0]) == text
+    assert (Path("b/reviews.jsonl")).read_text().count("\n") == 2
+
+
+def decide(root: Path, row: Row, verdict: str, text: str, comment: str = "") -> None:
+    """Write a decision about an instructed description, as a review does."""
+    found = root / "reviews.jsonl"
+    number = found.read_text().count("\n") if found.exists() else 0
+    digest = hashlib.sha256(text.strip().encode()).hexdigest()
+    line = {"instance": row.id, "track": "instructed", "verdict": verdict, "digest": digest, "by": "Ada"}
+    line |= {"at": f"2026-01-01T00:00:0{number}", "comment": comment}
+    with found.open("a") as file:
+        file.write(json.dumps(line) + "\n")
 
 
 @pytest.mark.heavy

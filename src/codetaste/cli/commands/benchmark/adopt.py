@@ -15,6 +15,7 @@ from codetaste.assembly.prepare import add_golden_patches, stage_benchmark
 from codetaste.assembly.products import Part, collect_products, find_product_folders, find_unlisted
 from codetaste.benchmark.benchmark import open_benchmark
 from codetaste.benchmark.layout import INSTANCES_FILE, RUN_CONFIG_FILE
+from codetaste.cli.adopted_reviews import copy_reviews, find_rejected, without_reviewed
 from codetaste.cli.arguments import open_scan, resolve_benchmark
 from codetaste.cli.options import AsJson, Flag, OptionalPath, Several
 from codetaste.console.command import command
@@ -74,18 +75,21 @@ async def adopt(
     source = await to_thread.run_sync(_benchmark_of_run, folder, repos)
     repos = repos or (source.repos if source else None)
     folders, products = await to_thread.run_sync(_collect, folder, source, into, rules_of)
-    chosen = _select(products, instance, folder)
+    chosen = await to_thread.run_sync(without_reviewed, into, _select(products, instance, folder))
+    rejected = await to_thread.run_sync(find_rejected, into, folders, chosen)
     with tempfile.TemporaryDirectory(prefix="codetaste-adopt-") as name:
         scratch = Path(name)
         cache = await to_thread.run_sync(cache_dir, notify)
         chosen = await add_golden_patches(into, chosen, repos=repos, cache=cache, scratch=scratch)
         ignore_file = _ignore_file(folders, chosen)
-        rejected: dict[str, tuple[str, ...]] = {}
         if only_sound:
-            rejected = await _check(into, chosen, scratch, ignore_file, repos)
+            left = [each for each in chosen if each.instance.id not in rejected]
+            rejected |= await _check(into, left, scratch, ignore_file, repos)
         result = await adopt_products(
             into, chosen, ignore_file=ignore_file, rejected=rejected, replace=replace
         )
+    there = {each.instance for each in result.adoptions if each.state is not AdoptionState.LEFT_OUT}
+    await copy_reviews(into, [each for each in folders if each.is_product], there)
     unlisted = await to_thread.run_sync(find_unlisted, folders, products)
     data = _to_json(into, result, unlisted)
     print_result(json_document(data) if json_ else _format(folder, into, result, unlisted))
@@ -108,6 +112,8 @@ def _benchmark_of_run(run: Path, repos: Path | None) -> Benchmark | None:
 def _collect(
     run: Path, source: Benchmark | None, into: Path, rules_of: str
 ) -> tuple[tuple[ProductFolder, ...], tuple[InstanceProducts, ...]]:
+    if into.exists() and not into.is_dir():
+        raise ConfigError(f"--into: {into} is not a folder")
     rows = open_benchmark(into).instances if (into / INSTANCES_FILE).exists() else ()
     folders = find_product_folders(run, source)
     return folders, collect_products(folders, rows, rules_of)
