@@ -162,7 +162,8 @@ class _KnownChanges:
     def find(self, diff: CommitDiff, identity: ChangeId) -> tuple[CommitRecord, str] | None:
         """Return the original of the first group that a commit belongs to, and why."""
         if found := self._of_hash(diff.golden):
-            return found, "the same commit in a fork"
+            same = found.repository == diff.record.repository
+            return found, "the same commit" if same else "the same commit in a fork"
         if found := self._forward.get(identity.forward):
             return found, "the same lines are changed"
         if found := self._backward.get(identity.forward):

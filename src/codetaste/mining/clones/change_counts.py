@@ -70,7 +70,7 @@ class ChangeCounter:
         self._next_line = 0
         self._command: tuple[str, ...] = _BY_FILES if clone.partial else _BY_LINES
         self._failures = 0
-        self._failure = ""
+        self._failure, self._slow = "", False
         self._context: AbstractContextManager[GitStream] | None = None
         self._sums: Iterator[_Sum] = iter(())
 
@@ -104,13 +104,12 @@ class ChangeCounter:
 
     def _recover(self, line: bytes, commit: str) -> ChangeCounts:
         """Count the files of the commit at which git failed, and start git again behind it."""
-        slow = self._failure.startswith("git wrote nothing")
-        kind = CommitProblemKind.TIMEOUT if slow else CommitProblemKind.MISSING_OBJECTS
+        kind = CommitProblemKind.TIMEOUT if self._slow else CommitProblemKind.MISSING_OBJECTS
         self._stop()
         files = self._count_files(line) if self._command is _BY_LINES else None
         what = "files" if files is None else "lines"
         detail = f"its {what} are not counted: {self._failure or 'git ended early'}"
-        if not slow:
+        if not self._slow:
             detail += f"; {self._clone.hint}"
         self._failures += 1
         if self._failures == MAX_FAILURES:
@@ -152,7 +151,7 @@ class ChangeCounter:
     def _read_sums(self, stream: GitStream) -> Iterator[_Sum]:
         """Yield what is complete; ``_failure`` says why the output ended."""
         current: _Sum | None = None
-        self._failure = ""
+        self._failure, self._slow = "", False
         try:
             for entry in read_entries(stream.tokens()):
                 if isinstance(entry, bytes):
@@ -163,7 +162,7 @@ class ChangeCounter:
                     _add(current, entry)
             self._failure = stream.failure()
         except GitTooSlow as error:
-            self._failure = str(error)
+            self._failure, self._slow = str(error), True
         if current is None:
             return
         if not self._failure or (self._command is _BY_LINES and current.counted == current.files > 0):
