@@ -106,7 +106,7 @@ async def mine(path: Path, commits: int) -> dict[str, Any]:
         problems += 1
 
     def read() -> tuple[int, list[CommitRecord]]:
-        records = list(islice(read_commits(clone, report), commits))
+        records = list(islice(read_commits(clone, report, lines=False), commits))
         return len(records), [each for each in records if all(result.passed for result in _stage_1(each))]
 
     with tempfile.TemporaryDirectory() as folder:

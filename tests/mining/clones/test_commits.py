@@ -22,15 +22,13 @@ LINK = "1" * 40
 
 
 def records_of(
-    path: Path, *, commits: tuple[str, ...] = (), silence_s: float = 60.0
+    path: Path, *, commits: tuple[str, ...] = (), silence_s: float = 60.0, lines: bool = True
 ) -> tuple[dict[str, CommitRecord], list[CommitProblem]]:
-    async def open_it() -> Clone:
-        return await open_clone(path, "acme/shop")
-
+    clone: Clone = anyio.run(open_clone, path, "acme/shop")
     problems: list[CommitProblem] = []
-    records = list(read_commits(anyio.run(open_it), problems.append, commits=commits, silence_s=silence_s))
-    assert len({record.golden for record in records}) == len(records)
-    return {record.golden: record for record in records}, problems
+    found = read_commits(clone, problems.append, commits=commits, silence_s=silence_s, lines=lines)
+    records = {record.golden: record for record in found}
+    return records, problems
 
 
 def assert_counts(made: MadeClone, record: CommitRecord) -> None:
@@ -226,6 +224,26 @@ def test_a_commit_whose_contents_are_missing_does_not_end_the_run(tmp_path: Path
     assert {problem.commit for problem in problems if not problem.skipped} == unknown
     for commit in set(records) - unknown:
         assert_counts(made, records[commit])
+
+
+@pytest.mark.parametrize("lines", [True, False])
+def test_a_missing_folder_concerns_no_other_commits(tmp_path: Path, lines: bool) -> None:
+    history = [ROOT, *(MadeCommit({b"a.py": b"%d\n" % n} if n % 3 else {}, [n]) for n in range(9))]
+    made = make_clone(tmp_path / "shop", history)
+    made.lose(made.repository.git("rev-parse", f"{made.commits[5]}^{{tree}}"))
+    records, problems = records_of(made.path, lines=lines)
+    unknown = {commit for commit, record in records.items() if record.files is None}
+    assert unknown == {made.commits[5], made.commits[6]}
+    assert {problem.commit for problem in problems if not problem.skipped} == unknown
+
+
+def test_without_lines_files_are_counted_in_the_same_way(tmp_path: Path) -> None:
+    text = b"".join(b"%d\n" % n for n in range(40))
+    moved = MadeCommit({b"a.py": None, b"b/a.py": text + b"more\n", b"c.py": b"c\n"}, [0])
+    made = make_clone(tmp_path / "shop", [MadeCommit({b"a.py": text}), moved])
+    records, _ = records_of(made.path, lines=False)
+    record = records[made.commits[1]]
+    assert (record.files, record.additions, record.deletions) == (2, None, None)
 
 
 def test_a_broken_history_ends_with_a_named_problem(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from codetaste.mining.clones.problem import Report
 
 _BY_LINES = (*COMPARE, "--raw", "--numstat", *RENAMES, "--stdin", "--always")
+_BY_RENAMES = (*COMPARE, "--raw", *RENAMES, "--stdin", "--always")
+"""Needs contents only where files were added and others deleted."""
 _BY_FILES = (*COMPARE, "--raw", "-M100%", "--stdin", "--always")
 """Needs no contents: files that were moved and edited count twice."""
 _BY_NOTHING: tuple[str, ...] = ()
@@ -51,6 +53,7 @@ class ChangeCounter:
 
     Args:
         clone: the clone.
+        lines: count lines too, which takes about ten times as long.
         listed: path of a file with lines ``COMMIT PARENT``.
         report: gets the problems.
         check: called often; what it raises ends the counting.
@@ -64,11 +67,13 @@ class ChangeCounter:
         report: Report,
         check: Callable[[], None],
         silence_s: float = SILENCE_S,
+        *,
+        lines: bool = True,
     ) -> None:
         self._clone, self._report, self._check, self._silence_s = clone, report, check, silence_s
         self._listed = listed
         self._next_line = 0
-        self._command: tuple[str, ...] = _BY_FILES if clone.partial else _BY_LINES
+        self._command: tuple[str, ...] = _BY_FILES if clone.partial else _BY_LINES if lines else _BY_RENAMES
         self._failures = 0
         self._failure, self._slow = "", False
         self._context: AbstractContextManager[GitStream] | None = None
@@ -106,8 +111,8 @@ class ChangeCounter:
         """Count the files of the commit at which git failed, and start git again behind it."""
         kind = CommitProblemKind.TIMEOUT if self._slow else CommitProblemKind.MISSING_OBJECTS
         self._stop()
-        files = self._count_files(line) if self._command is _BY_LINES else None
-        what = "files" if files is None else "lines"
+        files = None if self._command is _BY_FILES else self._count_files(line)
+        what = "files" if files is None else "renames" if self._command is _BY_RENAMES else "lines"
         detail = f"its {what} are not counted: {self._failure or 'git ended early'}"
         if not self._slow:
             detail += f"; {self._clone.hint}"
@@ -163,10 +168,8 @@ class ChangeCounter:
             self._failure = stream.failure()
         except GitTooSlow as error:
             self._failure, self._slow = str(error), True
-        if current is None:
-            return
-        if not self._failure or (self._command is _BY_LINES and current.counted == current.files > 0):
-            yield current
+        if current is not None and (self._command is not _BY_LINES or current.counted == current.files):
+            yield current  # else git failed between its lists of files and of lines
 
 
 def _add(total: _Sum, entry: RawEntry | LineCounts) -> None:

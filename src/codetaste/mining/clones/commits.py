@@ -33,6 +33,7 @@ def read_commits(
     check: Callable[[], None] = lambda: None,
     commits: tuple[str, ...] = (),
     silence_s: float = SILENCE_S,
+    lines: bool = True,
 ) -> Iterator[CommitRecord]:
     """Yield the commits of ``clone`` that have a parent, in the order of ``git rev-list``. Blocking.
 
@@ -46,6 +47,8 @@ def read_commits(
         check: called often; what it raises ends the iteration (``from_thread.check_cancelled``).
         commits: revisions whose history is read; none: all of the clone.
         silence_s: limit of the comparison of one commit, seconds.
+        lines: count added and removed lines; without them reading is several times as fast. No filter of
+            stage 1 needs them, and stage 2 counts those of the commits that reach it.
 
     Raises:
         ToolMissing: git is not installed.
@@ -55,14 +58,16 @@ def read_commits(
         if not write_history(clone, listed.file, report, check, commits):
             return
         trees = stack.enter_context(tempfile.TemporaryFile())
-        with open(listed.name, "rb") as lines:  # noqa: PTH123 - a temporary file
-            trees.writelines(b"%s^{tree}\n" % line.split()[0] for line in lines)
-        lines = stack.enter_context(open(listed.name, "rb"))  # noqa: PTH123 - a temporary file
-        counter = stack.enter_context(ChangeCounter(clone, listed.name, report, check, silence_s))
+        with open(listed.name, "rb") as names:  # noqa: PTH123 - a temporary file
+            trees.writelines(b"%s^{tree}\n" % line.split()[0] for line in names)
+        pairs = stack.enter_context(open(listed.name, "rb"))  # noqa: PTH123 - a temporary file
+        counter = stack.enter_context(
+            ChangeCounter(clone, listed.name, report, check, silence_s, lines=lines)
+        )
         objects = _objects(clone, listed.file, check, stack)
         top_folders = _objects(clone, trees, check, stack)
         licences = LicenceReader(clone.git_dir)
-        for line in lines:
+        for line in pairs:
             commit, parent = line.decode().split()
             counts = counter.count(line)
             found, tree = next(objects, None), next(top_folders, None)
