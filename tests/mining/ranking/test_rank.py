@@ -207,6 +207,12 @@ def test_missing_file_is_named_in_one_line(tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "spill").write_text("no folder")
+    with pytest.raises(SourceError, match=r"spill: cannot be used by stage 1"):
+        rank([], tmp_path)
+
+
 def test_engine_leaves_no_files_behind(tmp_path: Path) -> None:
     rank([], tmp_path)
     assert list((tmp_path / "spill").iterdir()) == []

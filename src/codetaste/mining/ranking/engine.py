@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 from anyio import to_thread
 
-from codetaste.core.files import make_locked_folder, remove_abandoned, remove_tree
+from codetaste.core.files import make_locked_folder, remove_abandoned, remove_tree, storage_error
 from codetaste.errors import ConfigError, SourceError
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ async def run_in_duckdb(
 
     Raises:
         ConfigError: DuckDB is not installed; or ``work`` raises it.
-        SourceError: a query failed, such as by a file that cannot be read.
+        SourceError: a query failed, such as by a file that cannot be read, or ``folder`` cannot be used.
+        StorageFull: no space left in ``folder``.
     """
     try:
         import duckdb  # noqa: PLC0415 - of the extra "mine"
@@ -65,9 +66,12 @@ async def run_in_duckdb(
 def _connect(config: RankingConfig, folder: Path) -> Iterator[DuckDBPyConnection]:
     import duckdb  # noqa: PLC0415 - of the extra "mine"
 
-    folder.mkdir(parents=True, exist_ok=True)
-    remove_abandoned(folder, _SPILL)
-    spill, lock = make_locked_folder(folder, _SPILL)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        remove_abandoned(folder, _SPILL)
+        spill, lock = make_locked_folder(folder, _SPILL)
+    except OSError as error:
+        raise storage_error(error, f"{folder}: cannot be used by stage 1", SourceError) from error
     try:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": f"{config.memory_mb}MB",
