@@ -73,6 +73,16 @@ app.command(
     """,
 )
 app.command("codetaste.cli.commands.benchmark:benchmark", help="Download, make, list and check a benchmark.")
+mine = App(name="mine", help="Mine a benchmark from commits, and explain its filters.")
+mine.command(
+    "codetaste.run.__main__:run",
+    help="Run a config with [mine]: mine a benchmark, and carry its instances through the other sections.",
+)
+mine.command(
+    "codetaste.cli.commands.benchmark.explain:explain",
+    help="Walk one commit through all filters, and show each number. Exit code 1 if one of them drops it.",
+)
+app.command(mine)
 app.command(
     "codetaste.cli.commands.benchmark.review:review",
     usage="Usage: codetaste review [OPTIONS] FOLDER",

@@ -12,13 +12,13 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 from pydantic import ValidationError
 
+from codetaste.cli.measure_tests import measure_tests
 from codetaste.cli.options import Flag, OptionalPath, Several  # noqa: TC001 - cyclopts reads them
 from codetaste.core.section import validation_messages
 from codetaste.errors import ConfigError
 from codetaste.evaluation.config import EvaluateConfig
 from codetaste.run.config import Config
 from codetaste.run.execute import run_and_report
-from codetaste.run.measure_tests import measure_tests
 from codetaste.run.plan import RunOptions, plan_config
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.benchmark.layout import GOLDEN, NULL
@@ -23,6 +23,7 @@ from codetaste.evaluation.config import EvaluateConfig
 from codetaste.flows.describe.plan import DescribeConfig
 from codetaste.flows.discover.plan import DiscoverConfig
 from codetaste.flows.infer.plan import TrackConfig
+from codetaste.flows.mine.plan import MineConfig
 from codetaste.harness.config import AgentConfig
 from codetaste.llm.config import ModelConfig
 from codetaste.rules.config import RulesConfig
@@ -31,6 +32,8 @@ from codetaste.sandbox.config import SandboxConfig
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+MINED_BENCHMARK = "benchmark"
+"""The folder of a run with the benchmark that it mines."""
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
 
@@ -52,8 +55,16 @@ class RunConfig(Section):
     of that name in ``prompts/``."""
 
 
+def _may_mine(schema: dict[str, Any]) -> None:
+    """A run that mines its benchmark names none."""
+    schema["required"] = [name for name in schema["required"] if name != "benchmark"]
+    schema["anyOf"] = [{"required": ["benchmark"]}, {"required": ["mine"]}]
+
+
 class Config(Section):
     """A whole config file. Each section of a flow that is present enables the flow; tracks are inference."""
+
+    model_config = ConfigDict(json_schema_extra=_may_mine)
 
     run: RunConfig
     benchmark: BenchmarkConfig
@@ -63,9 +74,19 @@ class Config(Section):
     agents: tuple[AgentConfig, ...] = ()
     tracks: tuple[TrackConfig, ...] = ()
     describe: DescribeConfig | None = None
+    mine: MineConfig | None = None
     discover: DiscoverConfig | None = None
     environment: EnvironmentConfig | None = None
     evaluate: EvaluateConfig | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _mined_benchmark(cls, data: Any) -> Any:  # noqa: ANN401 - TOML data
+        """A run that mines has its own benchmark, in its folder."""
+        if isinstance(data, dict) and "mine" in data and isinstance(run := data.get("run"), dict):
+            folder = Path(str(run.get("out", "runs"))) / str(run.get("name", "")) / MINED_BENCHMARK
+            return {**data, "benchmark": data.get("benchmark", {"path": str(folder)})}
+        return data
 
     def model_by_id(self, name: str) -> ModelConfig:
         """Return the model with the id ``name``, which was checked to exist."""
@@ -175,12 +196,7 @@ def _cross_section_problems(config: Config) -> Iterator[str]:
     known = [model.id for model in config.models]
     for name in _duplicates(known):
         yield f"models[{name}].id: used twice"
-    if config.describe is not None and config.describe.model not in known:
-        name = config.describe.model
-        yield f"describe.model: no [[models]] has the id {name!r}{did_you_mean(name, known)}"
-    for name in config.discover.models if config.discover else ():
-        if name not in known:
-            yield f"discover.models: no [[models]] has the id {name!r}{did_you_mean(name, known)}"
+    yield from _unknown_models(config, known)
     for name in _duplicates([agent.id for agent in config.agents]):
         yield f"agents[{name}].id: used twice"
     for agent in config.agents:
@@ -195,6 +211,18 @@ def _cross_section_problems(config: Config) -> Iterator[str]:
             yield f"tracks[{number}]{problem}"
     yield from _duplicate_tracks(config)
     yield from _evaluation_problems(config)
+
+
+def _unknown_models(config: Config, known: Sequence[str]) -> Iterator[str]:
+    """Find models of the flows that are not defined."""
+    named = [("discover.models", name) for name in (config.discover.models if config.discover else ())]
+    if config.describe is not None:
+        named.append(("describe.model", config.describe.model))
+    if config.mine is not None:
+        named.append(("mine.scoring.model", config.mine.scoring.model))
+    for key, name in named:
+        if name not in known:
+            yield f"{key}: no [[models]] has the id {name!r}{did_you_mean(name, known)}"
 
 
 def _environment_problems(config: Config) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.core.units import format_duration, format_usd, parse_duration, parse_usd
 from codetaste.errors import ConfigError
 from codetaste.orchestration.limit_changes import LimitChange, read_changes, write_changes
+from codetaste.run.config import runs_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -240,3 +241,8 @@ def _with_limits(config: Config, changed: Mapping[str, Any]) -> Config:
             "models": models,
         }
     )
+
+
+def load_limits(base: Config, path: Path) -> RuntimeLimits:
+    """Return the limits of the run of a config that was read from ``path``."""
+    return RuntimeLimits.load(base, runs_folder(path, base.run.out) / base.run.name)

@@ -50,6 +50,7 @@ class ResolvedConfig:
         """Return the models that some flow of the config uses."""
         wanted = set(self.config.discover.models) if self.config.discover else set()
         wanted |= {self.config.describe.model} if self.config.describe else set()
+        wanted |= {self.config.mine.scoring.model} if self.config.mine else set()
         wanted |= {agent.model for agent in self.config.used_agents()}
         wanted |= {track.judge for track in self.config.tracks if track.judge is not None}
         return tuple(model for model in self.config.models if model.id in wanted)

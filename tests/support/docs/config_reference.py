@@ -12,6 +12,7 @@ import json
 import re
 import textwrap
 from collections.abc import Iterator
+from datetime import datetime
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
@@ -22,13 +23,21 @@ from pydantic import AliasChoices, BaseModel
 from pydantic.fields import FieldInfo
 
 from codetaste.core.units import Bytes, Seconds, Usd
+from codetaste.flows.mine.plan import MineConfig
 from codetaste.llm.price import LongRates, Price
 from codetaste.run.config import Config
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "config.md"
 FIRST_HEADING = "## `[run]`"
 QUANTITIES = {Usd: "US dollars", Seconds: "duration", Bytes: "size"}
-PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false", Path: "path"}
+PLAIN = {
+    datetime: "date and time",
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    Path: "path",
+}
 
 
 def model_in(annotation: Any) -> type[BaseModel] | None:
@@ -45,8 +54,21 @@ def sections() -> Iterator[tuple[str, str, type[BaseModel]]]:
         assert model is not None
         several = get_origin(field.annotation) is tuple
         yield name, f"`[[{name}]]`" if several else f"`[{name}]`", model
+        if model is MineConfig:
+            yield from _tables_in(name, model)
     yield "price", "`price` of `[[models]]`", Price
     yield "above", "`above` of `price`", LongRates
+
+
+def _tables_in(name: str, model: type[BaseModel]) -> Iterator[tuple[str, str, type[BaseModel]]]:
+    """Yield the tables inside of a table, and those inside of them."""
+    for key, field in model.model_fields.items():
+        inner = model_in(field.annotation)
+        if inner is not None:
+            path = f"{name}.{key}"
+            several = get_origin(field.annotation) is tuple
+            yield path, f"`[[{path}]]`" if several else f"`[{path}]`", inner
+            yield from _tables_in(path, inner)
 
 
 def render() -> str:
@@ -118,7 +140,7 @@ def _choices(arguments: tuple[Any, ...]) -> Iterator[Any]:
         yield from _choices(get_args(one)) if get_origin(one) is Literal else (one,)
 
 
-def _default(annotation: Any, field: FieldInfo, text: str) -> str:
+def _default(annotation: Any, field: FieldInfo, text: str) -> str:  # noqa: PLR0911 - a table
     if field.is_required():
         return "required"
     if "default" in text:
@@ -126,6 +148,8 @@ def _default(annotation: Any, field: FieldInfo, text: str) -> str:
     match field.get_default(call_default_factory=True):
         case None:
             return "none"
+        case BaseModel():
+            return "see the table"
         case float() as seconds if Seconds in (annotation, *get_args(annotation)):
             return _in_units(seconds, {"h": 3600, "m": 60, "s": 1})
         case int() as size if annotation == Bytes:

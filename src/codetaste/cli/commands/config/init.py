@@ -25,7 +25,7 @@ def init(folder: Path = Path(), /, *, example: str | None = None, json_: AsJson 
     Args:
         folder: Where to; it is created. Default the working directory.
         example: Copy this example and the files that it needs, instead of the commented config: compare,
-            describe, quickstart, quickstart-live, rename or codetaste100.
+            describe, mine-local, quickstart, quickstart-live, rename or codetaste100.
         json_: Print the result as JSON.
 
     Raises:
@@ -39,7 +39,7 @@ def init(folder: Path = Path(), /, *, example: str | None = None, json_: AsJson 
         names = sorted(each.stem for each in source.glob("*.toml") if each.name != _TEMPLATE)
         if example not in names:
             raise ConfigError(f"--example: there is no {example!r}, only {', '.join(names)}")
-        found = [source / f"{example}.toml", *sorted(source.glob(f"{example}_*.py"))]
+        found = [source / f"{example}.toml", *sorted(source.glob(f"{example.replace('-', '_')}_*.py"))]
         files = {folder / each.name: each for each in found}
     else:
         files = {folder / _CONFIG: source / _TEMPLATE}

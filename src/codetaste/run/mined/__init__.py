@@ -1,0 +1,1 @@
+"""Runs that mine their own benchmark, and carry its instances through the other flows."""

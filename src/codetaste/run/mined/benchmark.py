@@ -1,0 +1,41 @@
+"""The benchmark folder that mined candidates make, which the other flows of the run work on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from codetaste.benchmark.instances_csv import format_table
+from codetaste.benchmark.layout import INSTANCES_FILE
+from codetaste.core.files import write_atomically
+from codetaste.flows.describe.change import ChangeTexts, Discussion, write_change
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from codetaste.flows.mine.candidates import MinedCandidate
+    from codetaste.mining.commit import CommitRecord
+
+
+def write_mined_benchmark(root: Path, candidates: Sequence[MinedCandidate]) -> None:
+    """Write the table of instances of the benchmark in ``root``, and the texts of their commits; blocking.
+
+    Raises:
+        StorageFull: no space left.
+        JournalError: a file cannot be written.
+    """
+    rows = [
+        replace(each.instance, extra={} if each.clone is None else {"origin": str(each.clone.resolve())})
+        for each in candidates
+    ]
+    root.mkdir(parents=True, exist_ok=True)
+    write_atomically(root / INSTANCES_FILE, format_table(rows).encode())
+    for each in candidates:
+        write_change(root, each.instance, _texts(each.record))
+
+
+def _texts(record: CommitRecord) -> ChangeTexts:
+    pull = record.pull_request
+    pulls = () if pull is None else (Discussion(number=pull.number, title=pull.title, body=pull.body),)
+    return ChangeTexts(message=record.message or None, pull_requests=pulls)

@@ -1,0 +1,85 @@
+"""Run a config with ``[mine]``, and print what came of it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+
+from codetaste.benchmark.layout import MINING_FOLDER
+from codetaste.console.exit_codes import STOPPED
+from codetaste.console.json import json_document
+from codetaste.console.streams import print_result, result_is_coloured, result_stream, width_of
+from codetaste.core.text import plural
+from codetaste.flows.mine.context import funnel_file, mining_folder
+from codetaste.mining.funnel import funnel_from_json
+from codetaste.report.render.text import render_text
+from codetaste.report.summary import render_summary, summary_to_json
+from codetaste.report.tables.funnel import funnel_table
+from codetaste.run.config import MINED_BENCHMARK
+from codetaste.run.limits import load_limits
+from codetaste.run.mined.assembly import Assembly, assemble
+from codetaste.run.signals import StopRequest, until_stopped
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codetaste.mining.funnel import FunnelRow
+    from codetaste.run.config import Config
+    from codetaste.run.limits import RuntimeLimits
+    from codetaste.run.plan import RunOptions
+
+
+async def assemble_and_report(base: Config, path: Path, options: RunOptions) -> int:
+    """Run the config that was read from ``path``, and print the funnel, the candidates and the last round.
+
+    Returns:
+        The exit code: that of the last round, 1 if no candidate is left, 130 if the run was stopped.
+    """
+    stop = StopRequest()
+    limits = load_limits(base, path)
+    assembly = await until_stopped(stop, lambda: assemble(limits, path, options, stop))
+    if assembly is None:
+        return STOPPED
+    funnels = await to_thread.run_sync(_read_funnels, limits)
+    if options.as_json:
+        print_result(json_document(_to_json(assembly, limits.directory)))
+    else:
+        width = width_of(result_stream())
+        for name, rows in funnels.items():
+            print_result(f"mining run {name}\n{render_text(funnel_table(rows), width)}")
+        if assembly.summary is not None:
+            print_result(render_summary(assembly.summary, width, coloured=result_is_coloured()))
+        print_result(_describe(assembly, limits.directory))
+    if stop.reason:
+        return STOPPED
+    if not assembly.chosen:
+        return 1
+    return 0 if assembly.summary is None else assembly.summary.exit_code
+
+
+def _read_funnels(limits: RuntimeLimits) -> dict[str, tuple[FunnelRow, ...]]:
+    funnels = {}
+    for run in limits.config.mine.runs if limits.config.mine else ():
+        file = funnel_file(mining_folder(limits.directory, run.name))
+        if file.is_file():
+            funnels[run.name] = funnel_from_json(json.loads(file.read_bytes()))
+    return funnels
+
+
+def _describe(assembly: Assembly, folder: Path) -> str:
+    lines = [plural(len(assembly.candidates), "candidate") + f" in {folder / MINING_FOLDER}"]
+    lines += [f"  {name} left the run: {reason}" for name, reason in assembly.dropped.items()]
+    lines.append(f"{plural(len(assembly.chosen), 'instance')} in {folder / MINED_BENCHMARK}")
+    return "\n".join(lines)
+
+
+def _to_json(assembly: Assembly, folder: Path) -> dict[str, Any]:
+    return {
+        "directory": str(folder),
+        "candidates": [each.instance.id for each in assembly.candidates],
+        "dropped": assembly.dropped,
+        "instances": [each.instance.id for each in assembly.chosen],
+        "run": None if assembly.summary is None else summary_to_json(assembly.summary),
+    }
