@@ -19,7 +19,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from pydantic import AliasChoices, BaseModel
+from pydantic import AliasChoices, AwareDatetime, BaseModel
 from pydantic.fields import FieldInfo
 
 from codetaste.core.units import Bytes, Seconds, Usd

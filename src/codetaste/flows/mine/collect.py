@@ -119,7 +119,7 @@ def _link(folder: Path, repository: str, path: Path) -> None:
 
 def _write_clone(clone: Clone, folder: Path, found: Collection) -> None:
     file = folder / "records" / f"clone-{clone.repository.replace('/', '-')}.jsonl"
-    write_records(file, read_commits(clone, found.report, check=from_thread.check_cancelled))
+    write_records(file, read_commits(clone, found.report, check=from_thread.check_cancelled, lines=False))
     found.files.append(file)
 
 
