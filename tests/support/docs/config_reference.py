@@ -32,6 +32,7 @@ FIRST_HEADING = "## `[run]`"
 QUANTITIES = {Usd: "US dollars", Seconds: "duration", Bytes: "size"}
 PLAIN = {
     datetime: "date and time",
+    AwareDatetime: "date and time",
     str: "text",
     int: "whole number",
     float: "number",
