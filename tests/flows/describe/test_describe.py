@@ -66,18 +66,28 @@ def test_prompt_has_what_people_wrote_and_the_golden_patch(bench: tuple[Bench, R
 
 
 @pytest.mark.heavy
-def test_long_patch_is_cut_and_every_file_stays_visible(tmp_path: Path, tools: None) -> None:
+@pytest.mark.parametrize("by_config", [True, False])
+def test_long_patch_is_cut_for_config_or_model_and_every_file_stays_visible(
+    tmp_path: Path, tools: None, by_config: bool
+) -> None:
     opened, row = undescribed_bench(tmp_path, "gamma")
     clone = opened.repos / "tiny" / "gamma"
-    files = {f"many/file_{number}.py": f"VALUE_{number} = {list(range(400))}\n" * 3 for number in range(12)}
+    lines = "".join(f"VALUE_{number} = {list(range(60))}\n" for number in range(10))
+    files = {f"many/file_{number}.py": lines for number in range(12)}
     golden = tiny_benchmark.commit(clone, files)
     opened.rows[0] = Row("gamma", row.base, golden)
     opened.write()
-    workspace = workspace_of(opened, tmp_path, describe="budget_usd = 1.0\ndiff_chars = 4000")
-    assert workspace.run("--json").code == 0
+    script = "good" if by_config else "narrow"
+    limits = "budget_usd = 1.0\n" + ("diff_chars = 4000" if by_config else "diff_chars = 20000")
+    workspace = workspace_of(opened, tmp_path, script, describe=limits)
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
     (prompt,) = prompts_of(workspace, f"describe/{row.id}/instructed")
     assert all(name in prompt for name in files)
-    assert len(prompt) < 8000
+    assert len(prompt) < 10_000
+    effects = [line["name"] for line in workspace.journal() if line["event"] == "effect"]
+    assert effects == ([] if by_config else ["cut-1", "cut-2"])
+    assert len(workspace.ledger("m")) == 2
 
 
 def test_leaking_sentence_is_answered_with_the_findings(bench: tuple[Bench, Row], tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from codetaste.errors import ConversationTooLong
 from codetaste.llm.messages import Request, Usage
 from codetaste.llm.providers.scripted import ScriptedReply
 
@@ -76,3 +77,10 @@ def with_rules(request: Request) -> object:
     from support.flows import discovery_models
 
     return discovery_models.quick(request) if request.tools else good(request)
+
+
+def narrow(request: Request) -> str:
+    """Refuses prompts of more than 9,000 characters, as a provider with a small window does."""
+    if len(request.messages[0].text) > 9000:
+        raise ConversationTooLong("the scripted model takes 9,000 characters")
+    return good(request)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from anyio import to_thread
+
 from codetaste.agent.loop import CUT_OFF_MESSAGE, AgentState, LoopSettings
 from codetaste.agent.shorten import ContextWindow
 from codetaste.errors import ConversationTooLong, MalformedReply
@@ -31,7 +33,7 @@ class TextQuestion:
 
     Attributes:
         what: the name of the wanted text in messages.
-        settings: returns the prompts with so many characters of material.
+        settings: returns the prompts with so many characters of material; blocking.
         chars: of the material; fewer if the model's context window is too small.
         read: reads a reply.
         again: the prompt after an unusable reply; it is given ``problems`` and ``what``.
@@ -55,9 +57,9 @@ class Conversation:
     state: AgentState
 
     @classmethod
-    def begin(cls, question: TextQuestion) -> Conversation:
+    async def begin(cls, question: TextQuestion) -> Conversation:
         """Return the conversation before its first request."""
-        settings = question.settings(question.chars)
+        settings = await to_thread.run_sync(question.settings, question.chars)
         return cls(question, settings, AgentState(settings.first_messages()))
 
     async def run(self, model: MeteredModel, job: JobContext) -> str:
@@ -117,8 +119,8 @@ class Conversation:
                         raise
                 await job.record(effect, max(MIN_MATERIAL_CHARS, chars // 2))
             chars, cuts = int(str(job.recorded(effect))), cuts + 1
-            self.settings = self.question.settings(chars)
-            self.state.conversation[0] = self.settings.first_messages()[0]
+            self.settings = await to_thread.run_sync(self.question.settings, chars)
+            self.state.messages[0] = self.state.conversation[0] = self.settings.first_messages()[0]
 
 
 def _shown(problems: tuple[str, ...]) -> str:

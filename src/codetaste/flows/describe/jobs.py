@@ -140,7 +140,7 @@ async def _describe(task: DescriptionTask, context: DescriptionContext, job: Job
     trees = await checkout_trees(context.benchmark.origin(task.instance), context.cache)
     patch = await golden_patch(context.benchmark, task.instance, trees, context.cache)
     asks = _ask_instructed if task.track is Track.INSTRUCTED else _ask_open
-    conversation = Conversation.begin(await asks(task, context, trees, patch))
+    conversation = await Conversation.begin(await asks(task, context, trees, patch))
     text = ""
     try:
         with job.budget.deadline() as scope:
