@@ -13,6 +13,17 @@ from support.flows.tiny_benchmark import Workspace, git
 from support.system.dockerd import DockerEngine
 
 RUNS = ["--baseline-runs", "2"]
+INSTALL_COPY = """#!/bin/bash
+cd /testbed
+[ -e installed ] && return 0
+mkdir -p installed/pack-1.0.dist-info && cp -r pack installed
+echo '{"dir_info": {}, "url": "file:///testbed"}' >installed/pack-1.0.dist-info/direct_url.json
+touch unversioned
+"""
+IMPORT_COPY = """sys.path.insert(0, "installed")
+import pack.one, pack.two
+sys.path.insert(0, ".")
+"""
 PYTHON = {"message": "m", "severity": "INFO", "languages": ["python"]}
 RULES = {"positive": "fetch_new(...)", "negative": "fetch_old(...)"}
 
@@ -56,10 +67,17 @@ class Scenario:
         git(clone, "checkout", "-q", "--force", self.row.base)
         return patch
 
+    def image_value(self) -> dict[str, Any]:
+        ends = [line for line in self._journal() if line["event"] == "ended"]
+        (value,) = [line["value"] for line in ends if line["key"].startswith("image/")]
+        return value
+
     def started_jobs(self) -> list[str]:
+        return [line["key"] for line in self._journal() if line["event"] == "started"]
+
+    def _journal(self) -> list[dict[str, Any]]:
         journal = next(self.made.folder.glob("runs/tests-*/journal.jsonl"))
-        lines = map(json.loads, journal.read_text().splitlines())
-        return [line["key"] for line in lines if line["event"] == "started"]
+        return [json.loads(line) for line in journal.read_text().splitlines()]
 
 
 def test_tests_of_patches_are_measured_and_the_baseline_once(tmp_path: Path, engine: list[str]) -> None:
@@ -85,6 +103,21 @@ def test_changed_scripts_are_measured_again(tmp_path: Path, engine: list[str]) -
     script = scenario.bench.root / "instance_images" / scenario.row.path / "scripts/run_tests"
     script.write_text(script.read_text().replace("len(ends)}", "len(ends) + 7}"))
     assert scenario.evaluate("null")[1]["tests"]["total"] == 20
+
+
+def test_patched_code_is_tested_where_setup_installs_a_copy_of_it(tmp_path: Path, engine: list[str]) -> None:
+    scenario = Scenario(tmp_path, engine)
+    scripts = scenario.bench.root / "instance_images" / scenario.row.path / "scripts"
+    (scripts / "setup_shell.sh").write_text(INSTALL_COPY)
+    run_tests = (scripts / "run_tests").read_text()
+    assert 'sys.path.insert(0, ".")\n' in run_tests
+    (scripts / "run_tests").write_text(run_tests.replace('sys.path.insert(0, ".")\n', IMPORT_COPY))
+
+    code, broken = scenario.evaluate(scenario.write_patch("'a'", "'b'"))
+    assert (code, broken["passed"], broken["tests"]["passed"], broken["tests"]["failed"]) == (0, False, 6, 6)
+    # The file that git does not ignore, which such scripts leave, has nothing to do with the network.
+    image = scenario.image_value()
+    assert (image["copies"], image["level"], image["hosts"]) == (["pack-1.0"], "offline", [])
 
 
 def test_patch_that_empties_a_test_is_flagged(tmp_path: Path, engine: list[str]) -> None:

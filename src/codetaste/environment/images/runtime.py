@@ -25,6 +25,8 @@ class RuntimeEnvironment:
         hosts: the hosts that its tests may reach; empty if they need no network.
         refused_hosts: the hosts that they asked for when they had no network.
         level: what was proven.
+        copies: packages of the project that the setup installed as copies of R; a test run sets up from
+            nothing, or it would test these instead of the patched code.
         key: hash of all that the image was made from.
         scripts: digest of the archive of its scripts among the run's texts.
     """
@@ -38,6 +40,7 @@ class RuntimeEnvironment:
     scripts: str = ""
     refused_hosts: tuple[str, ...] = ()
     level: Level = Level.GATES_PASS
+    copies: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the environment as JSON data."""
@@ -53,5 +56,6 @@ class RuntimeEnvironment:
                 "hosts": tuple(data["hosts"]),
                 "refused_hosts": tuple(data["refused_hosts"]),
                 "level": Level(data["level"]),
+                "copies": tuple(data.get("copies", ())),
             }
         )

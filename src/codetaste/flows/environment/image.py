@@ -13,6 +13,7 @@ import anyio
 from anyio import from_thread, to_thread
 
 from codetaste.core.text import one_line
+from codetaste.environment.images.copies import clean_testbed, find_copies
 from codetaste.environment.images.existing import find_image, find_published_image, trusted_layers
 from codetaste.environment.images.names import ImageStage, image_name
 from codetaste.environment.images.runtime import RuntimeEnvironment
@@ -185,7 +186,11 @@ async def _try_offline(
     environment: RuntimeEnvironment,
     job: JobContext,
 ) -> RuntimeEnvironment:
-    """Return ``environment`` as it is known after a test run on R that reaches nothing."""
+    """Return ``environment`` as it is known after a test run on R that reaches nothing.
+
+    Only whether the tests run and pass says something about the network: published scripts may leave files
+    that git does not ignore.
+    """
     refused: list[HostRequest] = []
     scripts = await context.suites.mount_scripts(environment, job.load_text)
 
@@ -201,17 +206,28 @@ async def _try_offline(
             # Twice, if need be: a flaky test must not open the network for all later runs.
             for _ in range(2):
                 async with open_suite_sandbox(context.suites, wanted) as sandbox:
+                    copies = await find_copies(sandbox)
+                    if copies:
+                        await clean_testbed(sandbox)
                     found = await run_suite(sandbox, source.privileges, context.suites.limits)
-                failure = judge_run(found, Side.BASE)
+                failure = judge_run(replace(found, changed_files=(), left_processes=()), Side.BASE)
                 if failure is None:
                     break
                 if failure.infrastructure:
                     raise SandboxError(f"the tests could not be run: {failure.message}")
         named: list[Json] = [*sorted({f"{each.host}:{each.port}" for each in refused})]
-        return {"failure": "" if failure is None else str(failure), "hosts": named}
+        return {
+            "failure": "" if failure is None else str(failure),
+            "hosts": named,
+            "copies": list(copies),
+        }
 
     result: Any = await job.effect(f"offline/{environment.key or environment.image_id}", run)
     hosts = tuple(result["hosts"])
+    environment = replace(environment, copies=tuple(result["copies"]))
+    if environment.copies:
+        names = ", ".join(environment.copies)
+        job.note(f"each test run sets up again, as the setup installs a copy of the code: {names}")
     if not result["failure"]:
         return replace(environment, level=Level.OFFLINE, hosts=(), refused_hosts=hosts)
     job.note(f"needs the network ({', '.join(hosts) or 'no host named'}): {result['failure']}")

@@ -16,6 +16,7 @@ from anyio import to_thread
 
 from codetaste.core.hashing import canonical_json
 from codetaste.core.text import one_line
+from codetaste.environment.images.copies import clean_testbed
 from codetaste.environment.images.runtime import RuntimeEnvironment
 from codetaste.errors import PatchDoesNotApply, PatchError, SandboxError, SandboxMissing
 from codetaste.evaluation.pseudo_agents import golden_patch
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
 BASELINE, PREDICTION = "tests.baseline", "tests.prediction"
 """The kinds of the jobs."""
-VERSION = 2
+VERSION = 3
 """Increment it when a change of the flow changes the result of a test run."""
 _TRIES = 3
 _PAUSE_S = 5.0
@@ -177,6 +178,8 @@ async def _run_once(
     wanted = SuiteSandbox(job.key, environment.image_id, scripts, privileges, network)
     try:
         async with open_suite_sandbox(suites, wanted) as sandbox:
+            if environment.copies:
+                await clean_testbed(sandbox)
             await put_patch(sandbox, tree)
             run = await run_suite(sandbox, privileges, suites.limits)
             limit, reserved = suites.memory_bytes, suites.memory_reserved_bytes
