@@ -137,8 +137,8 @@ def events(draw: st.DrawFn) -> dict[str, Any]:
     return event
 
 
-@settings(max_examples=60)
-@given(st.lists(events(), max_size=8))
+@settings(max_examples=25)
+@given(st.lists(events(), max_size=16))
 def test_reader_and_sql_make_the_same_records_of_events(made: list[dict[str, Any]]) -> None:
     changes = [parse_event(json.dumps(event).encode(), "GH Archive") for event in made]
     with duckdb.connect() as connection:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from codetaste.mining.ranking.config import RankingConfig
 
 _SPILL = "duckdb-"
+_INTERRUPT_S = 0.02
 _MAX_LINE_BYTES = 64 * 1024**2
 _Result = TypeVar("_Result")
 
@@ -45,20 +47,33 @@ async def run_in_duckdb(
     except ImportError:
         raise ConfigError("mining needs DuckDB: install codetaste[mine]") from None
     connections: list[DuckDBPyConnection] = []
+    started, cancelled, ended = threading.Event(), threading.Event(), threading.Event()
 
     def run() -> _Result:
-        with _connect(config, folder) as connection:
-            connections.append(connection)
-            try:
+        started.set()
+        try:
+            if cancelled.is_set():
+                raise SourceError("stage 1 was cancelled before it began")
+            with _connect(config, folder) as connection:
+                connections.append(connection)
                 return work(connection)
-            except duckdb.Error as error:
-                raise SourceError(f"stage 1 failed: {str(error).splitlines()[0]}") from error
+        except duckdb.Error as error:
+            raise SourceError(f"stage 1 failed: {str(error).splitlines()[0]}") from error
+        finally:
+            ended.set()
 
     try:
         return await to_thread.run_sync(run, abandon_on_cancel=True)
     except anyio.get_cancelled_exc_class():
-        for connection in connections:
-            connection.interrupt()
+        cancelled.set()
+        with anyio.CancelScope(shield=True):
+            while (
+                started.is_set() and not ended.is_set()
+            ):  # only a query that is under way can be interrupted
+                with suppress(duckdb.Error):
+                    for connection in connections:
+                        connection.interrupt()
+                await anyio.sleep(_INTERRUPT_S)
         raise
 
 
