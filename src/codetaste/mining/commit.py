@@ -24,7 +24,8 @@ class CommitRecord:
 
     Attributes:
         repository: ``OWNER/REPO``, as the source spells it.
-        golden: hash of the commit R∘X*, 40 or 64 lower-case hex digits; of a pull request its merge commit.
+        golden: hash of the commit R∘X*, 40 or 64 lower-case hex digits; of a pull request its merge commit;
+            "" if it is not known yet.
         base: hash of R; None for the first parent of ``golden``.
         message: message of the commit; "" if unknown.
         pull_request: the merged pull request, if the source has it.

@@ -19,6 +19,11 @@ benchmark.command(
     help="Make an instance of a benchmark from two commits of a local repository.",
 )
 benchmark.command(
+    "codetaste.cli.commands.benchmark.from_repo:from_repo",
+    name="from-repo",
+    help="Make instances of the refactorings in the history of a local clone, without a config.",
+)
+benchmark.command(
     "codetaste.cli.commands.benchmark.list:print_instances", name="list", help="List a benchmark's instances."
 )
 benchmark.command(
