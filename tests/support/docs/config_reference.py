@@ -33,6 +33,7 @@ QUANTITIES = {Usd: "US dollars", Seconds: "duration", Bytes: "size"}
 PLAIN = {
     datetime: "date and time",
     AwareDatetime: "date and time",
+    Decimal: "number",
     str: "text",
     int: "whole number",
     float: "number",

@@ -16,7 +16,7 @@ from codetaste.mining.prefilter.outliers import OutlierBounds, Range
 from codetaste.mining.prefilter.prefilter import PrefilterLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from codetaste.flows.mine.plan import MineConfig, MiningRunConfig
@@ -39,6 +39,7 @@ class MiningContext:
         scoring: of stage 3.
         cache: the folder of what is fetched.
         add: adds jobs to the session.
+        ask: asks the user about a price.
     """
 
     out: Path
@@ -47,6 +48,7 @@ class MiningContext:
     scoring: ScoringContext
     cache: Path
     add: Callable[..., None]
+    ask: Callable[[str], Awaitable[bool]]
 
     def folder(self, run: MiningRunConfig) -> Path:
         """Return the folder of the files of a mining run."""

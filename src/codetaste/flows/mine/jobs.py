@@ -14,7 +14,7 @@ from anyio import to_thread
 
 from codetaste.core.files import write_atomically
 from codetaste.core.hashing import json_digest
-from codetaste.errors import SourceError
+from codetaste.errors import ConfigError, SourceError
 from codetaste.flows.mine.collect import collect_records, source_digests
 from codetaste.flows.mine.context import (
     MiningTask,
@@ -32,6 +32,7 @@ from codetaste.mining.funnel import Funnel, funnel_from_json, funnel_to_json
 from codetaste.mining.prefilter.diff import CommitDiff
 from codetaste.mining.prefilter.prefilter import prefilter
 from codetaste.mining.prefilter.selection import check_later
+from codetaste.mining.ranking.bigquery.rank import rank_in_bigquery
 from codetaste.mining.ranking.rank import rank_activity_data, rank_record_files
 from codetaste.mining.ranking.record_file import read_records, write_records
 from codetaste.orchestration.job import Job
@@ -140,6 +141,13 @@ async def _collect(run: MiningRunConfig, context: MiningContext, job: JobContext
 async def _rank(run: MiningRunConfig, files: list[Path], context: MiningContext) -> Ranking:
     sets = await to_thread.run_sync(context.keyword_sets)
     config, spill = context.ranking, context.folder(run) / "spill"
+    if run.bigquery is not None:
+        found = await rank_in_bigquery(
+            sets, config, run.bigquery, spill, lambda estimate: context.ask(estimate.describe())
+        )
+        if found is None:
+            raise ConfigError("the price of the query was not accepted")
+        return found
     if run.activity is None:
         return await rank_record_files(files, sets, config, spill)
     commits = [context.path(path) for path in run.activity.commits]

@@ -11,6 +11,7 @@ from codetaste.core.section import FilePath, Section
 from codetaste.mining.archive.config import ArchiveConfig
 from codetaste.mining.github.config import GitHubConfig
 from codetaste.mining.prefilter.filters import KEEP, MIN_CODE_EDITS
+from codetaste.mining.ranking.bigquery.config import BigQueryConfig
 from codetaste.mining.ranking.config import RankingConfig
 from codetaste.mining.scoring.config import ScoringConfig
 
@@ -64,16 +65,20 @@ class MiningRunConfig(Section):
     activity: ActivityConfig | None = None
     """Exports of the GitHub Activity Data. They are ranked as they are, so no other source may be beside
     them."""
+    bigquery: BigQueryConfig | None = None
+    """Tables in Google's BigQuery. The price is shown and asked for before the query is run; no other source
+    may be beside them."""
     packages: tuple[PackageConfig, ...] = ()
     """Releases of Python packages."""
 
     @model_validator(mode="after")
     def _check_sources(self) -> MiningRunConfig:
-        others = self.clones or self.pairs or self.archive or self.packages
-        if not (others or self.activity):
-            raise ValueError("it has no source: clones, pairs, archive, activity or packages")
-        if others and self.activity:
-            raise ValueError("activity has to be the only source of its run")
+        others = bool(self.clones or self.pairs or self.archive or self.packages)
+        alone = [name for name in ("activity", "bigquery") if getattr(self, name) is not None]
+        if not (others or alone):
+            raise ValueError("it has no source: clones, pairs, archive, activity, bigquery or packages")
+        if len(alone) + others > 1:
+            raise ValueError(f"{alone[0]} has to be the only source of its run")
         return self
 
 
@@ -104,6 +109,9 @@ class MineConfig(Section):
     """How many instances are wanted; a candidate that fails a later step is replaced by the next. By default
     all candidates are taken."""
 
+    test_share: float | None = Field(default=None, ge=0, le=1)
+    """With it the column `split` of the instances has "test" for this share of the repositories, and "train"
+    for the others. A repository is always in the same part."""
     check: bool = True
     """Whether an instance whose rules do not tell the golden patch from an empty one leaves the run."""
 

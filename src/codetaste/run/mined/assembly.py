@@ -71,15 +71,16 @@ async def assemble(limits: RuntimeLimits, path: Path, options: RunOptions, stop:
         ToolMissing: something that a flow needs is not installed.
         SandboxError: agents cannot be contained on this machine.
     """
-    candidates = await mine(plan_mining(limits, path), stop)
+    candidates = await mine(plan_mining(limits, path), options, stop)
     folder = limits.directory
     assembly = Assembly(candidates, await to_thread.run_sync(_read_dropped, folder))
     mining = limits.config.mine
     wanted = len(candidates) if mining is None or mining.instances is None else mining.instances
+    share = None if mining is None else mining.test_share
     while not stop.reason:
         left = [each for each in candidates if each.instance.id not in assembly.dropped]
         assembly.chosen = left[:wanted]
-        await to_thread.run_sync(write_mined_benchmark, folder / MINED_BENCHMARK, assembly.chosen)
+        await to_thread.run_sync(write_mined_benchmark, folder / MINED_BENCHMARK, assembly.chosen, share)
         if not assembly.chosen or not _has_flows(limits):
             break
         planned = plan_config(limits.config, path)

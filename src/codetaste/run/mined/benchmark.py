@@ -9,6 +9,7 @@ from codetaste.benchmark.instances_csv import format_table
 from codetaste.benchmark.layout import INSTANCES_FILE
 from codetaste.core.files import write_atomically
 from codetaste.flows.describe.change import ChangeTexts, Discussion, write_change
+from codetaste.mining.prefilter.selection import split_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,21 +19,34 @@ if TYPE_CHECKING:
     from codetaste.mining.commit import CommitRecord
 
 
-def write_mined_benchmark(root: Path, candidates: Sequence[MinedCandidate]) -> None:
+def write_mined_benchmark(
+    root: Path, candidates: Sequence[MinedCandidate], test_share: float | None = None
+) -> None:
     """Write the table of instances of the benchmark in ``root``, and the texts of their commits; blocking.
+
+    The table has the licence and the date of each, where they are known; with ``test_share`` also the part of
+    the benchmark that its repository belongs to.
 
     Raises:
         StorageFull: no space left.
         JournalError: a file cannot be written.
     """
-    rows = [
-        replace(each.instance, extra={} if each.clone is None else {"origin": str(each.clone.resolve())})
-        for each in candidates
-    ]
+    rows = [replace(each.instance, extra=_columns(each, test_share)) for each in candidates]
     root.mkdir(parents=True, exist_ok=True)
     write_atomically(root / INSTANCES_FILE, format_table(rows).encode())
     for each in candidates:
         write_change(root, each.instance, _texts(each.record))
+
+
+def _columns(each: MinedCandidate, test_share: float | None) -> dict[str, str]:
+    """Return the columns beyond the published ones."""
+    date, name = each.record.date, each.record.repository
+    return {
+        "origin": "" if each.clone is None else str(each.clone.resolve()),
+        "licence": each.record.licence or "",
+        "date": "" if date is None else date.isoformat(),
+        **({} if test_share is None else {"split": split_of(name, test_share).value}),
+    }
 
 
 def _texts(record: CommitRecord) -> ChangeTexts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -67,7 +68,7 @@ def _section(config: Config) -> MineConfig:
     return config.mine
 
 
-async def mine(planned: RunPlan, stop: StopRequest) -> list[MinedCandidate]:
+async def mine(planned: RunPlan, options: RunOptions, stop: StopRequest) -> list[MinedCandidate]:
     """Run the mining, and return its candidates.
 
     Raises:
@@ -76,8 +77,8 @@ async def mine(planned: RunPlan, stop: StopRequest) -> list[MinedCandidate]:
     """
     mine_config = _section(planned.limits.config)
     async with AsyncExitStack() as stack:
-        context = await open_run(stack, planned, RunOptions())
-        mining = await _context(context, planned, mine_config)
+        context = await open_run(stack, planned, options)
+        mining = await _context(context, planned, options)
         await add_mining(context.session, mining, (NamedLimits("mine"),))
         outcomes = await run_jobs(context, planned, stop)
         for outcome in outcomes.values():
@@ -92,8 +93,8 @@ async def mine(planned: RunPlan, stop: StopRequest) -> list[MinedCandidate]:
     return await to_thread.run_sync(read_candidates, mining)
 
 
-async def _context(context: RunContext, planned: RunPlan, config: MineConfig) -> MiningContext:
-    resolved = planned.resolved
+async def _context(context: RunContext, planned: RunPlan, options: RunOptions) -> MiningContext:
+    resolved, config = planned.resolved, _section(planned.limits.config)
     places: list[MiningContext] = []
 
     async def load(record: CommitRecord) -> CommitDiff:
@@ -102,5 +103,22 @@ async def _context(context: RunContext, planned: RunPlan, config: MineConfig) ->
     label = resolved.config.labels()[config.scoring.model]
     scoring = ScoringContext(context.out, config.scoring, context.models, resolved.prompts, load, label)
     cache = await to_thread.run_sync(cache_dir, notify)
-    places.append(MiningContext(context.out, resolved.base_dir, config, scoring, cache, context.session.add))
+    add = context.session.add
+
+    async def accept(price: str) -> bool:
+        return options.yes or await to_thread.run_sync(_ask, price, abandon_on_cancel=True)
+
+    places.append(MiningContext(context.out, resolved.base_dir, config, scoring, cache, add, accept))
     return places[0]
+
+
+def _ask(price: str) -> bool:
+    """Ask on a terminal whether a price is accepted; blocking.
+
+    Raises:
+        ConfigError: there is no terminal.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ConfigError(f"{price}; pass --yes to accept it")
+    notify(f"{price}. Run the query? [y/N]")
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}

@@ -11,9 +11,11 @@ from codetaste.benchmark.layout import MINING_FOLDER
 from codetaste.console.exit_codes import STOPPED
 from codetaste.console.json import json_document
 from codetaste.console.streams import print_result, result_is_coloured, result_stream, width_of
+from codetaste.core.files import write_atomically
 from codetaste.core.text import plural
 from codetaste.flows.mine.context import funnel_file, mining_folder
 from codetaste.mining.funnel import funnel_from_json
+from codetaste.report.render.csv import render_csv
 from codetaste.report.render.text import render_text
 from codetaste.report.summary import render_summary, summary_to_json
 from codetaste.report.tables.funnel import funnel_table
@@ -60,11 +62,14 @@ async def assemble_and_report(base: Config, path: Path, options: RunOptions) -> 
 
 
 def _read_funnels(limits: RuntimeLimits) -> dict[str, tuple[FunnelRow, ...]]:
+    """Return the funnels of the mining runs, and write each as a table beside its figure data."""
     funnels = {}
     for run in limits.config.mine.runs if limits.config.mine else ():
         file = funnel_file(mining_folder(limits.directory, run.name))
         if file.is_file():
             funnels[run.name] = funnel_from_json(json.loads(file.read_bytes()))
+            text = render_csv([funnel_table(funnels[run.name])])
+            write_atomically(file.with_suffix(".csv"), text.encode())
     return funnels
 
 
