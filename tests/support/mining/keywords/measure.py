@@ -93,7 +93,7 @@ def main(path: Path) -> None:
     table = make_table(commits, pool)
     rows = np.ones(len(commits), bool)
     sys.stdout.write(
-        f"{len(loaded)} large commits, {len(commits)} without merges of branches and repeated texts; "
+        f"{len(loaded)} large commits, {len(commits)} without repeated texts; "
         f"{len(np.unique(table.repository))} repositories, {table.candidate.sum()} candidates\n"
     )
     setting = choose_setting(table, pool, rows, SEEDS)

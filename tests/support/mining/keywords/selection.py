@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from codetaste.mining.keywords.count import fold_case
 from codetaste.mining.keywords.keyword import Keyword, parse_keyword
-from codetaste.mining.keywords.message import is_pull_request_merge, pull_request_text
+from codetaste.mining.keywords.message import pull_request_text
 from support.mining.keywords.commits import Commit
 
 STRONG_MINUS = ("fix", "lint")
@@ -89,13 +89,12 @@ def read_pool() -> Pool:
 
 
 def select_commits(commits: Sequence[Commit]) -> list[Commit]:
-    """Leave out merges of branches, and all but the first commit with a text in a repository."""
+    """Leave out all but the first commit with a text in a repository."""
     seen: set[tuple[str, str]] = set()
     selected = []
     for commit in sorted(commits, key=lambda each: not each.candidate):
         key = commit.repository, pull_request_text(commit.message)
-        is_change = not commit.merge or is_pull_request_merge(commit.message)
-        if commit.candidate or (is_change and key not in seen):
+        if commit.candidate or key not in seen:
             selected.append(commit)
         seen.add(key)
     return selected
