@@ -51,6 +51,20 @@ async def test_regular_run_has_counts_times_and_exit_code(provider: SandboxProvi
     assert found.tests_s > 0
 
 
+async def test_hidden_variables_are_those_of_the_setup_alone(
+    provider: SandboxProvider, tmp_path: Path
+) -> None:
+    say = 'echo "${PROXY-none} ${OTHER-none}"\n'
+    scripts = {
+        "setup_shell": f"{BASH}export PROXY=p OTHER=o\n{say}",
+        "run_tests": f"{BASH}{say}echo '{RESULT}'\n",
+    }
+    async with suite_sandbox(provider, tmp_path, **scripts) as sandbox:
+        found = await run_suite(sandbox, Privileges.NONE, LIMITS, hidden=["PROXY", "ABSENT"])
+    assert found.counts == TestCounts(12, 1, 2, 15)
+    assert found.log.splitlines()[:2] == ["p o", "none o"]
+
+
 CASES: dict[str, tuple[dict[str, str], RunProblem, str]] = {
     "system fails": (
         {"setup_system": BASH + "exit 7\n"},

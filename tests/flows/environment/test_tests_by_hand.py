@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -20,6 +23,10 @@ mkdir -p installed/pack-1.0.dist-info && cp -r pack installed
 echo '{"dir_info": {}, "url": "file:///testbed"}' >installed/pack-1.0.dist-info/direct_url.json
 touch unversioned
 """
+FETCH = """#!/bin/bash
+python3 -c 'from urllib.request import urlopen; urlopen("http://files.invalid/")'
+"""
+REFUSE_PROXY = "import os; assert 'HTTP_PROXY' not in os.environ\n"
 IMPORT_COPY = """sys.path.insert(0, "installed")
 import pack.one, pack.two
 sys.path.insert(0, ".")
@@ -118,6 +125,25 @@ def test_patched_code_is_tested_where_setup_installs_a_copy_of_it(tmp_path: Path
     # The file that git does not ignore, which such scripts leave, has nothing to do with the network.
     image = scenario.image_value()
     assert (image["copies"], image["level"], image["hosts"]) == (["pack-1.0"], "offline", [])
+
+
+def test_only_setup_sees_the_proxy_where_only_setup_needs_the_network(
+    tmp_path: Path, engine: list[str]
+) -> None:
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        entry = f"files.invalid=127.0.0.1:{server.server_port}"
+        scenario = Scenario(tmp_path / "made", [*engine, "--host", entry])
+        scripts = scenario.bench.root / "instance_images" / scenario.row.path / "scripts"
+        (scripts / "setup_shell.sh").write_text(FETCH)
+        run_tests = (scripts / "run_tests").read_text()
+        (scripts / "run_tests").write_text(run_tests.replace("result =", f"{REFUSE_PROXY}result =", 1))
+        code, found = scenario.evaluate("null")
+        server.shutdown()
+    assert (code, found["passed"], found["tests"]["total"]) == (0, True, 13)
+    image = scenario.image_value()
+    assert (image["hides_proxy"], image["level"], image["hosts"]) == (True, "gates_pass", [entry])
 
 
 def test_patch_that_empties_a_test_is_flagged(tmp_path: Path, engine: list[str]) -> None:

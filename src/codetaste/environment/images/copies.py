@@ -7,7 +7,7 @@ is there. So everything that git does not have is removed before the patch is ap
 from __future__ import annotations
 
 from codetaste.errors import SandboxError
-from codetaste.sandbox.base import TESTBED, CommandLimits, Sandbox
+from codetaste.sandbox.base import CommandLimits, Sandbox
 
 _WITHIN_S = 300.0
 _MAX_NAMED = 20
@@ -19,7 +19,6 @@ find / -xdev -type f -path '*.dist-info/direct_url.json' -print0 2>/dev/null |
     xargs -0r grep -lsZE '"file://(localhost)?/testbed[/"]' | xargs -0r grep -LsZE '"editable": *true'
 exit 0
 """
-_CLEAN = ("git", "-c", "core.fsmonitor=false", "-C", TESTBED, "clean", "-xdffq")
 
 
 async def find_copies(sandbox: Sandbox) -> tuple[str, ...]:
@@ -35,15 +34,3 @@ async def find_copies(sandbox: Sandbox) -> tuple[str, ...]:
         raise SandboxError("the search for installed copies of the code did not end")
     folders = [path.split("/")[-2] for path in done.stdout.decode(errors="replace").split("\0") if path]
     return tuple(sorted({folder.removesuffix(_END) for folder in folders}))[:_MAX_NAMED]
-
-
-async def clean_testbed(sandbox: Sandbox) -> None:
-    """Remove all files of /testbed that git does not have.
-
-    Raises:
-        SandboxError: it could not be done.
-    """
-    done = await sandbox.run(_CLEAN, limits=CommandLimits(wall_s=_WITHIN_S))
-    if done.exit_code != 0:
-        reason = " ".join(done.stderr.decode(errors="replace").split())[:300]
-        raise SandboxError(f"/testbed cannot be cleaned: {reason or 'it took too long'}")

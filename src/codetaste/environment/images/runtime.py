@@ -27,6 +27,8 @@ class RuntimeEnvironment:
         level: what was proven.
         copies: packages of the project that the setup installed as copies of R; a test run sets up from
             nothing, or it would test these instead of the patched code.
+        hides_proxy: the setup needs the network, and the tests pass without: they do not see the variables
+            of the proxy.
         key: hash of all that the image was made from.
         scripts: digest of the archive of its scripts among the run's texts.
     """
@@ -41,6 +43,7 @@ class RuntimeEnvironment:
     refused_hosts: tuple[str, ...] = ()
     level: Level = Level.GATES_PASS
     copies: tuple[str, ...] = ()
+    hides_proxy: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the environment as JSON data."""

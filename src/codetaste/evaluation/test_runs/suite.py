@@ -27,9 +27,12 @@ from codetaste.evaluation.test_runs.result_line import (
     parse_run_output,
 )
 from codetaste.evaluation.test_runs.test_run import TestRun
-from codetaste.sandbox.base import TESTBED, CommandLimits, EndReason, MemoryEnd, Privileges
+from codetaste.harness.testbed.status import changed_files
+from codetaste.sandbox.base import CommandLimits, EndReason, MemoryEnd, Privileges
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from codetaste.evaluation.metrics import TestCounts
     from codetaste.sandbox.base import CommandResult, Sandbox
 
@@ -41,7 +44,6 @@ _LOG_BYTES = 2 * 1024**2
 _MAX_MARK_BYTES = 256
 _LOG_CHARS = 16_000
 _GRACE_S = 30.0
-_STATUS_S = 120.0
 _MAX_LISTED = 50
 _BY_SIGNAL = 128
 """Added to the number of the signal that ended a program, in a shell's exit code."""
@@ -55,6 +57,7 @@ _OWN = b"__codetaste_"
 # the arguments of the others, and traps of the script could end the shell as if all were well.
 _USER_SCRIPT = """
 __codetaste_limit=$1 __codetaste_clean=$2 __codetaste_system=$3
+__codetaste_hidden=("${@:4}")
 shift $#
 IFS= read -r __codetaste_mark
 exec </dev/null
@@ -75,7 +78,8 @@ source /scripts/setup_shell.sh >&2 && {
     __codetaste_before=$(__codetaste_processes 2>/dev/null)
     trap - EXIT HUP INT QUIT TERM
     echo "$__codetaste_mark tests"
-    timeout -k 10 "$__codetaste_limit" /scripts/run_tests && __codetaste_code=0 || __codetaste_code=$?
+    env "${__codetaste_hidden[@]/#/-u}" timeout -k 10 "$__codetaste_limit" /scripts/run_tests &&
+        __codetaste_code=0 || __codetaste_code=$?
     printf '\\n%s end %s\\n' "$__codetaste_mark" "$__codetaste_code"
     __codetaste_after=$(__codetaste_processes 2>/dev/null)
     printf '%s\\n%s before\\n%s\\n' "$__codetaste_after" "$__codetaste_mark" "$__codetaste_before"
@@ -133,7 +137,12 @@ class _Output:
 
 
 async def run_suite(
-    sandbox: Sandbox, privileges: Privileges, limits: SuiteLimits | None = None, *, clean: bool = False
+    sandbox: Sandbox,
+    privileges: Privileges,
+    limits: SuiteLimits | None = None,
+    *,
+    clean: bool = False,
+    hidden: Iterable[str] = (),
 ) -> TestRun:
     """Run the scripts once and return what they gave; every behaviour of theirs is a result.
 
@@ -142,6 +151,7 @@ async def run_suite(
         privileges: those of the sandbox; with NONE ``setup_system.sh`` runs as the user.
         limits: time limits.
         clean: remove all files that git does not have first, as the contract does.
+        hidden: variables that the setup scripts have and ``run_tests`` has not.
     """
     limits = limits or SuiteLimits()
     began_s = time.monotonic()
@@ -153,17 +163,18 @@ async def run_suite(
                     message=problem,
                     setup_s=time.monotonic() - began_s,
                 )
-            return await _run_user_script(sandbox, privileges, limits, began_s, clean=clean)
+            options = ("1" if clean else "", "1" * (privileges is Privileges.NONE), *hidden)
+            return await _run_user_script(sandbox, limits, began_s, options)
     except SandboxError as error:
         return _ended_run(sandbox, error)
 
 
 async def _run_user_script(
-    sandbox: Sandbox, privileges: Privileges, limits: SuiteLimits, began_s: float, *, clean: bool
+    sandbox: Sandbox, limits: SuiteLimits, began_s: float, options: tuple[str, ...]
 ) -> TestRun:
     mark = f"codetaste-{secrets.token_hex(16)}"
     output = _Output(mark.encode())
-    arguments = [f"{limits.tests_s:.0f}", "1" if clean else "", "1" * (privileges is Privileges.NONE)]
+    arguments = [f"{limits.tests_s:.0f}", *options]
     done = await sandbox.run(
         ["/bin/bash", "-c", _USER_SCRIPT, "codetaste", *arguments],
         limits=CommandLimits(limits.setup_s + limits.tests_s + _GRACE_S, _LOG_BYTES),
@@ -171,9 +182,9 @@ async def _run_user_script(
         stdin=f"{mark}\n".encode(),
     )
     now_s = time.monotonic()
+    from_s = output.tests_began_s or now_s
     run = _judge_output(done, output, limits)
-    tests_from_s = output.tests_began_s or now_s
-    run = replace(run, setup_s=tests_from_s - began_s, tests_s=(output.ended_s or now_s) - tests_from_s)
+    run = replace(run, setup_s=from_s - began_s, tests_s=(output.ended_s or now_s) - from_s)
     if output.tests_began_s is None:
         return run
     reports = await collect_reports(sandbox, output.tests_began_at, run.counts)
@@ -277,20 +288,6 @@ def _ended_run(sandbox: Sandbox, error: SandboxError) -> TestRun:
     end = sandbox.end
     problem = _PROBLEMS_OF_ENDS.get(end.reason, RunProblem.SANDBOX_LOST) if end else RunProblem.SANDBOX_LOST
     return TestRun(problem=problem, message=str(end or error))
-
-
-async def changed_files(sandbox: Sandbox) -> tuple[str, ...]:
-    """Return what ``git status`` lists in /testbed, at most fifty lines.
-
-    Raises:
-        SandboxError: the sandbox is gone.
-    """
-    command = ["git", "-c", "core.fsmonitor=false", "-C", TESTBED, "status", "--porcelain"]
-    done = await sandbox.run(command, limits=CommandLimits(wall_s=_STATUS_S))
-    if done.exit_code != 0:
-        return (f"git status failed: {printable(done.stderr.decode(errors='replace'))}",)
-    lines = [line for line in done.stdout.decode(errors="replace").splitlines() if line.strip()]
-    return tuple(map(printable, lines[:_MAX_LISTED]))
 
 
 def _log(stderr: bytes, stdout: bytes) -> str:

@@ -7,13 +7,13 @@ asked for, and reach the registries in later runs.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 from anyio import from_thread, to_thread
 
 from codetaste.core.text import one_line
-from codetaste.environment.images.copies import clean_testbed, find_copies
+from codetaste.environment.images.copies import find_copies
 from codetaste.environment.images.existing import find_image, find_published_image, trusted_layers
 from codetaste.environment.images.names import ImageStage, image_name
 from codetaste.environment.images.runtime import RuntimeEnvironment
@@ -24,11 +24,12 @@ from codetaste.environment.levels import Level
 from codetaste.environment.project import read_project_names
 from codetaste.environment.record import read_record
 from codetaste.errors import ConfigError, SandboxError, SandboxMissing
-from codetaste.evaluation.test_runs.gates import Side, judge_run
+from codetaste.evaluation.test_runs.gates import Gate, Side, judge_run
 from codetaste.evaluation.test_runs.suite import run_suite
 from codetaste.flows.environment.candidates import Candidate, find_candidates
 from codetaste.flows.environment.result import EnvironmentResult, load_scripts, store_scripts
 from codetaste.flows.environment.suites import SuiteSandbox, open_suite_sandbox
+from codetaste.harness.testbed.status import clean_testbed
 from codetaste.harness.testbed.testbed import prepare_testbed, testbed_archive
 from codetaste.orchestration.shortfall import Shortfall
 from codetaste.sandbox.base import Privileges
@@ -37,8 +38,12 @@ from codetaste.source.checkout import checkout_trees
 from codetaste.source.tree.store import Tree
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from codetaste.evaluation.test_runs.gates import GateFailure
     from codetaste.flows.environment.context import EnvironmentContext
     from codetaste.flows.environment.plan import EnvironmentTask
+    from codetaste.flows.environment.suites import SuiteServices
     from codetaste.orchestration.job import JobContext
     from codetaste.orchestration.journal.journal import Json
     from codetaste.sandbox.proxy.server import HostRequest
@@ -196,35 +201,24 @@ async def _try_offline(
 
     async def run() -> Json:
         async with open_allowlist_egress((), note=refused.append) as egress:
-            wanted = SuiteSandbox(
-                job.key,
-                environment.image_id,
-                scripts,
-                source.privileges,
-                egress,
-            )
-            # Twice, if need be: a flaky test must not open the network for all later runs.
-            for _ in range(2):
-                async with open_suite_sandbox(context.suites, wanted) as sandbox:
-                    copies = await find_copies(sandbox)
-                    if copies:
-                        await clean_testbed(sandbox)
-                    found = await run_suite(sandbox, source.privileges, context.suites.limits)
-                failure = judge_run(replace(found, changed_files=(), left_processes=()), Side.BASE)
-                if failure is None:
-                    break
-                if failure.infrastructure:
-                    raise SandboxError(f"the tests could not be run: {failure.message}")
+            wanted = SuiteSandbox(job.key, environment.image_id, scripts, source.privileges, egress)
+            failure, copies = await _run_tests(context.suites, wanted)
+        hides_proxy = False
+        if failure is not None and failure.gate is Gate.SETUP:
+            network = context.suites.network
+            failed = await _run_tests(context.suites, replace(wanted, egress=network), hidden=network.env)
+            hides_proxy = failed.failure is None
         named: list[Json] = [*sorted({f"{each.host}:{each.port}" for each in refused})]
         return {
             "failure": "" if failure is None else str(failure),
             "hosts": named,
             "copies": list(copies),
+            "hides_proxy": hides_proxy,
         }
 
     result: Any = await job.effect(f"offline/{environment.key or environment.image_id}", run)
     hosts = tuple(result["hosts"])
-    environment = replace(environment, copies=tuple(result["copies"]))
+    environment = replace(environment, copies=tuple(result["copies"]), hides_proxy=result["hides_proxy"])
     if environment.copies:
         names = ", ".join(environment.copies)
         job.note(f"each test run sets up again, as the setup installs a copy of the code: {names}")
@@ -232,3 +226,29 @@ async def _try_offline(
         return replace(environment, level=Level.OFFLINE, hosts=(), refused_hosts=hosts)
     job.note(f"needs the network ({', '.join(hosts) or 'no host named'}): {result['failure']}")
     return replace(environment, refused_hosts=hosts)
+
+
+class _Tried(NamedTuple):
+    """The result of a test run on R, and the copies of R that were installed before."""
+
+    failure: GateFailure | None
+    copies: tuple[str, ...]
+
+
+async def _run_tests(suites: SuiteServices, wanted: SuiteSandbox, hidden: Iterable[str] = ()) -> _Tried:
+    """Run the tests on R, again if they fail: a flaky test must not open the network for all later runs.
+
+    Raises:
+        SandboxError: only the machine is to blame that there is no result.
+    """
+    for _ in range(2):
+        async with open_suite_sandbox(suites, wanted) as sandbox:
+            if copies := await find_copies(sandbox):
+                await clean_testbed(sandbox)
+            found = await run_suite(sandbox, wanted.privileges, suites.limits, hidden=hidden)
+        failure = judge_run(replace(found, changed_files=(), left_processes=()), Side.BASE)
+        if failure is not None and failure.infrastructure:
+            raise SandboxError(f"the tests could not be run: {failure.message}")
+        if failure is None or failure.gate is Gate.SETUP:
+            break
+    return _Tried(failure, copies)

@@ -16,7 +16,6 @@ from anyio import to_thread
 
 from codetaste.core.hashing import canonical_json
 from codetaste.core.text import one_line
-from codetaste.environment.images.copies import clean_testbed
 from codetaste.environment.images.runtime import RuntimeEnvironment
 from codetaste.errors import PatchDoesNotApply, PatchError, SandboxError, SandboxMissing
 from codetaste.evaluation.pseudo_agents import golden_patch
@@ -31,6 +30,7 @@ from codetaste.flows.evaluate.plan import BaselineTask, baseline_tasks
 from codetaste.flows.evaluate.predictions import prediction_patch
 from codetaste.flows.evaluate.stored_runs import store_run
 from codetaste.flows.sources import digest_parts
+from codetaste.harness.testbed.status import clean_testbed
 from codetaste.orchestration.job import Job
 from codetaste.orchestration.shortfall import Shortfall
 from codetaste.sandbox.base import NO_EGRESS
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 BASELINE, PREDICTION = "tests.baseline", "tests.prediction"
 """The kinds of the jobs."""
-VERSION = 3
+VERSION = 4
 """Increment it when a change of the flow changes the result of a test run."""
 _TRIES = 3
 _PAUSE_S = 5.0
@@ -181,7 +181,8 @@ async def _run_once(
             if environment.copies:
                 await clean_testbed(sandbox)
             await put_patch(sandbox, tree)
-            run = await run_suite(sandbox, privileges, suites.limits)
+            hidden = network.env if environment.hides_proxy else ()
+            run = await run_suite(sandbox, privileges, suites.limits, hidden=hidden)
             limit, reserved = suites.memory_bytes, suites.memory_reserved_bytes
             return replace(run, memory_bytes=limit, memory_reserved_bytes=reserved)
     except SandboxMissing as error:
