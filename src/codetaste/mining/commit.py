@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codetaste.mining.keywords.message import pull_request_text
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -53,9 +55,12 @@ class CommitRecord:
 
     @property
     def text(self) -> str:
-        """The message M that keywords are counted in: title and body of the pull request, or the message."""
+        """The message M that keywords are counted in: title and body of the pull request.
+
+        Of a commit without one it is the message, without what GitHub adds when it merges a pull request.
+        """
         if self.pull_request is None:
-            return self.message
+            return pull_request_text(self.message)
         return f"{self.pull_request.title}\n\n{self.pull_request.body}".strip()
 
     @property

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codetaste.mining.keywords.count import MIN_RATIO
+from codetaste.mining.keywords.message import MERGE_LINE, SQUASH_LIST
 
 if TYPE_CHECKING:
     from codetaste.mining.keywords.sets import KeywordSets
@@ -58,6 +59,8 @@ def stage1_query(
         "weak_plus": sets.weak_plus.pattern,
         "strong_minus": sets.strong_minus.pattern,
         "weak_minus": sets.weak_minus.pattern,
+        "merge_line": MERGE_LINE,
+        "squash_list": SQUASH_LIST,
         "after": _after(config),
         "min_stars": config.min_stars,
         "min_files": config.min_files,

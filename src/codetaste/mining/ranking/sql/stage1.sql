@@ -8,7 +8,8 @@ measured AS (
     lower(regexp_replace(
       regexp_replace(
         CASE
-          WHEN number IS NULL THEN coalesce(message, '')
+          WHEN number IS NULL
+            THEN regexp_replace(regexp_replace(coalesce(message, ''), $merge_line, ''), $squash_list, '\1')
           ELSE concat(coalesce(title, ''), chr(10), chr(10), coalesce(body, ''))
         END,
         '^\s+', ''
