@@ -58,7 +58,7 @@ def test_files_of_a_folder_replace_prompts_of_their_names(tmp_path: Path) -> Non
 
 
 def test_folder_with_wrong_prompts_names_each(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"has no prompt; the names are code_system, discover_system"):
+    with pytest.raises(ConfigError, match=r"has no prompt; the names are code_system, describe_again"):
         open_prompts(tmp_path)
     (tmp_path / "plans.md").write_text("Plan.")
     (tmp_path / "infer.md").write_bytes(b"\xff")

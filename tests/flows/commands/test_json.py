@@ -27,6 +27,12 @@ BAD: dict[str, list[str]] = {
     "benchmark check": ["--benchmark", "nowhere"],
     "benchmark fetch": ["codetaste10"],
     "benchmark list": ["--language", "klingon"],
+    "benchmark adopt": ["nowhere"],
+    "benchmark export": ["--harbor", "tasks", "--benchmark", "nowhere"],
+    "benchmark from-repo": ["nowhere"],
+    "mine explain": ["acme/anvil", "no-hash"],
+    "mine run": ["nofile.toml"],
+    "review": ["nowhere"],
     "benchmark new": ["--repo", "nowhere", "--base", "a", "--golden", "b"],
     "benchmark show": ["no-such-instance"],
     "config check": ["nofile.toml"],
@@ -52,8 +58,10 @@ BAD: dict[str, list[str]] = {
 }
 
 
-ELSEWHERE = {"agents install", "benchmark fetch"} | {
-    name for name in BAD if name.startswith(("environment ", "image "))
+ELSEWHERE = {
+    *("agents install", "benchmark adopt", "benchmark export", "benchmark fetch", "benchmark from-repo"),
+    *("mine explain", "mine run", "review"),
+    *(name for name in BAD if name.startswith(("environment ", "image "))),
 }
 """Good input to them needs a registry, a container engine or a whole benchmark: other tests have that."""
 

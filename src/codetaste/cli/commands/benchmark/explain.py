@@ -16,7 +16,7 @@ from codetaste.console.command import command
 from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result, result_stream, width_of
 from codetaste.core.paths import cache_dir
-from codetaste.errors import ConfigError
+from codetaste.errors import ConfigError, SourceError
 from codetaste.flows.mine.context import mining_folder, read_population
 from codetaste.mining.clones.clone import open_clone
 from codetaste.mining.clones.explain import Population, explain_commit
@@ -71,7 +71,10 @@ async def explain(
         ConfigError: the hash is no full hash, or the config or the clone cannot be used.
         SourceError: the clone is none.
     """
-    validate_commit_hash(commit)
+    try:
+        validate_commit_hash(commit)
+    except SourceError as error:
+        raise ConfigError(str(error)) from error
     section, folder = _read_section(config)
     sets = await to_thread.run_sync(load_keyword_sets, _keywords(section, config))
     ranking = RankingConfig() if section is None else section.ranking

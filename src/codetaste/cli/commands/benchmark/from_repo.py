@@ -16,7 +16,7 @@ from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result, result_stream, width_of
 from codetaste.core.section import validation_messages
 from codetaste.core.text import plural
-from codetaste.errors import ConfigError
+from codetaste.errors import ConfigError, SourceError
 from codetaste.mining.clones.clone import Clone, expand_hash, open_clone
 from codetaste.mining.funnel import funnel_to_json
 from codetaste.mining.prefilter.prefilter import PrefilterLimits
@@ -72,7 +72,10 @@ async def from_repo(  # noqa: PLR0913 - its options
         StorageFull: no space left.
         ToolMissing: git is not installed.
     """
-    clone = await open_clone(path, name)
+    try:
+        clone = await open_clone(path, name)
+    except SourceError as error:
+        raise ConfigError(str(error)) from error
     if describe_with != MESSAGE:
         if commit:
             raise ConfigError("--commit: with a model write a config with [mine] and pairs, a CSV of commits")
