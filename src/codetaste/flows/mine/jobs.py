@@ -24,6 +24,7 @@ from codetaste.flows.mine.context import (
     task_of,
     write_population,
 )
+from codetaste.flows.mine.scoring.context import selection_keys
 from codetaste.flows.mine.scoring.jobs import scoring_handlers, scoring_jobs
 from codetaste.mining.clones.diffs import find_diff, find_diffs
 from codetaste.mining.duplicates import find_duplicates
@@ -66,7 +67,8 @@ async def add_mining(session: Session, context: MiningContext, budget: BudgetPat
     """
     session.add_handlers(mining_handlers(context, budget))
     tasks = [MiningTask(run) for run in context.config.runs]
-    session.repeat(each.score_key for each in tasks)
+    # The jobs that add others add them anew in each session; scores are taken from the journal.
+    session.repeat(key for each in tasks for key in (each.score_key, *selection_keys(each.run.name)))
     for task in tasks:
         session.add(*await _jobs(task, context, budget))
 
