@@ -97,7 +97,10 @@ def test_doctor_reports_key_as_set_without_value(monkeypatch: pytest.MonkeyPatch
     missing = finding_of(anyio.run(examine_machine), "ANTHROPIC_API_KEY")
     assert not missing.ready
     assert not missing.needed
-    assert missing.detail == "not set; codetaste100.toml, quickstart-live.toml, template.toml need it"
+    assert (
+        missing.detail
+        == "not set; codetaste100.toml, mine-paper.toml, quickstart-live.toml, template.toml need it"
+    )
     assert missing.remedy.startswith("export ANTHROPIC_API_KEY=")
 
 
