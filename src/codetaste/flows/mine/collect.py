@@ -57,7 +57,7 @@ class Collection:
 async def collect_records(
     run: MiningRunConfig, context: MiningContext, note: Callable[[str], None]
 ) -> Collection:
-    """Write the records of all sources but ``activity`` to files in the folder of the mining run.
+    """Write the records of all sources that are no tables to files in the folder of the mining run.
 
     Raises:
         ConfigError: a source cannot be used, or GitHub refuses the token.

@@ -176,7 +176,7 @@ async def _prefilter(run: MiningRunConfig, context: MiningContext, job: JobConte
             later_diffs.append(diff)
     unreachable = [each for each in diffs if not isinstance(each, CommitDiff)]
     found: Prefiltered = await to_thread.run_sync(
-        lambda: prefilter([*later_diffs, *unreachable], context.limits), abandon_on_cancel=False
+        lambda: prefilter([*later_diffs, *unreachable], context.limits)
     )
     for each in found.checked:
         funnel.add(each.record.name, each.results)

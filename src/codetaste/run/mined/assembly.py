@@ -19,7 +19,7 @@ from codetaste.benchmark.layout import MINING_FOLDER
 from codetaste.console.streams import notify
 from codetaste.core.files import write_atomically
 from codetaste.core.paths import cache_dir
-from codetaste.errors import ConfigError
+from codetaste.errors import Cause, ConfigError
 from codetaste.evaluation.validation import ValidationContext, validate_instances
 from codetaste.flows.discover.result import DiscoveryResult
 from codetaste.orchestration.job import Status
@@ -41,8 +41,11 @@ if TYPE_CHECKING:
 
 DROPPED_FILE = "dropped.json"
 """In the folder of mining: the candidates that a later step dropped, and why."""
-_FINAL = frozenset({Status.FAILED})
-"""How a job ends that would end so again; others may end well in another session."""
+_FINAL = frozenset({Cause.MALFORMED, Cause.RULE})
+"""Why a job fails because of its instance. What the machine or a provider is to blame for may end well in
+another session, and so drops nothing."""
+_STEPS = ("sources/", "describe/", "discover/", "environment/")
+"""The jobs that make an instance. A trial that fails says nothing about it."""
 
 
 @dataclass(slots=True)
@@ -110,11 +113,13 @@ def _lost(lines: Iterable[SummaryLine], chosen: Sequence[MinedCandidate]) -> Ite
     for line in lines:
         outcome = line.outcome
         name = next((part for part in outcome.key.split("/") if part in names), "")
-        if not name:
+        if not name or not outcome.key.startswith(_STEPS):
             continue
-        if outcome.status in _FINAL:
+        if outcome.status is Status.FAILED and outcome.cause in _FINAL:
             yield name, f"{line.title}: {outcome.error}"
         elif outcome.shortfall is not None and outcome.key.startswith("environment/"):
+            if outcome.shortfall.transient:
+                continue
             yield name, f"{line.title}: {outcome.shortfall.text}"
         elif outcome.key.startswith("discover/") and outcome.usable:
             result = DiscoveryResult.from_json(outcome.value)
