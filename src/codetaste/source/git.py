@@ -39,6 +39,9 @@ _SETTINGS = (
     "submodule.recurse=false",
     "gc.auto=0",
     "maintenance.auto=false",
+    # "git log" would run the clone's gpg.program, and write in an encoding of the clone's.
+    "log.showSignature=false",
+    "i18n.logOutputEncoding=UTF-8",
     "http.lowSpeedLimit=1000",
     "http.lowSpeedTime=60",
 )
@@ -85,6 +88,7 @@ def git_environment(*, network: bool = False) -> dict[str, str]:
         "GIT_ASKPASS": "true",
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_GRAFT_FILE": "/nonexistent",
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_LFS_SKIP_SMUDGE": "1",
         "GIT_ALLOW_PROTOCOL": _PROTOCOLS if network else "none",

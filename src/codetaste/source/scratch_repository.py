@@ -102,7 +102,7 @@ class ScratchRepository:
 
 
 def make_scratch_repository(
-    folder: Path, timeout_s: float, *, objects: Path | None = None
+    folder: Path, timeout_s: float, *, objects: Path | None = None, sha256: bool = False
 ) -> ScratchRepository:
     """Make a repository in the empty ``folder``.
 
@@ -110,13 +110,16 @@ def make_scratch_repository(
         folder: gets the repository (in ``git``) and the input files of git commands.
         timeout_s: limit of each git command, seconds.
         objects: object folder of another repository, used as an alternate.
+        sha256: its hashes have 64 digits.
     """
     made = ScratchRepository(folder, timeout_s)
     for name in ("objects/info", "refs", "info"):
         (made.git_dir / name).mkdir(parents=True)
     # A branch that never exists: some versions of git read attributes from the commit that HEAD names.
     (made.git_dir / "HEAD").write_text("ref: refs/heads/none\n", encoding="ascii")
-    config = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tcompression = 0\n"
+    config = f"[core]\n\trepositoryformatversion = {sha256:d}\n\tbare = true\n\tcompression = 0\n"
+    if sha256:
+        config += "[extensions]\n\tobjectFormat = sha256\n"
     (made.git_dir / "config").write_text(config, encoding="ascii")
     (made.git_dir / "info" / "attributes").write_text(_ATTRIBUTES, encoding="ascii")
     if objects is not None:

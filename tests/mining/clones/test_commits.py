@@ -194,6 +194,28 @@ def test_a_shallow_clone_ends_with_a_named_problem(tmp_path: Path) -> None:
     assert "fetch --unshallow" in str(problems[0])
 
 
+def test_a_work_tree_of_a_shallow_clone_ends_as_the_clone_does(tmp_path: Path) -> None:
+    made = make_clone(tmp_path / "made", [ROOT, *(MadeCommit({b"a.py": b"%d\n" % n}, [n]) for n in range(4))])
+    shallow, linked = tmp_path / "shop", tmp_path / "linked"
+    _git("clone", "--quiet", "--depth=2", f"file://{made.path}", str(shallow))
+    _git("-C", str(shallow), "worktree", "add", "--quiet", "--detach", str(linked))
+    _git("-C", str(linked), "commit", "--quiet", "--allow-empty", "--message=only here")
+    records, problems = records_of(linked)
+    assert [problem.kind for problem in problems] == [CommitProblemKind.SHALLOW]
+    assert sorted(record.message for record in records.values()) == ["change", "only here"]
+
+
+def test_attributes_and_grafts_do_not_change_what_is_counted(tmp_path: Path) -> None:
+    made = make_clone(tmp_path / "shop", [ROOT, *(MadeCommit({b"a.py": b"%d\n" % n}, [n]) for n in range(3))])
+    (made.path / "info").mkdir(exist_ok=True)
+    (made.path / "info" / "attributes").write_text("* binary\n")
+    (made.path / "info" / "grafts").write_text(f"{made.commits[3]} {made.commits[0]}\n")
+    records, _ = records_of(made.path)
+    assert list(records) == [*made.commits[:0:-1]]
+    for record in records.values():
+        assert (record.additions, record.deletions) != (0, 0)
+
+
 @pytest.mark.parametrize("contents", ["blob:none", "tree:0"])
 def test_a_partial_clone_has_records_without_numbers(tmp_path: Path, contents: str) -> None:
     made = make_clone(

@@ -172,6 +172,20 @@ def test_configuration_of_a_clone_changes_nothing(made: MadeClone) -> None:
     assert run(find_diff, record, places(made)) == before
 
 
+def test_attributes_and_grafts_of_a_clone_change_nothing(made: MadeClone) -> None:
+    first, second, third = made.commits
+    record = CommitRecord("acme/shop", third)
+    before = run(find_diff, record, places(made))
+    blob = made.repository.blob(b"*.py binary\n")
+    made.repository.git("update-index", "--add", "--cacheinfo", f"100644,{blob},.gitattributes")
+    (made.path / "info").mkdir(exist_ok=True)
+    (made.path / "info" / "attributes").write_text("*.py -diff\n")
+    (made.path / "info" / "grafts").write_text(f"{third} {first}\n")
+    assert run(find_diff, record, places(made)) == before
+    assert isinstance(before, CommitDiff)
+    assert (before.base, before.changed_lines) == (second, 4)
+
+
 def test_explain_shows_every_number_of_one_commit(made: MadeClone) -> None:
     def stage_1(record: CommitRecord) -> list[FilterResult]:
         shown = f"{record.files}: {record.message}"

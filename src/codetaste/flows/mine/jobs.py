@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 COLLECT, PREFILTER, SCORE = "mine.collect", "mine.prefilter", "mine.score"
 """The kinds of the jobs."""
-_VERSION = 1
+_VERSION = 2
 """Increment it when a change of stages 1 and 2 changes which commits they take."""
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from codetaste.errors import SourceError
 from codetaste.mining.clones.git.changed_files import COMPARE, RENAMES, LineCounts, RawEntry, read_entries
-from codetaste.mining.clones.git.stream import SILENCE_S, GitTooSlow, open_git_stream
+from codetaste.mining.clones.git.comparison import open_comparison
+from codetaste.mining.clones.git.stream import SILENCE_S, GitTooSlow
 from codetaste.mining.clones.problem import CommitProblem, CommitProblemKind
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class ChangeCounter:
         commit, parent = line.decode().split()
         command = [*(word for word in _BY_FILES if word not in {"--stdin", "--always"}), parent, commit]
         try:
-            with open_git_stream(self._clone.git_dir, command, check=self._check) as stream:
+            with open_comparison(self._clone.git_dir, command, len(commit), check=self._check) as stream:
                 count = sum(isinstance(entry, RawEntry) for entry in read_entries(stream.tokens()))
                 return None if stream.failure() else count
         except SourceError:
@@ -138,10 +139,12 @@ class ChangeCounter:
 
     def _start(self) -> None:
         with open(self._listed, "rb", buffering=0) as listed:  # noqa: PTH123 - the name of a temporary file
+            digits = len(listed.readline().partition(b" ")[0])
             listed.seek(self._next_line)
-            self._context = open_git_stream(
+            self._context = open_comparison(
                 self._clone.git_dir,
                 self._command,
+                digits,
                 stdin=listed,
                 check=self._check,
                 silence_s=self._silence_s,

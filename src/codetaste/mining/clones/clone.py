@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ class Clone:
     """A clone on this machine, bare or not.
 
     Attributes:
-        git_dir: its git directory.
+        git_dir: its git directory; of a linked work tree that of the main one.
         repository: ``OWNER/REPO``.
         label: its place in messages.
         shallow: the commits whose parents were not fetched.
@@ -74,8 +75,11 @@ async def open_clone(path: Path, repository: str | None = None) -> Clone:
             "add a remote (git remote add origin URL), or put the clone at OWNER/REPO"
         )
     partial = await run_git("config", "--get-regexp", _PARTIAL, git_dir=opened.git_dir)
-    shallow = await to_thread.run_sync(_shallow_commits, opened.git_dir)
-    return Clone(opened.git_dir, name, opened.label, shallow, partial=bool(partial.output.strip()))
+    common = await run_git("rev-parse", "--git-common-dir", git_dir=opened.git_dir)
+    git_dir = opened.git_dir / os.fsdecode(common.output.removesuffix(b"\n")) if common.ok else opened.git_dir
+    git_dir = await to_thread.run_sync(git_dir.resolve)
+    shallow = await to_thread.run_sync(_shallow_commits, git_dir)
+    return Clone(git_dir, name, opened.label, shallow, partial=bool(partial.output.strip()))
 
 
 async def expand_hash(clone: Clone, digits: str) -> str | None:

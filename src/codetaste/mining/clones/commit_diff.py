@@ -15,15 +15,18 @@ from codetaste.mining.clones.git.changed_files import (
     make_file_changes,
     read_entries,
 )
+from codetaste.mining.clones.git.comparison import open_comparison
 from codetaste.mining.clones.git.context_free import ContextFreeText
-from codetaste.mining.clones.git.stream import SILENCE_S, open_git_stream
+from codetaste.mining.clones.git.stream import SILENCE_S
 from codetaste.mining.prefilter.diff import CommitDiff
 from codetaste.source.patch.parse import MAX_PATCH_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from codetaste.mining.clones.git.stream import GitStream
     from codetaste.mining.commit import CommitRecord
 
 MAX_ABSENT_FILES = 20
@@ -88,7 +91,7 @@ class DiffReader:
         paths = {path for entry in absent for path in (entry.old_path, entry.path) if path is not None}
         excluded = [":(exclude,top,literal)" + os.fsdecode(path) for path in sorted(paths)]
         command = [*COMPARE, *_PATCH, *RENAMES, base, golden, "--", *excluded]
-        with open_git_stream(self.git_dir, command, check=self.check, silence_s=self.silence_s) as stream:
+        with self._open(command, base) as stream:
             files = make_file_changes(read_entries(stream.tokens()))
             if files is None:
                 raise DiffTooLarge(f"{record.name} changes more files than are read")
@@ -104,10 +107,13 @@ class DiffReader:
                 raise ContentsMissing(message, missing[1] if missing else "")
         return CommitDiff(record, base, golden, files, compressed, text.size)
 
+    def _open(self, command: Sequence[str], base: str) -> AbstractContextManager[GitStream]:
+        return open_comparison(self.git_dir, command, len(base), check=self.check, silence_s=self.silence_s)
+
     def _find_entries(self, base: str, golden: str, digits: str) -> list[RawEntry]:
         """Return the changed files that have, before or after, the contents with this hash."""
         command = [*COMPARE, "--raw", "--no-renames", base, golden, "--"]
-        with open_git_stream(self.git_dir, command, check=self.check, silence_s=self.silence_s) as stream:
+        with self._open(command, base) as stream:
             return [
                 entry
                 for entry in read_entries(stream.tokens())

@@ -18,7 +18,7 @@ from codetaste.errors import SourceError, ToolMissing
 from codetaste.source.git import NO_GIT, git_command, git_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 _CHUNK_BYTES = 1 << 18
@@ -110,6 +110,7 @@ def open_git_stream(
     stdin: IO[bytes] | None = None,
     check: Callable[[], None] = lambda: None,
     silence_s: float = SILENCE_S,
+    env: Mapping[str, str] | None = None,
 ) -> Iterator[GitStream]:
     """Run git for the duration of the context; it is killed at its end.
 
@@ -119,6 +120,7 @@ def open_git_stream(
         stdin: a file that git reads from its current position.
         check: see ``GitStream``.
         silence_s: see ``GitStream``.
+        env: variables in addition to ``git_environment``.
 
     Raises:
         ToolMissing: git is not installed.
@@ -130,7 +132,7 @@ def open_git_stream(
                 stdin=subprocess.DEVNULL if stdin is None else stdin,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env=git_environment(),
+                env={**git_environment(), **(env or {})},
                 cwd="/",
                 start_new_session=True,
             )
