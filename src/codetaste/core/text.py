@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import textwrap
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +24,16 @@ def one_line(text: object, limit: int = _MAX_CHARS) -> str:
 def shorten(text: str, limit: int = _MAX_CHARS) -> str:
     """Return at most ``limit`` characters of ``text``; an ellipsis ends what is cut."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def replace_surrogates(value: Any) -> Any:  # noqa: ANN401 - of data that is not checked yet
+    """Return a text with U+FFFD in place of lone surrogates, which JSON can have and UTF-8 cannot.
+
+    Other values are returned as they are.
+    """
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return value
 
 
 def printable(text: str, limit: int = _MAX_CHARS) -> str:

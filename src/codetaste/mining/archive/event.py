@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from codetaste.core.text import replace_surrogates
 from codetaste.mining.commit import CommitRecord, PullRequest
 
 _TYPE = "PullRequestEvent"
@@ -37,13 +38,6 @@ class ArchivedChange(NamedTuple):
 
     record: CommitRecord
     trimmed: bool
-
-
-def replace_surrogates(value: Any) -> Any:  # noqa: ANN401 - JSON data
-    """Return a text with U+FFFD in place of lone surrogates, which JSON can have and UTF-8 cannot."""
-    if isinstance(value, str) and not value.isascii():
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return value
 
 
 def _parse_date(text: Any) -> datetime | None:  # noqa: ANN401 - JSON data

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from codetaste.core.text import one_line
+from codetaste.core.text import one_line, replace_surrogates
 from codetaste.mining.commit import PullRequest
 from codetaste.mining.github.answer import (
     ApiFacts,
@@ -29,13 +29,6 @@ _Node = TypeVar("_Node")
 
 _MAX_COUNT = 2**53
 _MAX_DETAIL = 200
-
-
-def replace_surrogates(value: object) -> object:
-    """Return a text with U+FFFD in place of lone surrogates, which JSON can have and UTF-8 cannot."""
-    if isinstance(value, str) and not value.isascii():
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return value
 
 
 Text = Annotated[str, BeforeValidator(replace_surrogates)]
