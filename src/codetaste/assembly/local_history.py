@@ -12,11 +12,8 @@ from anyio import from_thread, to_thread
 from codetaste.mining.clones.commits import read_commits
 from codetaste.mining.clones.diffs import find_diff
 from codetaste.mining.clones.resolve import CommitPlaces
-from codetaste.mining.duplicates import find_duplicates
-from codetaste.mining.funnel import Funnel
 from codetaste.mining.keywords.sets import load_keyword_sets
-from codetaste.mining.prefilter.diff import CommitDiff
-from codetaste.mining.prefilter.prefilter import prefilter
+from codetaste.mining.prefilter.stage import run_stage_2
 from codetaste.mining.ranking.rank import rank_record_files
 from codetaste.mining.ranking.record_file import write_records
 
@@ -24,8 +21,8 @@ if TYPE_CHECKING:
     from codetaste.mining.clones.clone import Clone
     from codetaste.mining.clones.problem import CommitProblem
     from codetaste.mining.funnel import FunnelRow
+    from codetaste.mining.prefilter.diff import CommitDiff
     from codetaste.mining.prefilter.prefilter import PrefilterLimits
-    from codetaste.mining.prefilter.unreachable import Unreachable
     from codetaste.mining.ranking.config import RankingConfig
 
 
@@ -61,14 +58,5 @@ async def read_local_history(clone: Clone, ranking: RankingConfig, limits: Prefi
         await to_thread.run_sync(write)
         ranked = await rank_record_files([file], sets, ranking, folder)
         found = [await find_diff(each.record, CommitPlaces(), clone) for each in ranked.commits]
-    funnel = Funnel(ranked.rows)
-    diffs = [each for each in found if isinstance(each, CommitDiff)]
-    unreachable = [each for each in found if not isinstance(each, CommitDiff)]
-    unique = await to_thread.run_sync(find_duplicates, diffs)
-    for duplicate in unique.duplicates:
-        funnel.add(duplicate.record.name, [duplicate.result])
-    rest: list[CommitDiff | Unreachable] = [*unique.unique, *unreachable]
-    prefiltered = await to_thread.run_sync(prefilter, rest, limits)
-    for checked in prefiltered.checked:
-        funnel.add(checked.record.name, checked.results)
-    return LocalHistory(prefiltered.selected, funnel.rows, tuple(problems))
+    stage_2 = await to_thread.run_sync(run_stage_2, found, limits)
+    return LocalHistory(stage_2.prefiltered.selected, (*ranked.rows, *stage_2.rows), tuple(problems))

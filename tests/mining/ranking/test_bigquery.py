@@ -16,7 +16,7 @@ from codetaste.mining.ranking.result import Ranking
 from support.mining.archive_bigquery_server import TOKEN, ServedTable, serving_bigquery
 from support.mining.archive_keywords import KEYWORDS
 
-TOTALS = ("commits", "incomplete", "date", "date_unknown", "stars", "stars_unknown", "files", "files_unknown")
+TOTALS = ("commits", "incomplete", "stars", "stars_unknown", "files", "files_unknown")
 LATER_TOTALS = ("strong_minus", "ratio", "passed", "unique")
 FIELDS = [
     *((f"total_{name}", "INTEGER") for name in (*TOTALS, *LATER_TOTALS)),
@@ -32,7 +32,7 @@ FIELDS = [
     ("strong_minus", "INTEGER"),
     ("weak_minus", "INTEGER"),
 ]
-COUNTS = ["9", "1", "0", "0", "1", "0", "1", "2", "1", "1", "4", "3"]
+COUNTS = ["9", "1", "1", "0", "1", "2", "1", "1", "4", "3"]
 
 
 def served(commits: int = 3, **options: object) -> ServedTable:
@@ -113,7 +113,7 @@ def test_price_is_offered_before_the_query_runs(tmp_path: Path) -> None:
     assert [each.record.golden for each in ranking.commits] == [f"{number:040x}" for number in range(3)]
     assert ranking.commits[0].record.date is not None
     assert ranking.commits[0].record.date.isoformat() == "2023-04-05T06:07:08+00:00"
-    assert [row.removed for row in ranking.rows] == [1, 0, 1, 1, 1, 1, 1, 0]
+    assert [row.removed for row in ranking.rows] == [1, 1, 1, 1, 1, 1, 0]
 
 
 def test_refused_price_runs_nothing(tmp_path: Path) -> None:

@@ -41,9 +41,9 @@ WORDS = (
     "İ",
     " ",
 )
-AFTER = datetime(2023, 1, 1, tzinfo=UTC)
-BOUNDS = ModelBounds(min_stars=90, min_files=45, keep=4, after=AFTER)
-CONFIG = RankingConfig(min_stars=90, min_files=45, keep=4, after=AFTER)
+DATE = datetime(2023, 1, 1, tzinfo=UTC)
+BOUNDS = ModelBounds(min_stars=90, min_files=45, keep=4)
+CONFIG = RankingConfig(min_stars=90, min_files=45, keep=4)
 
 texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
 names = st.sampled_from(("o/a", "o/b", "O/A", "p/c"))
@@ -55,7 +55,7 @@ rows = st.fixed_dictionaries(
         "title": st.none() | texts,
         "body": texts,
         "stars": st.none() | st.sampled_from((0, 89, 90, 91, 500)),
-        "date": st.none() | st.sampled_from([AFTER + timedelta(seconds=second) for second in (-1, 0, 1, 9)]),
+        "date": st.none() | st.sampled_from([DATE, DATE + timedelta(seconds=9)]),
         "files": st.none() | st.sampled_from((0, 44, 45, 46, 500)),
     }
 )
@@ -96,7 +96,6 @@ def test_ranking_is_that_of_brute_force(commits: list[dict[str, Any]], table: di
 
 def test_counts_of_filters_follow_one_another(tmp_path: Path) -> None:
     commits = [
-        CommitRecord("o/early", "8" * 40, date=AFTER, stars=500, files=99),
         CommitRecord("o/none", "", message="refactor", stars=500, files=99),
         CommitRecord("o/few", "1" * 40, message="refactor", stars=89, files=99),
         CommitRecord("o/small", "2" * 40, message="refactor", stars=90, files=44),
@@ -108,8 +107,7 @@ def test_counts_of_filters_follow_one_another(tmp_path: Path) -> None:
     ]
     ranking = rank(commits, tmp_path)
     assert [(row.filter, row.entered, row.removed) for row in ranking.rows] == [
-        ("incomplete", 9, 1),
-        ("date", 8, 1),
+        ("incomplete", 8, 1),
         ("stars", 7, 1),
         ("files", 6, 1),
         ("strong_minus", 5, 1),
@@ -118,7 +116,7 @@ def test_counts_of_filters_follow_one_another(tmp_path: Path) -> None:
         ("best", 2, 0),
     ]
     unknown = {row.filter: row.unknown for row in ranking.rows if row.unknown}
-    assert unknown == {"date": 7, "stars": 1, "files": 1}
+    assert unknown == {"stars": 1, "files": 1}
     assert [each.record.repository for each in ranking.commits] == ["o/good", "o/unknown"]
 
 
@@ -223,8 +221,7 @@ def test_each_filter_of_sizes_shows_its_number() -> None:
     shown = size_results(CommitRecord("o/a", "1" * 40, stars=89, files=None), RankingConfig())
     assert [(each.filter, each.passed, each.value, each.bound) for each in shown] == [
         ("incomplete", True, "1" * 40, "hash of the commit"),
-        ("date", True, "unknown", "any"),
         ("stars", False, "89", "at least 90"),
         ("files", True, "unknown", "at least 45"),
     ]
-    assert shown[2].reason == "89 stars, fewer than 90"
+    assert shown[1].reason == "89 stars, fewer than 90"

@@ -97,7 +97,6 @@ def test_table_of_events_and_hour_files_give_the_same_ranking(tmp_path: Path) ->
     assert len(ours.commits) == 2
     assert {row.filter: row.removed for row in ours.rows} == {
         "incomplete": 8,
-        "date": 0,
         "stars": 2,
         "files": 2,
         "strong_minus": 4,
@@ -264,14 +263,14 @@ def test_activity_data_are_a_relation_of_commits(tmp_path: Path, kind: str) -> N
         source="GitHub Activity Data",
     )
     assert ranked.counts.strong_plus == 2
-    assert [row.removed for row in ranking.rows] == [0, 0, 0, 2, 0, 0, 1, 0]
+    assert [row.removed for row in ranking.rows] == [0, 0, 2, 0, 0, 1, 0]
 
 
 def test_activity_data_without_licences_have_none(tmp_path: Path) -> None:
     commits, _ = activity(tmp_path, "json", COMMIT)
     ranking = anyio.run(rank_activity_data, commits, [], KEYWORDS, RankingConfig(), tmp_path)
     assert [each.record.licence for each in ranking.commits] == [None]
-    assert ranking.rows[2].unknown == 2
+    assert ranking.rows[1].unknown == 2
 
 
 def test_pull_request_text_is_title_and_body() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 
@@ -14,7 +13,6 @@ class ModelBounds:
     min_stars: int
     min_files: int
     keep: int
-    after: datetime
 
 
 PATTERNS = {
@@ -25,7 +23,7 @@ PATTERNS = {
 }
 """Small sets, so that made-up messages meet them often."""
 
-FILTERS = ("incomplete", "date", "stars", "files", "strong_minus", "ratio", "duplicate", "best")
+FILTERS = ("incomplete", "stars", "files", "strong_minus", "ratio", "duplicate", "best")
 
 
 def rank_by_hand(
@@ -64,8 +62,6 @@ def _verdict(row: dict[str, Any], bounds: ModelBounds) -> str:
     plus = row["strong_plus"] + row["weak_plus"]
     if not row["golden"]:
         return "incomplete"
-    if row["date"] is not None and not row["date"] > bounds.after:
-        return "date"
     if row["stars"] is not None and row["stars"] < bounds.min_stars:
         return "stars"
     if row["files"] is not None and row["files"] < bounds.min_files:

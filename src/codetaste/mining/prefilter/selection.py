@@ -33,7 +33,7 @@ def check_later(record: CommitRecord, date: datetime) -> FilterResult:
     passed = record.date is not None and record.date > date
     value = "unknown" if record.date is None else record.date.isoformat()
     reason = "" if passed else "its date is not known" if record.date is None else "it is not later"
-    return FilterResult(Stage.SOURCE, "date", passed, value, f"later than {date.isoformat()}", reason)
+    return FilterResult(Stage.PREFILTER, "date", passed, value, f"later than {date.isoformat()}", reason)
 
 
 def split_of(repository: str, test_share: float, salt: str = "") -> Split:

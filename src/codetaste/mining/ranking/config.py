@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from codetaste.core.section import FilePath, Section
 
 
 class RankingConfig(Section):
     """Stage 1: filters and order of all commits (CodeTaste A.1)."""
-
-    after: AwareDatetime | None = None
-    """Only commits later than this time, such as the cut-off of a model's training (`2025-03-01T00:00:00Z`);
-    one whose date is unknown passes, and is counted."""
 
     min_stars: int = Field(default=90, ge=0)
     """Fewest stars of a repository; one whose stars are unknown passes, and is counted."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from codetaste.mining.keywords.sets import KeywordSets
     from codetaste.mining.ranking.config import RankingConfig
 
-_ANY_TIME = datetime(1, 1, 1, tzinfo=UTC)
 _SQL_FOLDER = Path(__file__).parent / "sql"
 
 _NO_STARS = "SELECT CAST(NULL AS VARCHAR) AS repository, CAST(NULL AS BIGINT) AS stars LIMIT 0"
@@ -61,7 +59,6 @@ def stage1_query(
         "weak_minus": sets.weak_minus.pattern,
         "merge_line": MERGE_LINE,
         "squash_list": SQUASH_LIST,
-        "after": _after(config),
         "min_stars": config.min_stars,
         "min_files": config.min_files,
         "min_ratio": MIN_RATIO,
@@ -73,11 +70,7 @@ def stage1_query(
 def incomplete_query(config: RankingConfig, *, star_rows: bool) -> Stage1Query:
     """Return the query for the records that have no hash yet; its table is ``records``."""
     text = _with_sources(Relation.RECORDS, "incomplete", star_rows=star_rows)
-    return Stage1Query(text, {"after": _after(config), "min_stars": config.min_stars})
-
-
-def _after(config: RankingConfig) -> str:
-    return (config.after or _ANY_TIME).isoformat(" ")
+    return Stage1Query(text, {"min_stars": config.min_stars})
 
 
 def _with_sources(relation: Relation, name: str, *, star_rows: bool) -> str:

@@ -51,7 +51,7 @@ def ranking_of(rows: Iterable[Mapping[str, Any]], cost_usd: Decimal = Decimal(0)
     )
     funnel = []
     left = totals["total_commits"]
-    for name in ("incomplete", "date", "stars", "files", "strong_minus", "ratio"):
+    for name in ("incomplete", "stars", "files", "strong_minus", "ratio"):
         removed, unknown = totals[f"total_{name}"], totals.get(f"total_{name}_unknown", 0)
         funnel.append(FunnelRow(Stage.KEYWORDS, name, left, removed, unknown))
         left -= removed
@@ -73,17 +73,9 @@ def size_results(record: CommitRecord, config: RankingConfig) -> list[FilterResu
             "hash of the commit",
             "" if complete else "the source does not tell the hash of the merge commit",
         ),
-        _check_date(record, config),
         _check_minimum("stars", record.stars, config.min_stars),
         _check_minimum("files", record.files, config.min_files),
     ]
-
-
-def _check_date(record: CommitRecord, config: RankingConfig) -> FilterResult:
-    passed = record.date is None or config.after is None or record.date > config.after
-    shown = UNKNOWN if record.date is None else record.date.isoformat(" ")
-    bound = "any" if config.after is None else f"after {config.after.isoformat(' ')}"
-    return FilterResult(Stage.KEYWORDS, "date", passed, shown, bound, "" if passed else "too early")
 
 
 def _check_minimum(name: str, value: int | None, minimum: int) -> FilterResult:

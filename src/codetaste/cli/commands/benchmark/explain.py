@@ -91,7 +91,8 @@ async def explain(
 
     record = CommitRecord(repository, commit, stars=stars)
     population, scores = await to_thread.run_sync(_read_run, section, folder, record)
-    results = await explain_commit(record, places, stage_1, limits, population)
+    later_than = None if section is None else section.later_than
+    results = await explain_commit(record, places, stage_1, limits, population, later_than)
     if json_:
         print_result(json_document({"repository": repository, "commit": commit} | _to_json(results, scores)))
     else:

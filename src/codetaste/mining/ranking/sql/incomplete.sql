@@ -1,5 +1,5 @@
--- Records without a hash, which a source could not tell; without those that are too early, or of
--- repositories known to have too few stars.
+-- Records without a hash, which a source could not tell; without those of repositories known to
+-- have too few stars.
 incomplete AS (
   SELECT
     commits.* EXCLUDE (stars),
@@ -7,7 +7,7 @@ incomplete AS (
     row_number() OVER (PARTITION BY lower(commits.repository), number ORDER BY date) AS copy
   FROM commits
   LEFT JOIN star_table ON lower(commits.repository) = star_table.repository
-  WHERE coalesce(golden, '') = '' AND coalesce(date > CAST($after AS TIMESTAMPTZ), TRUE)
+  WHERE coalesce(golden, '') = ''
 )
 SELECT * EXCLUDE (copy)
 FROM incomplete

@@ -24,7 +24,6 @@ sized AS (
     *,
     CASE
       WHEN coalesce(golden, '') = '' THEN 'incomplete'
-      WHEN date <= CAST($after AS TIMESTAMPTZ) THEN 'date'
       WHEN stars < $min_stars THEN 'stars'
       WHEN files < $min_files THEN 'files'
     END AS removed_by_size
@@ -77,12 +76,10 @@ totals AS (
     1 AS one,
     count(*) AS total_commits,
     count_if(verdict = 'incomplete') AS total_incomplete,
-    count_if(verdict = 'date') AS total_date,
-    count_if(date IS NULL AND verdict <> 'incomplete') AS total_date_unknown,
     count_if(verdict = 'stars') AS total_stars,
-    count_if(stars IS NULL AND verdict NOT IN ('incomplete', 'date')) AS total_stars_unknown,
+    count_if(stars IS NULL AND verdict <> 'incomplete') AS total_stars_unknown,
     count_if(verdict = 'files') AS total_files,
-    count_if(files IS NULL AND verdict NOT IN ('incomplete', 'date', 'stars')) AS total_files_unknown,
+    count_if(files IS NULL AND verdict NOT IN ('incomplete', 'stars')) AS total_files_unknown,
     count_if(verdict = 'strong_minus') AS total_strong_minus,
     count_if(verdict = 'ratio') AS total_ratio,
     count_if(verdict = 'passed') AS total_passed
