@@ -53,7 +53,12 @@ class Part(StrEnum):
     ENVIRONMENT = "environment"
 
 
-_MAKERS = {Part.DESCRIPTIONS: "describe", Part.RULES: "discover", Part.ENVIRONMENT: "environment"}
+_MAKERS = {
+    Part.DESCRIPTIONS: "describe",
+    Part.RULES: "discover",
+    Part.BASELINE: "environment",
+    Part.ENVIRONMENT: "environment",
+}
 """The flow that makes a part, which is the first name of its folder in a run."""
 
 

@@ -10,7 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codetaste.flows.environment.plan import EnvironmentTask
+from codetaste.flows.environment.publish import ENVIRONMENTS_FOLDER
 from codetaste.flows.evaluate.context import EvaluationInputs
+from codetaste.flows.evaluate.finish import write_measured_baselines
 from codetaste.flows.evaluate.measured_tests import MeasuredTests, measured_tests
 from codetaste.orchestration.job import Status
 from codetaste.run.execute import open_run, run_jobs
@@ -53,6 +55,8 @@ async def measure_tests(
         async with AsyncExitStack() as stack:
             context = await open_run(stack, planned, RunOptions())
             outcomes = await run_jobs(context, planned, stop)
+            blobs = context.session.record.blobs
+            await write_measured_baselines(tasks, outcomes, context.out / ENVIRONMENTS_FOLDER, blobs)
             return {task.key: await _measured(task, context, outcomes) for task in tasks}
 
     found = await until_stopped(stop, run)

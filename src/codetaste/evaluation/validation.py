@@ -23,7 +23,7 @@ from codetaste.evaluation.test_runs.recorded import (
 from codetaste.source.checkout import checkout_trees
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from codetaste.benchmark.benchmark import Benchmark
@@ -147,18 +147,35 @@ async def validate_instance(bench: ValidationContext, instance: Instance) -> Ins
     return InstanceValidation(instance.id, "", problems, (*found.notes, *golden.notes, *flags), golden, null)
 
 
+def recorded_pass(benchmark: Benchmark, instances: Iterable[Instance]) -> MeasuredPass:
+    """Return PASS of the pseudo agents by the test results that ``benchmark`` has; blocking.
+
+    Raises:
+        ConfigError: a file with results cannot be read.
+    """
+    return {
+        (instance.id, agent): result
+        for instance in instances
+        for agent, result in _recorded_results(benchmark, instance).items()
+    }
+
+
+def _recorded_results(benchmark: Benchmark, instance: Instance) -> dict[str, PassResult]:
+    baseline = read_baseline(benchmark, instance)
+    tests = {agent: read_pseudo_agent_tests(benchmark, instance, agent) for agent in _TREES}
+    return {agent: compare_with_baseline(counts, baseline) for agent, counts in tests.items()}
+
+
 def _read_instance(
     bench: ValidationContext, instance: Instance
 ) -> tuple[InstanceValidation, RuleSet, dict[str, PassResult]]:
     """Return what is wrong with the benchmark's data, the rules, and PASS of each pseudo agent."""
     benchmark, rules = bench.benchmark, read_rule_set(bench.benchmark, instance)
     if bench.measured is None:
-        baseline = read_baseline(benchmark, instance)
-        tests = {agent: read_pseudo_agent_tests(benchmark, instance, agent) for agent in _TREES}
-        results = {agent: compare_with_baseline(counts, baseline) for agent, counts in tests.items()}
+        results = _recorded_results(benchmark, instance)
     else:
         results = {agent: bench.measured[instance.id, agent] for agent in _TREES}
-        baseline = results[NULL].baseline
+    baseline = results[NULL].baseline
     problems = [*_description_problems(benchmark, instance)]
     for agent, tree in _TREES.items():
         problems.extend(_test_suite_problem(results[agent].tests, tree))

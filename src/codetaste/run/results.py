@@ -13,9 +13,17 @@ from codetaste.flows.describe.publish import published_path, write_described_ben
 from codetaste.flows.describe.result import DescriptionResult
 from codetaste.flows.discover.publish import discovery_folder, rules_file, write_discovered_benchmarks
 from codetaste.flows.discover.result import DiscoveryResult
-from codetaste.flows.environment.publish import environments_root, publish_environment
+from codetaste.flows.environment.publish import (
+    ENVIRONMENTS_FOLDER,
+    environments_root,
+    publish_environment,
+)
 from codetaste.flows.environment.result import EnvironmentResult
-from codetaste.flows.evaluate.finish import finish_evaluations, read_comparison_records
+from codetaste.flows.evaluate.finish import (
+    finish_evaluations,
+    read_comparison_records,
+    write_measured_baselines,
+)
 from codetaste.flows.evaluate.predictions import prediction_folder
 from codetaste.flows.evaluate.result import EvaluationResult
 from codetaste.flows.infer.finish import finish_trials
@@ -91,6 +99,7 @@ async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) 
         scores = {each.key: outcomes[each.key] for each in plan.evaluations}
         if not session.scheduler.draining:
             scores = await finish_evaluations(plan.evaluations, outcomes, trials, context.evaluation, blobs)
+        await write_measured_baselines(plan.tested, outcomes, context.out / ENVIRONMENTS_FOLDER, blobs)
         await to_thread.run_sync(context.evaluation.remove_scratch)
     results = {
         key: EvaluationResult.from_json(outcome.value)

@@ -10,15 +10,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import BASELINES_FOLDER, GOLDEN, INSTANCE_METADATA_FILE, NULL
-from codetaste.core.files import open_regular_file
+from codetaste.core.files import open_regular_file, write_atomically
 from codetaste.errors import ConfigError
 from codetaste.evaluation.metrics import CRASHED_RUN, PassThresholds, TestCounts, pass_thresholds, passes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from codetaste.benchmark.benchmark import Benchmark
@@ -30,6 +31,7 @@ _RESULT_LINES = 10
 _MAX_OUTPUT_BYTES = 16 * 1024**2
 _MAX_TESTS = 10**9
 _DIGITS = re.compile(r"-?[0-9]{1,12}")
+_ONE_RUN_EACH = "the baseline is one run each of R and R∘X*, not several"
 _CRASH = -1
 """What the published harness records as failed tests of a run that crashed."""
 
@@ -144,12 +146,36 @@ def read_baseline(benchmark: Benchmark, instance: Instance) -> RecordedBaseline:
     notes = [f"the {name} run of the baseline crashed and does not count" for name in crashed]
     if not found:
         return replace(recorded, notes=(*recorded.notes, *notes))
-    notes += ["the baseline is one run each of R and R∘X*, not several"] if len(found) == len(sides) else []
+    notes += [_ONE_RUN_EACH] if len(found) == len(sides) else []
     notes += [f"the baseline has no run of {side}" for side, counts in sides.items() if counts is None]
     all_notes = (*recorded.notes, *notes)
     return RecordedBaseline(
         pass_thresholds(found), len(found), INSTANCE_METADATA_FILE, all_notes, recorded.faults
     )
+
+
+def write_baseline(
+    root: Path, instance: Instance, golden: Sequence[TestCounts | None], null: Sequence[TestCounts | None]
+) -> None:
+    """Write test runs on R∘X* and on R to the benchmark ``root`` as published; blocking.
+
+    Args:
+        root: the folder of the benchmark.
+        instance: the instance.
+        golden: the counts of each run on R∘X*, None for a run that crashed.
+        null: the same on R.
+
+    Raises:
+        StorageFull: no space left.
+        JournalError: a file cannot be written.
+    """
+    for agent, runs in ((GOLDEN, golden), (NULL, null)):
+        text = "".join(f"{json.dumps(counts and _published(counts))}\n" for counts in runs)
+        write_atomically(root / BASELINES_FOLDER / instance.path / f"{agent}.jsonl", text)
+
+
+def _published(counts: TestCounts) -> dict[str, Any]:
+    return {**asdict(counts), "pass_rate": counts.pass_rate, "is_valid": counts.is_valid}
 
 
 def read_pseudo_agent_tests(benchmark: Benchmark, instance: Instance, agent: str) -> TestCounts | None:
@@ -171,6 +197,7 @@ def _from_runs(folder: Path) -> RecordedBaseline:
     runs: list[TestCounts] = []
     notes: list[str] = []
     faults: list[str] = []
+    per_file: list[int] = []
     for agent in (GOLDEN, NULL):
         path = folder / f"{agent}.jsonl"
         lines = _lines(path)
@@ -179,6 +206,7 @@ def _from_runs(folder: Path) -> RecordedBaseline:
                 notes.append(f"the baseline has no {path.name}")
             continue
         read = [(line, _counts_in(line)) for line in lines]
+        per_file.append(len(read))
         runs += [counts for _, counts in read if counts is not None and not counts.is_crash]
         nulls = sum(1 for line, _ in read if line == "null")
         damaged = sum(1 for _, counts in read if counts is None) - nulls
@@ -187,6 +215,8 @@ def _from_runs(folder: Path) -> RecordedBaseline:
         if damaged:
             faults.append(f"{damaged} of {len(read)} lines in {path.name} are damaged")
             notes.append(faults[-1])
+    if per_file == [1, 1]:
+        notes.append(_ONE_RUN_EACH)
     source = BASELINES_FOLDER if runs else ""
     return RecordedBaseline(pass_thresholds(runs), len(runs), source, tuple(notes), tuple(faults))
 

@@ -20,10 +20,12 @@ from codetaste.environment.record import (
     NetworkUse,
     RecordedMetrics,
     RecordedRun,
+    RunSide,
     new_metadata,
     write_record,
 )
 from codetaste.evaluation.test_runs.gates import Gate
+from codetaste.evaluation.test_runs.recorded import parse_test_counts, write_baseline
 from codetaste.flows.environment.result import load_scripts
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ async def publish_environment(
     context: EnvironmentContext,
     load_text: Callable[[str], Awaitable[str]],
 ) -> Path | None:
-    """Write scripts and metadata of an environment, and return its folder; None where there is nothing.
+    """Write scripts, metadata and test runs of an environment, and return its folder; None without any.
 
     ``runtime`` is the value of the job that made the runtime image, None without one.
 
@@ -63,6 +65,12 @@ async def publish_environment(
     scripts = await load_scripts(result.scripts, load_text) if result.scripts else None
     image = None if runtime is None else RuntimeEnvironment.from_json(runtime)
     record = _record(task, result, image, context)
+    if result.proven:
+        golden, null = (
+            [parse_test_counts(run["counts"]) for run in result.runs if run["side"] == side]
+            for side in (RunSide.GOLDEN, RunSide.BASE)
+        )
+        await to_thread.run_sync(write_baseline, environments_root(context), task.instance, golden, null)
     return await to_thread.run_sync(write_environment, environments_root(context), task, record, scripts)
 
 

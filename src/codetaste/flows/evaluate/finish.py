@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.errors import CodetasteError, ConfigError, JournalError
+from codetaste.evaluation.test_runs.baseline import make_baseline
 from codetaste.evaluation.test_runs.gates import Side
+from codetaste.evaluation.test_runs.recorded import write_baseline
 from codetaste.evaluation.trials.read import read_outputs
 from codetaste.evaluation.trials.records import TrialRecords
 from codetaste.flows.agents.result import utc_now
@@ -18,13 +20,15 @@ from codetaste.flows.evaluate.evaluate_prediction import (
     files_unchanged,
     write_evaluated_prediction,
 )
+from codetaste.flows.evaluate.plan import baseline_tasks
 from codetaste.flows.evaluate.predictions import prediction_folder
 from codetaste.flows.evaluate.result import EvaluationResult
+from codetaste.flows.evaluate.stored_runs import load_run
 from codetaste.flows.job_keys import baseline_key
 from codetaste.orchestration.job import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from codetaste.benchmark.benchmark import Benchmark
@@ -96,6 +100,32 @@ async def _evaluate_now(
         error="",
         shortfall=result.shortfall,
     )
+
+
+async def write_measured_baselines(
+    tasks: Iterable[EvaluationTask], outcomes: Mapping[str, Outcome], root: Path, blobs: Blobs
+) -> None:
+    """Write the baselines that this run has measured to ``root`` in the published layout.
+
+    A baseline is written whole: with all of its runs, and none that the machine was to blame for.
+
+    Raises:
+        JournalError: a text is missing or damaged, or a file cannot be written; StorageFull is one of these.
+    """
+    for task in {each.instance.id: each for each in tasks if each.baseline_runs}.values():
+        ended = [
+            (each.side, outcomes.get(each.key)) for each in baseline_tasks(task.instance, task.baseline_runs)
+        ]
+        runs = [
+            (side, await load_run(outcome.value, blobs.load))
+            for side, outcome in ended
+            if outcome is not None and outcome.usable
+        ]
+        baseline = make_baseline({side: [run for at, run in runs if at is side] for side in Side})
+        if len(runs) < len(ended) or any(baseline.lacking.values()):
+            continue
+        golden, null = ([run.counts for run in baseline.runs[side]] for side in (Side.GOLDEN, Side.BASE))
+        await to_thread.run_sync(write_baseline, root, task.instance, golden, null)
 
 
 _MAX_NOTES = 5
