@@ -145,6 +145,69 @@ class Funnel:
         return self._counts.setdefault((stage, name), _Counts())
 
 
+@dataclass(frozen=True, slots=True)
+class StepYield:
+    """What one step of a run that mines did, from commits to instances.
+
+    Attributes:
+        step: its name.
+        entered: commits or candidates that reached it.
+        removed: those of them that left the run there.
+        pending: those of the others for which the step has not ended well yet.
+        cost_usd: what its calls and queries cost, US dollars.
+    """
+
+    step: str
+    entered: int
+    removed: int
+    pending: int = 0
+    cost_usd: Decimal = Decimal(0)
+
+    @property
+    def passed(self) -> int:
+        """Commits or candidates that it left for the next step."""
+        return self.entered - self.removed
+
+
+def yield_of_stages(funnels: Iterable[Sequence[FunnelRow]]) -> list[StepYield]:
+    """Return the yield of each stage that the mining runs have reached, all runs taken together."""
+    found: dict[Stage, list[StepYield]] = {}
+    for rows in funnels:
+        for stage in _STAGES:
+            own = [row for row in rows if row.stage is stage]
+            if own:
+                removed = own[0].entered - own[-1].passed
+                cost_usd = sum((row.cost_usd for row in own), Decimal(0))
+                found.setdefault(stage, []).append(
+                    StepYield(stage.value, own[0].entered, removed, cost_usd=cost_usd)
+                )
+    return [
+        StepYield(
+            stage.value,
+            sum(each.entered for each in found[stage]),
+            sum(each.removed for each in found[stage]),
+            cost_usd=sum((each.cost_usd for each in found[stage]), Decimal(0)),
+        )
+        for stage in _STAGES
+        if stage in found
+    ]
+
+
+def yields_to_json(steps: Iterable[StepYield]) -> list[dict[str, Any]]:
+    """Return the yield of steps as JSON data."""
+    return [
+        {
+            "step": each.step,
+            "entered": each.entered,
+            "removed": each.removed,
+            "passed": each.passed,
+            "pending": each.pending,
+            "cost_usd": format_exact_usd(each.cost_usd),
+        }
+        for each in steps
+    ]
+
+
 def funnel_to_json(rows: Sequence[FunnelRow]) -> dict[str, Any]:
     """Return the data of the figure: a box for each filter, with its counts, reasons, examples and cost."""
     return {

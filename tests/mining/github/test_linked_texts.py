@@ -39,9 +39,8 @@ async def test_texts_come_from_the_pull_request_or_from_those_of_the_commit(tmp_
     by_number = CommitRecord("made/one", "", pull_request=PullRequest(3, "", ""))
     by_hash = CommitRecord("made/one", pull.merged_by or "")
     async with github(world, tmp_path) as session:
-        for record in (by_number, by_hash):
-            texts = await linked_texts(record, session.client)
-            assert texts == LinkedTexts(ApiOutcome.FOUND, (PULL,), ISSUES)
+        texts = await linked_texts([by_number, by_hash], session.client)
+    assert texts == [LinkedTexts(ApiOutcome.FOUND, (PULL,), ISSUES)] * 2
 
 
 async def test_without_an_answer_the_record_s_own_text_remains(tmp_path: Path) -> None:
@@ -49,9 +48,9 @@ async def test_without_an_answer_the_record_s_own_text_remains(tmp_path: Path) -
     record = CommitRecord("made/one", "", pull_request=PULL)
     gone = CommitRecord("made/gone", "", pull_request=PULL)
     async with github(world, tmp_path) as session:
-        texts = await linked_texts(gone, session.client)
+        [texts] = await linked_texts([gone], session.client)
         assert (texts.outcome, texts.pull_requests, texts.issues) == (ApiOutcome.DELETED, (PULL,), ())
     async with github(world, tmp_path / "other", token="") as session:
-        texts = await linked_texts(record, session.client)
+        [texts] = await linked_texts([record], session.client)
         assert (texts.outcome, texts.pull_requests, texts.issues) == (ApiOutcome.NO_TOKEN, (PULL,), ())
         assert session.hub.requests == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import time
@@ -38,6 +39,12 @@ def check(workspace: Workspace, result: CommandResult) -> None:
     (name,) = data["instances"]
     assert data["candidates"] == [name]
     assert data["dropped"] == {}
+    yields = {each["step"]: (each["entered"], each["removed"], each["pending"]) for each in data["steps"]}
+    steps = ("keywords", "prefilter", "scoring", "choice of instances", "describe", "discover", "check")
+    assert yields == dict.fromkeys(steps, (1, 0, 0))
+    assert json.loads((workspace.out / "mining/steps.json").read_text())["steps"] == data["steps"]
+    spent = sum((Decimal(each["cost_usd"]) for each in data["steps"]), Decimal(0))
+    assert spent == sum((Decimal(line["cost_usd"]) for line in workspace.ledger("scripted")), Decimal(0))
     tiny_benchmark.assert_no_call_billed_twice(workspace.ledger("scripted"))
 
 

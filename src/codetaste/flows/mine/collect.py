@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from anyio import from_thread, to_thread
 from codetaste.core.text import plural
 from codetaste.errors import ConfigError
 from codetaste.flows.mine.context import clones_folder
+from codetaste.flows.mine.sources import clone_paths
 from codetaste.mining.archive.coverage import HourState, coverage_of
 from codetaste.mining.archive.extract import extract_hours
 from codetaste.mining.archive.hour import find_hour_files
@@ -21,7 +22,8 @@ from codetaste.mining.clones.diffs import find_diff
 from codetaste.mining.clones.pairs import read_pairs
 from codetaste.mining.commit import CommitRecord
 from codetaste.mining.github.client import open_github
-from codetaste.mining.github.completion import complete_records
+from codetaste.mining.github.completion import complete_records, repository_stars
+from codetaste.mining.github.config import read_token, web_host
 from codetaste.mining.prefilter.diff import CommitDiff
 from codetaste.mining.ranking.rank import write_incomplete_records
 from codetaste.mining.ranking.record_file import read_records, write_records
@@ -66,18 +68,20 @@ async def collect_records(
         ToolMissing: git is not installed.
     """
     found, folder = Collection(), context.folder(run)
-    for path, name in await _clone_paths(run, context):
-        clone = await open_clone(path, name)
+    paths = await clone_paths(run, context)
+    clones = [await open_clone(path, name) for path, name in paths]
+    stars = await _clone_stars(clones, run, context, found)
+    for clone, (path, _) in zip(clones, paths, strict=True):
         await to_thread.run_sync(_link, folder, clone.repository, path)
-        await to_thread.run_sync(_write_clone, clone, folder, found)
+        await to_thread.run_sync(_write_clone, clone, folder, found, stars.get(clone.repository))
     for package in run.packages:
         path = await _package_clone(package, context)
         clone = await open_clone(path, f"{package.package}/{package.package}")
         await to_thread.run_sync(_link, folder, clone.repository, path)
         await to_thread.run_sync(_write_clone, clone, folder, found)
     if context.config.repos is not None:
-        clones = await to_thread.run_sync(find_clones, context.path(context.config.repos))
-        for name, path in clones.items():
+        others = await to_thread.run_sync(find_clones, context.path(context.config.repos))
+        for name, path in others.items():
             await to_thread.run_sync(_link, folder, name, path)
     for path in run.pairs:
         await _write_pairs(context.path(path), run, context, found)
@@ -90,25 +94,6 @@ async def collect_records(
     return found
 
 
-async def _clone_paths(run: MiningRunConfig, context: MiningContext) -> list[tuple[Path, str | None]]:
-    """Return the clones that the config names, or that are in folders that it names, with their names."""
-    paths: list[tuple[Path, str | None]] = []
-    for each in run.clones:
-        path = context.path(each)
-        if await to_thread.run_sync(_is_clone, path):
-            paths.append((path, None))
-            continue
-        clones = await to_thread.run_sync(find_clones, path)
-        if not clones:
-            raise ConfigError(f"mine.runs {run.name}: {path} is no clone, and has no clones OWNER/REPO")
-        paths += [(clone, name) for name, clone in clones.items()]
-    return paths
-
-
-def _is_clone(path: Path) -> bool:
-    return (path / ".git").exists() or (path / "HEAD").is_file()
-
-
 def _link(folder: Path, repository: str, path: Path) -> None:
     """Link a clone to ``OWNER/REPO``, where commits are looked for later."""
     link = clones_folder(folder) / repository
@@ -117,9 +102,34 @@ def _link(folder: Path, repository: str, path: Path) -> None:
     link.symlink_to(path.absolute())
 
 
-def _write_clone(clone: Clone, folder: Path, found: Collection) -> None:
+async def _clone_stars(
+    clones: Sequence[Clone], run: MiningRunConfig, context: MiningContext, found: Collection
+) -> dict[str, int]:
+    """Return the stars of the clones whose repositories the GitHub of the config may have."""
+    hosts = {"", web_host(context.config.github)}
+    return await _ask_stars([each.repository for each in clones if each.host in hosts], run, context, found)
+
+
+async def _ask_stars(
+    names: Sequence[str], run: MiningRunConfig, context: MiningContext, found: Collection
+) -> dict[str, int]:
+    """Return the stars of repositories by GitHub's API; none without a token or the section of GitHub."""
+    if not names or not context.asks_github(run) or not read_token(context.config.github):
+        return {}
+    async with open_github(context.config.github, context.answers, found.notes.append) as client:
+        stars = await repository_stars(names, client)
+    unknown = len(set(names)) - len(stars)
+    if unknown:
+        found.notes.append(
+            f"GitHub does not tell the stars of {plural(unknown, 'repository', 'repositories')}"
+        )
+    return stars
+
+
+def _write_clone(clone: Clone, folder: Path, found: Collection, stars: int | None = None) -> None:
     file = folder / "records" / f"clone-{clone.repository.replace('/', '-')}.jsonl"
-    write_records(file, read_commits(clone, found.report, check=from_thread.check_cancelled, lines=False))
+    commits = read_commits(clone, found.report, check=from_thread.check_cancelled, lines=False)
+    write_records(file, commits if stars is None else (replace(each, stars=stars) for each in commits))
     found.files.append(file)
 
 
@@ -147,6 +157,12 @@ async def _write_pairs(path: Path, run: MiningRunConfig, context: MiningContext,
         else:
             found.problems += 1
             found.notes.append(f"{record.name}: {diff.reason}: {diff.detail}")
+    names = [each.repository for each in records if each.stars is None]
+    stars = await _ask_stars(names, run, context, found)
+    records = [
+        each if each.stars is not None else replace(each, stars=stars.get(each.repository))
+        for each in records
+    ]
     file = context.folder(run) / "records" / f"pairs-{path.stem}.jsonl"
     await to_thread.run_sync(write_records, file, records)
     found.files.append(file)
@@ -180,8 +196,7 @@ async def _complete(
     await to_thread.run_sync(partial(folder.mkdir, parents=True, exist_ok=True))
     await write_incomplete_records(files, incomplete, context.ranking, context.folder(run) / "spill")
     wanted = await to_thread.run_sync(lambda: list(read_records(incomplete)))
-    cache = context.cache / "github" / "answers.sqlite"
-    async with open_github(context.config.github, cache, found.notes.append) as client:
+    async with open_github(context.config.github, context.answers, found.notes.append) as client:
         async for each in complete_records(wanted, client):
             outcomes[each.outcome.value] += 1
             made.append(each.record)
@@ -189,24 +204,3 @@ async def _complete(
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items()))
     found.notes.append(f"records of the archive completed through GitHub: {counts}")
     return completed
-
-
-async def source_digests(run: MiningRunConfig, context: MiningContext) -> list[str]:
-    """Return what tells whether the sources of a run have changed; part of a fingerprint.
-
-    Raises:
-        ConfigError: a source is not there.
-    """
-    return await to_thread.run_sync(partial(_source_digests, run, context))
-
-
-def _source_digests(run: MiningRunConfig, context: MiningContext) -> list[str]:
-    files: Sequence[Path] = [*run.pairs, *(run.activity.commits if run.activity else ())]
-    digests = []
-    for path in map(context.path, files):
-        try:
-            status = path.stat()
-        except OSError as error:
-            raise ConfigError(f"mine.runs {run.name}: {path}: {error.strerror}") from error
-        digests.append(f"{path} {status.st_size} {status.st_mtime_ns}")
-    return digests

@@ -58,6 +58,20 @@ class MiningContext:
         """Return where the commits of a mining run are looked for."""
         return CommitPlaces(clones_folder(self.folder(run)), self.cache if self.config.fetch else None)
 
+    def asks_github(self, run: MiningRunConfig | None = None) -> bool:
+        """Return whether GitHub's API is asked about the commits of a mining run; None: of any.
+
+        An archive lacks what only the API has. Elsewhere the names of repositories, which may be private, are
+        sent to it only if the config has its section.
+        """
+        runs = self.config.runs if run is None else (run,)
+        return "github" in self.config.model_fields_set or any(each.archive is not None for each in runs)
+
+    @property
+    def answers(self) -> Path:
+        """The file of what GitHub answered."""
+        return self.cache / "github" / "answers.sqlite"
+
     @property
     def limits(self) -> PrefilterLimits:
         """What stage 2 requires."""

@@ -15,7 +15,7 @@ from anyio import to_thread
 from codetaste.core.files import write_atomically
 from codetaste.core.hashing import json_digest
 from codetaste.errors import ConfigError, SourceError
-from codetaste.flows.mine.collect import collect_records, source_digests
+from codetaste.flows.mine.collect import collect_records
 from codetaste.flows.mine.context import (
     MiningTask,
     funnel_file,
@@ -26,13 +26,12 @@ from codetaste.flows.mine.context import (
 )
 from codetaste.flows.mine.scoring.context import selection_keys
 from codetaste.flows.mine.scoring.jobs import scoring_handlers, scoring_jobs
+from codetaste.flows.mine.sources import source_digests
 from codetaste.mining.clones.diffs import find_diff, find_diffs
-from codetaste.mining.duplicates import find_duplicates
 from codetaste.mining.filter_result import Stage
 from codetaste.mining.funnel import Funnel, funnel_from_json, funnel_to_json
 from codetaste.mining.prefilter.diff import CommitDiff
-from codetaste.mining.prefilter.prefilter import prefilter
-from codetaste.mining.prefilter.selection import check_later
+from codetaste.mining.prefilter.stage import run_stage_2
 from codetaste.mining.ranking.bigquery.rank import rank_in_bigquery
 from codetaste.mining.ranking.rank import rank_activity_data, rank_record_files
 from codetaste.mining.ranking.record_file import read_records, write_records
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from codetaste.flows.mine.plan import MiningRunConfig
     from codetaste.mining.clones.resolve import CommitPlaces
     from codetaste.mining.commit import CommitRecord
-    from codetaste.mining.prefilter.prefilter import Prefiltered
     from codetaste.mining.ranking.result import Ranking
     from codetaste.orchestration.budget.cost import BudgetPath
     from codetaste.orchestration.job import Handler, JobContext, Outcome
@@ -159,27 +157,13 @@ async def _rank(run: MiningRunConfig, files: list[Path], context: MiningContext)
 
 async def _prefilter(run: MiningRunConfig, context: MiningContext, job: JobContext) -> Json:
     """Stage 2. The result is how many commits there are after it; they are in a file."""
-    folder, later = context.folder(run), context.config.later_than
+    folder = context.folder(run)
     records = await to_thread.run_sync(lambda: list(read_records(ranked_file(folder))))
-    funnel = await _read_funnel(folder, {Stage.PREFILTER, Stage.SOURCE, Stage.SCORING})
+    funnel = await _read_funnel(folder, {Stage.PREFILTER, Stage.SCORING})
     diffs = await find_diffs(records, context.places(run))
-    unique = await to_thread.run_sync(
-        find_duplicates, [each for each in diffs if isinstance(each, CommitDiff)]
-    )
-    for duplicate in unique.duplicates:
-        funnel.add(duplicate.record.name, [duplicate.result])
-    later_diffs: list[CommitDiff] = []
-    for diff in unique.unique:
-        checks = [] if later is None else [check_later(diff.record, later)]
-        funnel.add(diff.record.name, checks)
-        if all(check.passed for check in checks):
-            later_diffs.append(diff)
+    found, rows = await to_thread.run_sync(run_stage_2, diffs, context.limits, context.config.later_than)
+    funnel.add_rows(rows)
     unreachable = [each for each in diffs if not isinstance(each, CommitDiff)]
-    found: Prefiltered = await to_thread.run_sync(
-        lambda: prefilter([*later_diffs, *unreachable], context.limits)
-    )
-    for each in found.checked:
-        funnel.add(each.record.name, each.results)
     for lost in unreachable:
         job.note(f"{lost.record.name}: {lost.reason}: {lost.detail}")
     await to_thread.run_sync(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _REMOTE_URL = r"^remote\..*\.url$"
+_HOST = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://)?(?:[^@/\s]*@)?(?P<host>[^:/@\s]+)")
 _DIGITS = re.compile(r"[0-9a-f]{4,64}")
 _PARTIAL = r"^(extensions\.partialclone|remote\..*\.promisor)$"
 
@@ -33,6 +34,7 @@ class Clone:
         git_dir: its git directory; of a linked work tree that of the main one.
         repository: ``OWNER/REPO``.
         label: its place in messages.
+        host: of the URL of its remote, such as "github.com"; "" if it has no remote on a server.
         shallow: the commits whose parents were not fetched.
         partial: contents of files may be missing.
     """
@@ -40,6 +42,7 @@ class Clone:
     git_dir: Path
     repository: str
     label: str
+    host: str = ""
     shallow: frozenset[str] = frozenset()
     partial: bool = False
 
@@ -63,10 +66,11 @@ async def open_clone(path: Path, repository: str | None = None) -> Clone:
         ToolMissing: git is not installed.
     """
     opened = await open_repository(path)
+    urls = await _remote_urls(opened.git_dir)
     places = (await to_thread.run_sync(path.absolute), await to_thread.run_sync(path.resolve))
     name = (
         repository
-        or await _name_by_remote(opened.git_dir)
+        or next((name for url in urls if (name := repository_name(url)) is not None), None)
         or next(filter(None, map(_name_by_folder, places)), None)
     )
     if name is None:
@@ -79,7 +83,8 @@ async def open_clone(path: Path, repository: str | None = None) -> Clone:
     git_dir = opened.git_dir / os.fsdecode(common.output.removesuffix(b"\n")) if common.ok else opened.git_dir
     git_dir = await to_thread.run_sync(git_dir.resolve)
     shallow = await to_thread.run_sync(_shallow_commits, git_dir)
-    return Clone(git_dir, name, opened.label, shallow, partial=bool(partial.output.strip()))
+    host = _host(urls[0]) if urls else ""
+    return Clone(git_dir, name, opened.label, host, shallow, partial=bool(partial.output.strip()))
 
 
 async def expand_hash(clone: Clone, digits: str) -> str | None:
@@ -94,6 +99,11 @@ async def expand_hash(clone: Clone, digits: str) -> str | None:
     return found.output.decode().strip() if found.ok else None
 
 
+def is_clone(path: Path) -> bool:
+    """Return whether there is a clone at ``path``, bare or not. Blocking."""
+    return (path / ".git").exists() or (path / "HEAD").is_file()
+
+
 def find_clones(folder: Path) -> Mapping[str, Path]:
     """Return the clones ``OWNER/REPO`` or ``OWNER/REPO.git`` in ``folder`` by name, sorted. Blocking.
 
@@ -104,7 +114,7 @@ def find_clones(folder: Path) -> Mapping[str, Path]:
     try:
         for owner in sorted(path for path in folder.iterdir() if path.is_dir()):
             for path in sorted(owner.iterdir()):
-                if (path / ".git").exists() or (path / "HEAD").is_file():
+                if is_clone(path):
                     found.setdefault(f"{owner.name}/{path.name.removesuffix('.git')}", path)
     except OSError as error:
         raise SourceError(f"{folder}: cannot be read: {error.strerror}") from error
@@ -114,7 +124,7 @@ def find_clones(folder: Path) -> Mapping[str, Path]:
 def find_clone(folder: Path, repository: str) -> Path | None:
     """Return the clone of ``OWNER/REPO`` in ``folder``, None if there is none. Blocking."""
     paths = (folder / repository, folder / f"{repository}.git")
-    return next((path for path in paths if (path / ".git").exists() or (path / "HEAD").is_file()), None)
+    return next(filter(is_clone, paths), None)
 
 
 def repository_name(url: str) -> str | None:
@@ -125,15 +135,20 @@ def repository_name(url: str) -> str | None:
     return f"{owner}/{repo}" if is_path_name(owner) and is_path_name(repo) else None
 
 
-async def _name_by_remote(git_dir: Path) -> str | None:
-    """Return the name by the URL of ``origin``, or else of the first remote; paths are no names."""
+async def _remote_urls(git_dir: Path) -> list[str]:
+    """Return the URLs of the remotes, that of ``origin`` first; paths are left out."""
     listed = await run_git("config", "--null", "--get-regexp", _REMOTE_URL, git_dir=git_dir)
     remotes = [
         entry.partition("\n") for entry in listed.output.decode("utf-8", "replace").split("\0") if entry
     ]
     remotes.sort(key=lambda remote: (remote[0] != "remote.origin.url", remote[0]))
-    urls = [url for _, _, url in remotes if URL_PATTERN.match(url) and not url.startswith("file:")]
-    return next((name for url in urls if (name := repository_name(url)) is not None), None)
+    return [url for _, _, url in remotes if URL_PATTERN.match(url) and not url.startswith("file:")]
+
+
+def _host(url: str) -> str:
+    """Return the host of ``https://HOST/…`` or ``user@HOST:…`` in lower case, without its port."""
+    found = _HOST.match(url.strip())
+    return found["host"].lower() if found else ""
 
 
 def _name_by_folder(place: Path) -> str | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
+from codetaste.core.hashing import json_digest
 from codetaste.mining.clones.git.stream import GitTooSlow, open_git_stream
 from codetaste.mining.clones.problem import CommitProblem, CommitProblemKind
+from codetaste.source.git import run_git
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +20,19 @@ _NO_HISTORY = (
     *("refs/pull/*", "refs/merge-requests/*", "refs/changes/*", "refs/fetched/*"),
 )
 """Refs that are no history of the project, such as the heads of unmerged pull requests in a mirror."""
+
+
+async def history_digest(clone: Clone) -> str:
+    """Return a digest that changes whenever other commits are reached than before: refs, HEAD, cut-off ends.
+
+    Raises:
+        ToolMissing: git is not installed.
+    """
+    excluded = [f"--exclude={pattern}" for pattern in _NO_HISTORY]
+    refs = await run_git("rev-parse", *excluded, "--all", git_dir=clone.git_dir)
+    head = await run_git("rev-parse", "--verify", "--quiet", "HEAD", git_dir=clone.git_dir)
+    ends = {line.decode("ascii", "replace") for line in (refs.output + head.output).split()}
+    return json_digest([sorted(ends), sorted(clone.shallow)])
 
 
 def write_history(

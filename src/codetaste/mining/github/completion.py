@@ -80,6 +80,20 @@ async def complete_records(
                 yield _complete(record, lookup, answers)
 
 
+async def repository_stars(names: Iterable[str], client: GitHubClient) -> dict[str, int]:
+    """Return the stars of those of the repositories ``OWNER/REPO`` that GitHub knows, by the name asked for.
+
+    Raises:
+        ConfigError: GitHub does not accept the token.
+        SourceError: the cache cannot be read or written.
+        StorageFull: no space left for the cache.
+    """
+    lookups = [Lookup(LookupKind.REPOSITORY, name) for name in dict.fromkeys(names)]
+    answers = await client.look_up(lookups)
+    facts = {lookup.repository: answers[lookup].facts for lookup in lookups}
+    return {name: each.stars for name, each in facts.items() if isinstance(each, RepositoryFacts)}
+
+
 def _lookup_for(record: CommitRecord) -> Lookup | None:
     """Return what to look up for the missing fields of a record; None if there are none."""
     sizes = (record.files, record.additions, record.deletions, record.date)

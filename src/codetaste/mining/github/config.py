@@ -47,6 +47,11 @@ class GitHubConfig(Section):
         return value.rstrip("/")
 
 
+def web_host(config: GitHubConfig) -> str:
+    """Return the host that repositories are cloned from: "github.com" of "https://api.github.com"."""
+    return (urlsplit(config.api_url).hostname or "").removeprefix("api.")
+
+
 def read_token(config: GitHubConfig) -> str:
     """Return the token from the environment variable that ``config`` names; "" if it is not set.
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from codetaste.mining.github.answer import ApiOutcome, Lookup, LookupKind, TextFacts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from codetaste.mining.commit import CommitRecord, PullRequest
-    from codetaste.mining.github.answer import Issue
+    from codetaste.mining.github.answer import Answer, Issue
     from codetaste.mining.github.client import GitHubClient
 
 
@@ -30,19 +32,26 @@ class LinkedTexts:
     detail: str = ""
 
 
-async def linked_texts(record: CommitRecord, client: GitHubClient) -> LinkedTexts:
-    """Return the texts of a change. Without an answer of GitHub they are what the record itself has.
+async def linked_texts(records: Sequence[CommitRecord], client: GitHubClient) -> list[LinkedTexts]:
+    """Return the texts of changes, in their order. Without an answer of GitHub they are what a record has.
 
     Raises:
         ConfigError: GitHub does not accept the token.
         SourceError: the cache cannot be read or written.
         StorageFull: no space left for the cache.
     """
+    lookups = [_lookup_for(record) for record in records]
+    answers = await client.look_up(lookups)
+    return [_texts(record, answers[lookup]) for record, lookup in zip(records, lookups, strict=True)]
+
+
+def _lookup_for(record: CommitRecord) -> Lookup:
     if record.pull_request is not None:
-        lookup = Lookup(LookupKind.PULL_REQUEST_TEXTS, record.repository, str(record.pull_request.number))
-    else:
-        lookup = Lookup(LookupKind.COMMIT_TEXTS, record.repository, record.golden)
-    answer = (await client.look_up([lookup]))[lookup]
+        return Lookup(LookupKind.PULL_REQUEST_TEXTS, record.repository, str(record.pull_request.number))
+    return Lookup(LookupKind.COMMIT_TEXTS, record.repository, record.golden)
+
+
+def _texts(record: CommitRecord, answer: Answer) -> LinkedTexts:
     if isinstance(answer.facts, TextFacts):
         return LinkedTexts(answer.outcome, answer.facts.pull_requests, answer.facts.issues)
     own = (record.pull_request,) if record.pull_request and record.pull_request.title else ()

@@ -10,7 +10,7 @@ from codetaste.report.table import Column, Row, Table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codetaste.mining.funnel import FunnelRow
+    from codetaste.mining.funnel import FunnelRow, StepYield
 
 
 def funnel_table(rows: Sequence[FunnelRow]) -> Table:
@@ -49,6 +49,39 @@ def funnel_table(rows: Sequence[FunnelRow]) -> Table:
         ),
         ("not known: the source does not have the number; these commits are left in",),
         section="stage",
+    )
+
+
+def steps_table(steps: Sequence[StepYield]) -> Table:
+    """Return the table of steps from commits to instances: yield and cost of each."""
+    columns = (
+        Column("step", "Step"),
+        Column("entered", "In", Unit.COUNT),
+        Column("removed", "Removed", Unit.COUNT),
+        Column("passed", "Left", Unit.COUNT),
+        Column("share", "Left", Unit.FRACTION),
+        Column("pending", "not done", Unit.COUNT),
+        Column("cost_usd", "Cost", Unit.USD),
+    )
+    return Table(
+        "steps",
+        "from commits to instances",
+        columns,
+        tuple(
+            Row(
+                (
+                    each.step,
+                    each.entered,
+                    each.removed,
+                    each.passed,
+                    each.passed / each.entered if each.entered else None,
+                    each.pending,
+                    float(each.cost_usd),
+                )
+            )
+            for each in steps
+        ),
+        ("not done: no result yet; the same command continues it",) if any(x.pending for x in steps) else (),
     )
 
 

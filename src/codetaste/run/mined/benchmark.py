@@ -8,21 +8,24 @@ from typing import TYPE_CHECKING
 from codetaste.benchmark.instances_csv import format_table
 from codetaste.benchmark.layout import INSTANCES_FILE
 from codetaste.core.files import write_atomically
-from codetaste.flows.describe.change import ChangeTexts, Discussion, write_change
+from codetaste.flows.describe.change import write_change
 from codetaste.mining.prefilter.selection import split_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from codetaste.flows.describe.change import ChangeTexts
     from codetaste.flows.mine.candidates import MinedCandidate
-    from codetaste.mining.commit import CommitRecord
 
 
 def write_mined_benchmark(
-    root: Path, candidates: Sequence[MinedCandidate], test_share: float | None = None
+    root: Path,
+    candidates: Sequence[MinedCandidate],
+    texts: Mapping[str, ChangeTexts],
+    test_share: float | None = None,
 ) -> None:
-    """Write the table of instances of the benchmark in ``root``, and the texts of their commits; blocking.
+    """Write the table of instances of the benchmark in ``root``, and ``texts`` by instance id; blocking.
 
     The table has the licence and the date of each, where they are known; with ``test_share`` also the part of
     the benchmark that its repository belongs to.
@@ -35,7 +38,8 @@ def write_mined_benchmark(
     root.mkdir(parents=True, exist_ok=True)
     write_atomically(root / INSTANCES_FILE, format_table(rows).encode())
     for each in candidates:
-        write_change(root, each.instance, _texts(each.record))
+        if each.instance.id in texts:
+            write_change(root, each.instance, texts[each.instance.id])
 
 
 def _columns(each: MinedCandidate, test_share: float | None) -> dict[str, str]:
@@ -47,9 +51,3 @@ def _columns(each: MinedCandidate, test_share: float | None) -> dict[str, str]:
         "date": "" if date is None else date.isoformat(),
         **({} if test_share is None else {"split": split_of(name, test_share).value}),
     }
-
-
-def _texts(record: CommitRecord) -> ChangeTexts:
-    pull = record.pull_request
-    pulls = () if pull is None else (Discussion(number=pull.number, title=pull.title, body=pull.body),)
-    return ChangeTexts(message=record.message or None, pull_requests=pulls)

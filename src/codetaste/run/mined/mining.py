@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from anyio import to_thread
 
@@ -68,7 +68,14 @@ def _section(config: Config) -> MineConfig:
     return config.mine
 
 
-async def mine(planned: RunPlan, options: RunOptions, stop: StopRequest) -> list[MinedCandidate]:
+class MiningResult(NamedTuple):
+    """The candidates, the best first, and what the mining worked with."""
+
+    candidates: list[MinedCandidate]
+    context: MiningContext
+
+
+async def mine(planned: RunPlan, options: RunOptions, stop: StopRequest) -> MiningResult:
     """Run the mining, and return its candidates.
 
     Raises:
@@ -90,7 +97,7 @@ async def mine(planned: RunPlan, options: RunOptions, stop: StopRequest) -> list
                 await add_scoring_rows(mining.folder(run), chosen)
             elif not stop.reason:
                 notify(f"mining run {run.name}: it has not come to its choice of candidates")
-    return await to_thread.run_sync(read_candidates, mining)
+    return MiningResult(await to_thread.run_sync(read_candidates, mining), mining)
 
 
 async def _context(context: RunContext, planned: RunPlan, options: RunOptions) -> MiningContext:

@@ -1,0 +1,79 @@
+"""What tells whether the sources of a mining run have changed, so that a continued run reads them again."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from codetaste.errors import ConfigError
+from codetaste.mining.archive.hour import find_hour_files
+from codetaste.mining.clones.clone import find_clones, is_clone, open_clone
+from codetaste.mining.clones.history import history_digest
+from codetaste.mining.github.config import read_token
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from codetaste.flows.mine.context import MiningContext
+    from codetaste.flows.mine.plan import MiningRunConfig
+
+
+async def clone_paths(run: MiningRunConfig, context: MiningContext) -> list[tuple[Path, str | None]]:
+    """Return the clones that a mining run names, or that are in folders that it names, with their names.
+
+    Raises:
+        ConfigError: a path is no clone, and has none.
+        SourceError: a folder cannot be read.
+    """
+    paths: list[tuple[Path, str | None]] = []
+    for each in run.clones:
+        path = context.path(each)
+        if await to_thread.run_sync(is_clone, path):
+            paths.append((path, None))
+            continue
+        clones = await to_thread.run_sync(find_clones, path) if path.is_dir() else {}
+        if not clones:
+            raise ConfigError(f"mine.runs {run.name}: {path} is no clone, and has no clones OWNER/REPO")
+        paths += [(clone, name) for name, clone in clones.items()]
+    return paths
+
+
+async def source_digests(run: MiningRunConfig, context: MiningContext) -> list[str]:
+    """Return what tells whether the sources of a run have changed; part of a fingerprint.
+
+    Of a clone these are the commits at the ends of its history, so that commits which it gets are read by the
+    next session; of files their sizes and times; of GitHub, whether it can be asked.
+
+    Raises:
+        ConfigError: a source is not there.
+        SourceError: a clone cannot be read.
+        ToolMissing: git is not installed.
+    """
+    digests = await to_thread.run_sync(partial(_file_digests, run, context))
+    for path, name in await clone_paths(run, context):
+        digests.append(f"{path} {await history_digest(await open_clone(path, name))}")
+    if context.asks_github(run):
+        digests.append("GitHub with a token" if read_token(context.config.github) else "GitHub")
+    return digests
+
+
+def _file_digests(run: MiningRunConfig, context: MiningContext) -> list[str]:
+    digests = []
+    for path in _files(run, context):
+        try:
+            status = path.stat()
+        except OSError as error:
+            raise ConfigError(f"mine.runs {run.name}: {path}: {error.strerror}") from error
+        digests.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+    return digests
+
+
+def _files(run: MiningRunConfig, context: MiningContext) -> Iterator[Path]:
+    activity = (*run.activity.commits, *run.activity.licences) if run.activity else ()
+    stars = context.config.ranking.stars
+    yield from map(context.path, (*run.pairs, *activity, *([stars] if stars else ())))
+    if run.archive is not None:
+        yield from find_hour_files([str(context.base / name) for name in run.archive.hours])
