@@ -136,7 +136,7 @@ async def test_clones_get_the_stars_of_their_repositories(
     assert (row["unknown"], row["removed"]) == (0, 1 - instances)
 
 
-async def test_github_gets_no_request_about_clones_without_the_section(
+async def test_without_the_section_github_gets_no_request_about_clones(
     tmp_path: Path, clone: MadeClone
 ) -> None:
     async with serving(make_world(clone)) as hub:

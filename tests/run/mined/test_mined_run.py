@@ -44,7 +44,8 @@ def check(workspace: Workspace, result: CommandResult) -> None:
     assert yields == dict.fromkeys(steps, (1, 0, 0))
     assert json.loads((workspace.out / "mining/steps.json").read_text())["steps"] == data["steps"]
     spent = sum((Decimal(each["cost_usd"]) for each in data["steps"]), Decimal(0))
-    assert spent == sum((Decimal(line["cost_usd"]) for line in workspace.ledger("scripted")), Decimal(0))
+    # A call that was under way when the run was killed may have been billed, and counts.
+    assert spent >= sum((Decimal(line["cost_usd"]) for line in workspace.ledger("scripted")), Decimal(0))
     tiny_benchmark.assert_no_call_billed_twice(workspace.ledger("scripted"))
 
 
