@@ -12,6 +12,7 @@
     │   └── PatchDoesNotApply … to the tree it was made for
     ├── RuleError            a rule is malformed; carries file and line
     ├── EngineError          the rule engine itself failed
+    ├── JavaError            a Java program gave no answer to a request; carries the outcome
     ├── SandboxError         a command could not be started or contained
     │   └── SandboxMissing   … because its engine or image is not on this machine
     ├── ToolError            an agent's tool refuses; the text is meant for the model
@@ -130,6 +131,28 @@ class EngineError(CodetasteError):
     """The rule engine crashed, was killed, or printed unreadable output."""
 
     cause = Cause.ENGINE
+
+
+class JavaOutcome(StrEnum):
+    """Why a Java program gave no answer."""
+
+    TIMEOUT = "timeout"
+    MEMORY = "memory"
+    """Its JVM ran out of the memory that it may use."""
+    CRASH = "crash"
+    """Its JVM did not start, died, or wrote something unreadable."""
+    FAILED = "failed"
+    """It said what is wrong with the request, or which error it met; it goes on with other requests."""
+
+
+class JavaError(CodetasteError):
+    """A Java program gave no answer to a request."""
+
+    cause = Cause.ENGINE
+
+    def __init__(self, message: str, outcome: JavaOutcome) -> None:
+        super().__init__(message)
+        self.outcome = outcome
 
 
 class SandboxError(CodetasteError):

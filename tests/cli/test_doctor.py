@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from codetaste.cli.commands.doctor import (
+from codetaste.cli.commands.installation.doctor import (
     DoctorReport,
     Finding,
     doctor_to_json,

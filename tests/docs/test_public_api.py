@@ -31,8 +31,9 @@ HEAVY = (
 
 USERS = {
     "aiodocker": (
-        "codetaste.cli.commands.doctor",
+        "codetaste.cli.commands.image.build",
         "codetaste.cli.commands.image",
+        "codetaste.cli.commands.installation.doctor",
         "codetaste.environment.base_image",
         "codetaste.environment.images",
         "codetaste.environment.leak_search",

@@ -97,7 +97,13 @@ app.command(
     help="Write a commented config to start from, or copy an example.",
 )
 app.command("codetaste.cli.commands.config:config", help="Check config files; print their JSON schema.")
-app.command("codetaste.cli.commands.agents:agents", help="List and install command-line coding agents.")
+app.command(
+    "codetaste.cli.commands.installation.agents:agents", help="List and install command-line coding agents."
+)
+app.command(
+    "codetaste.cli.commands.installation.java:java",
+    help="List the JDKs and Java tools of this machine, and install what is missing.",
+)
 app.command(
     "codetaste.cli.commands.environment:environment",
     help="Prove execution environments of instances, and build their images.",
@@ -111,7 +117,7 @@ app.command(
     "codetaste.cli.commands.image:image", help="Build and list the images of coding agents' containers."
 )
 app.command(
-    "codetaste.cli.commands.doctor:doctor",
+    "codetaste.cli.commands.installation.doctor:doctor",
     help="Check which tools, sandboxes and keys work on this machine, and say how to install the rest.",
 )
 

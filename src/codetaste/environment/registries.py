@@ -14,12 +14,10 @@ import socket
 import subprocess
 import tempfile
 import urllib.parse
-import zipfile
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
 import anyio
@@ -29,6 +27,7 @@ from anyio import to_thread
 from codetaste.core.concurrency import gather
 from codetaste.core.text import one_line, shorten
 from codetaste.errors import CodetasteError, SourceError
+from codetaste.java.artifacts.repository import read_maven_configuration
 from codetaste.sandbox.base import CommandLimits
 from codetaste.sandbox.proxy.rules import is_public_address
 from codetaste.sandbox.proxy.upstream import HostProxies
@@ -46,8 +45,6 @@ _QUOTED = re.compile(r"^'([^']+)'", re.MULTILINE)
 _USERINFO = re.compile(r"//[^/\s]*@")
 _CRATE = '[package]\nname = "asks"\nversion = "0.0.0"\nedition = "2021"\n[dependencies]\nitoa = "1"\n'
 _SOURCE_KEYS = ("registry", "replace-with")
-_CENTRAL = {"*", "external:*", "central"}
-"""What the entry ``mirrorOf`` of a Maven mirror names when it stands for the central repository."""
 _WEB_PORTS = {"http": 80, "https": 443}
 
 
@@ -203,9 +200,10 @@ def _cached_indexes(home: Path) -> list[str]:
 
 
 async def _ask_maven(environ: Mapping[str, str]) -> ToolRegistry:
-    mirrors, defaults = await to_thread.run_sync(_maven_configuration, environ)
+    configuration = await to_thread.run_sync(read_maven_configuration, environ)
+    mirrors = configuration.mirrors
     if not mirrors:
-        return ToolRegistry("maven", await _hosts(environ, defaults))
+        return ToolRegistry("maven", await _hosts(environ, configuration.defaults))
     entries = "".join(
         f"<mirror><id>mirror{number}</id><mirrorOf>{escape(of)}</mirrorOf><url>{escape(url)}</url></mirror>"
         for number, (of, url) in enumerate(mirrors)
@@ -213,40 +211,6 @@ async def _ask_maven(environ: Mapping[str, str]) -> ToolRegistry:
     )
     files = {".m2/settings.xml": f"<settings><mirrors>{entries}</mirrors></settings>\n"}
     return ToolRegistry("maven", await _hosts(environ, [url for _, url in mirrors]), files=files)
-
-
-def _maven_configuration(environ: Mapping[str, str]) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return the mirrors of the central repository and, if there is none, the repositories of the default."""
-    maven = Path(os.path.realpath(_find_program(environ, "mvn"))).parents[1]
-    own, common = Path(_home(environ), ".m2", "settings.xml"), maven / "conf" / "settings.xml"
-    mirrors = [*_maven_mirrors(own), *_maven_mirrors(common)]
-    return mirrors, [] if mirrors else _maven_defaults(maven)
-
-
-def _maven_mirrors(path: Path) -> list[tuple[str, str]]:
-    """Return (mirrorOf, URL) of the mirrors of the central repository in a settings file of this user."""
-    if not path.is_file():
-        return []
-    try:
-        root = ET.parse(path).getroot()  # noqa: S314 - this user's own file
-    except ET.ParseError as error:
-        raise _Unknown(f"{path}: {error}") from None
-    found = []
-    for mirror in root.iterfind(".//{*}mirror"):
-        values = {child.tag.rpartition("}")[2]: (child.text or "").strip() for child in mirror}
-        names = {name.strip() for name in values.get("mirrorOf", "").split(",")}
-        if names & _CENTRAL and "!central" not in names and values.get("blocked") != "true":
-            found.append((",".join(sorted(names)), values["url"]))
-    return found
-
-
-def _maven_defaults(maven: Path) -> list[str]:
-    """Return the repositories of the POM from which all others inherit; Maven has it in a library."""
-    for library in (maven / "lib").glob("maven-model-builder*.jar"):
-        with zipfile.ZipFile(library) as archive:
-            pom = archive.read("org/apache/maven/model/pom-4.0.0.xml").decode()
-        return re.findall(r"<url>\s*(https?://[^<\s]+)", pom)
-    raise _Unknown(f"{maven} is no installation of Maven")
 
 
 async def _ask_apt(environ: Mapping[str, str]) -> ToolRegistry:
