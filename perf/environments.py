@@ -4,7 +4,8 @@ A made-up repository and its scripts, in an engine of the script's own unless on
 
 - a test run: the whole job beside a bare `docker run` of the same image with the same scripts,
 - a runtime image: the whole job beside the same scripts run by hand as often (the setup, then all of them),
-- a baseline: five runs on each side as codetaste makes them, beside ten bare runs one after the other,
+- a baseline: five runs on each side as codetaste makes them, beside ten bare runs one after the other
+  (half as many rounds; it needs two free cores),
 - a box (the sandbox of a container) from an image of 5 GB beside one from the lean image.
 
     python perf/environments.py [--rounds 5] [--socket /var/run/docker.sock]
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING
 import anyio
 from measure import Report, arguments, machine, ratio, versions
 
-from codetaste.sandbox.base import Privileges, SandboxSpec
+from codetaste.sandbox.base import CommandLimits, Privileges, SandboxSpec
 from codetaste.sandbox.docker.bootstrap.lean_image import LEAN_IMAGE, build_lean_image
 from codetaste.sandbox.docker.engine import connect_engine
 from codetaste.sandbox.docker.provider import commit_sandbox, open_docker_sandboxes
@@ -174,7 +175,7 @@ async def measure_boxes(folder: Path, socket: Path, rounds: int) -> dict[str, li
         )
         async with opening as provider:
             async with provider.open(SandboxSpec("perf", privileges=Privileges.SYSTEM)) as sandbox:
-                done = await sandbox.run(["/bin/sh", "-c", FILL], root=True)
+                done = await sandbox.run(["/bin/sh", "-c", FILL], root=True, limits=CommandLimits(wall_s=600))
                 assert done.exit_code == 0, done
                 await commit_sandbox(sandbox, LARGE, "perf")
             for number in range(-1, 4 * rounds):
@@ -205,7 +206,7 @@ def main() -> int:
             socket = stack.enter_context(running_engine()).socket
             anyio.run(build_image, socket)
         measure_runs(folder / "runs", socket, chosen.rounds, report)
-        measure_baselines(folder / "baselines", socket, chosen.rounds, report)
+        measure_baselines(folder / "baselines", socket, (chosen.rounds + 1) // 2, report)
         opened = anyio.run(partial(measure_boxes, folder / "boxes", socket, chosen.rounds))
     for image, values in opened.items():
         report.add(f"a box from {image}, from nothing to ready", values, " ms")
