@@ -144,6 +144,13 @@ def agents_cache(tmp_path_factory: pytest.TempPathFactory, bubblewrap: Path) -> 
 
 
 @pytest.fixture(scope="session")
+def java_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache where jars are installed, each set once in a session, shared by all worker processes."""
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "java-cache" / "codetaste"
+
+
+@pytest.fixture(scope="session")
 def docker_engine() -> Iterator[dockerd.DockerEngine]:
     """A Docker engine of the tests alone, started once."""
     missing = dockerd.missing_programs()
