@@ -193,7 +193,7 @@ def test_the_hierarchy_has_parents_and_children_of_all_sources(tree: EnrichedTre
     assert [each.name for each in context(tree, "Base", "hook").children] == ["p.Square"]
 
 
-def test_overloads_twins_and_nested_classes_are_told_apart_or_ambiguous(tree: EnrichedTree) -> None:
+def test_overloads_twins_and_nested_classes_are_distinguished_or_ambiguous(tree: EnrichedTree) -> None:
     assert context(tree, "Square", "twice").outcome is TargetOutcome.AMBIGUOUS
     assert context(tree, "Two", "twin").outcome is TargetOutcome.AMBIGUOUS
     by_target = {each.target: each for each in tree.targets}
