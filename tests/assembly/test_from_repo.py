@@ -71,6 +71,9 @@ def test_named_commits_are_not_filtered(clone: Path) -> None:
         (("--describe-with", "something"), 'write "message", or PROVIDER:MODEL'),
         (("--describe-with", "nobody:model"), "provider"),
         (("--min-files", "100"), "0 instances"),
+        (("--min-files", "-1"), "--min-files -1: "),
+        (("--count", "-1"), "--count -1: "),
+        (("--name", "a b/c"), "--name a b/c: write OWNER/REPO"),
     ],
 )
 def test_bad_input_is_one_line(clone: Path, args: tuple[str, ...], problem: str) -> None:

@@ -34,6 +34,12 @@ def hunk(*lines: str, path: str = "a.py") -> bytes:
     return (head + "".join(line + "\n" for line in lines)).encode()
 
 
+def test_a_first_line_of_any_length_is_compared_by_its_beginning() -> None:
+    lines = ("Revert " + '"' * 200_000 + "x", "a" + " " * 200_000 + "x", "Rework " + "y" * 200_000)
+    diffs = [made_diff(hunk(f"+{n}"), f"{n}" * 40, n, line) for n, line in enumerate(lines)]
+    assert find_duplicates(diffs).unique == tuple(diffs)
+
+
 def test_a_cherry_pick_elsewhere_in_a_file_is_the_same_change(tmp_path: Path) -> None:
     made = make_clone(
         tmp_path / "shop",

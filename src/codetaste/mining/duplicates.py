@@ -45,6 +45,8 @@ _HASH_REASONS = (
     (_REPEATED_HASH, "says that it makes again"),
 )
 _MIN_HASH_DIGITS, _MIN_SUBJECT_CHARS, _SHOWN_CHARS = 7, 10, 60
+_MAX_SUBJECT_CHARS = 1000
+"""Of a longer first line only the beginning is compared; no title is so long."""
 _LATEST = datetime.max.replace(tzinfo=UTC)
 
 
@@ -190,7 +192,7 @@ class _KnownChanges:
 
 
 def _subject(record: CommitRecord) -> str:
-    return _plain(record.text.partition("\n")[0])
+    return _plain(record.text.partition("\n")[0][:_MAX_SUBJECT_CHARS])
 
 
 def _plain(subject: str) -> str:

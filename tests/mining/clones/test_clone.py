@@ -65,7 +65,7 @@ def test_a_folder_that_is_no_clone_is_refused(tmp_path: Path) -> None:
 
 
 def test_clones_of_a_folder_are_found_by_name(tmp_path: Path) -> None:
-    for name in ("acme/shop", "acme/bare.git", "zoo/app"):
+    for name in ("acme/shop", "acme/bare.git", "zoo/app", "two words/app", "zoo/-app"):
         make_clone(tmp_path / name, [ROOT])
     (tmp_path / "zoo" / "empty").mkdir()
     (tmp_path / "file").write_text("")

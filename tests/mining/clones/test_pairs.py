@@ -89,12 +89,15 @@ def test_bytes_that_are_not_utf_8_are_a_problem_of_their_row() -> None:
 
 
 def test_bad_numbers_and_dates_are_problems_of_their_rows() -> None:
-    text = f"repository,golden,stars,date\na/b,{A},many,\na/b,{A},,soon\na/b,{A},-1,\na/b,{A},²,\n"
+    text = f"repository,golden,stars,date\na/b,{A},many,\na/b,{A},,soon\na/b,{A},,99999999999999999999\n"
+    text += f"a/b,{A},,0001-01-01T00:00:00+14:00\na/b,{A},-1,\na/b,{A},²,\n"
     assert read_pairs(text.encode(), "p").problems == (
         "p:2: stars 'many' is not a number",
         "p:3: date 'soon' is not a date (such as 2024-06-30T12:00:00Z)",
-        "p:4: stars '-1' is not a number",
-        "p:5: stars '²' is not a number",
+        "p:4: date '99999999999999999999' is not a date (such as 2024-06-30T12:00:00Z)",
+        "p:5: date '0001-01-01T00:00:00+14:00' is not a date (such as 2024-06-30T12:00:00Z)",
+        "p:6: stars '-1' is not a number",
+        "p:7: stars '²' is not a number",
     )
 
 

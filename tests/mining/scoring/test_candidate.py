@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -53,6 +54,16 @@ def _diff(value: float) -> DiffScores:
 
 def names(commits: list[ScoredCommit]) -> list[str]:
     return [each.record.golden[0] for each in commits]
+
+
+def test_of_equal_scores_the_repository_decides_and_then_the_hash() -> None:
+    places = [("a/b-c", "1"), ("a/b", "2"), ("a/b", "1"), ("a-b/c", "3")]
+    commits = [
+        replace(scored("x", 0.5), record=CommitRecord(repository, golden * 40))
+        for repository, golden in places
+    ]
+    ranked = [(each.record.repository, each.record.golden[0]) for each in rank_by_message(commits)]
+    assert ranked == sorted(places)
 
 
 def test_highest_scores_come_first_and_ties_go_by_name() -> None:

@@ -14,7 +14,7 @@ from codetaste.flows.mine.context import prefiltered_file
 from codetaste.mining.ranking.record_file import read_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from codetaste.flows.mine.context import MiningContext
@@ -40,19 +40,27 @@ class MinedCandidate:
     clone: Path | None
 
 
-def read_candidates(context: MiningContext) -> list[MinedCandidate]:
-    """Read the candidates of all mining runs, highest score first; one that two runs have counts once.
+def read_candidates(context: MiningContext, note: Callable[[str], None]) -> list[MinedCandidate]:
+    """Read the candidates of all mining runs, highest score first.
 
-    A run that has not come to its choice has none. Blocking.
+    Of several with the same base commit, which would be one instance, the best stays: the same commit in two
+    runs, or two changes of the same code. A run that has not come to its choice has none. Blocking.
 
     Raises:
         JournalError: a file of the run is damaged.
     """
     found: dict[str, MinedCandidate] = {}
-    for run in context.config.runs:
-        for each in _read_run(context.folder(run), context.places(run).clones):
-            found.setdefault(each.instance.id, each)
-    return sorted(found.values(), key=lambda each: (-each.score, each.instance.id))
+    read = [
+        each
+        for run in context.config.runs
+        for each in _read_run(context.folder(run), context.places(run).clones)
+    ]
+    read.sort(key=lambda each: (-each.score, each.instance.id, each.record.golden))
+    for each in read:
+        best = found.setdefault(each.instance.id, each)
+        if best.record.golden != each.record.golden:
+            note(f"{each.record.name} is left out: {best.record.name} has the same base and scores higher")
+    return list(found.values())
 
 
 def _read_run(folder: Path, clones: Path | None) -> Iterable[MinedCandidate]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyio import from_thread, to_thread
 
+from codetaste.core.hashing import json_digest
 from codetaste.core.text import plural
 from codetaste.errors import ConfigError
 from codetaste.flows.mine.context import clones_folder
-from codetaste.flows.mine.sources import clone_paths
+from codetaste.flows.mine.sources import open_clones
 from codetaste.mining.archive.coverage import HourState, coverage_of
 from codetaste.mining.archive.extract import extract_hours
 from codetaste.mining.archive.hour import find_hour_files
@@ -21,6 +23,7 @@ from codetaste.mining.clones.commits import read_commits
 from codetaste.mining.clones.diffs import find_diff
 from codetaste.mining.clones.pairs import read_pairs
 from codetaste.mining.commit import CommitRecord
+from codetaste.mining.github.answer import ApiOutcome
 from codetaste.mining.github.client import open_github
 from codetaste.mining.github.completion import complete_records, repository_stars
 from codetaste.mining.github.config import read_token, web_host
@@ -30,8 +33,8 @@ from codetaste.mining.ranking.record_file import read_records, write_records
 from codetaste.source.release_history import PackageRelease, release_history
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Set as AbstractSet
 
     from codetaste.flows.mine.context import MiningContext
     from codetaste.flows.mine.plan import MiningRunConfig, PackageConfig
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from codetaste.mining.clones.problem import CommitProblem
 
 _SHOWN_PROBLEMS = 20
+_UNANSWERED = frozenset({ApiOutcome.UNAVAILABLE, ApiOutcome.LIMITED})
 
 
 @dataclass(slots=True)
@@ -48,12 +52,19 @@ class Collection:
     files: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     problems: int = 0
+    unanswered: int = 0
+    """Commits of which a server that did not answer may know more."""
 
     def report(self, problem: CommitProblem) -> None:
         """Note a commit that cannot be read."""
-        self.problems += 1
-        if self.problems <= _SHOWN_PROBLEMS:
-            self.notes.append(str(problem))
+        self.add_problems([str(problem)])
+
+    def add_problems(self, lines: Iterable[str]) -> None:
+        """Note what cannot be read; only the first lines are shown."""
+        for line in lines:
+            self.problems += 1
+            if self.problems <= _SHOWN_PROBLEMS:
+                self.notes.append(line)
 
 
 async def collect_records(
@@ -68,21 +79,20 @@ async def collect_records(
         ToolMissing: git is not installed.
     """
     found, folder = Collection(), context.folder(run)
-    paths = await clone_paths(run, context)
-    clones = [await open_clone(path, name) for path, name in paths]
-    stars = await _clone_stars(clones, run, context, found)
-    for clone, (path, _) in zip(clones, paths, strict=True):
+    opened, problems = await open_clones(run, context)
+    found.add_problems(problems)
+    stars = await _clone_stars([clone for clone, _ in opened], run, context, found)
+    for clone, path in opened:
         await to_thread.run_sync(_link, folder, clone.repository, path)
         await to_thread.run_sync(_write_clone, clone, folder, found, stars.get(clone.repository))
+    names = {clone.repository.lower() for clone, _ in opened}
     for package in run.packages:
         path = await _package_clone(package, context)
         clone = await open_clone(path, f"{package.package}/{package.package}")
         await to_thread.run_sync(_link, folder, clone.repository, path)
         await to_thread.run_sync(_write_clone, clone, folder, found)
     if context.config.repos is not None:
-        others = await to_thread.run_sync(find_clones, context.path(context.config.repos))
-        for name, path in others.items():
-            await to_thread.run_sync(_link, folder, name, path)
+        await to_thread.run_sync(_link_all, context.path(context.config.repos), folder, names)
     for path in run.pairs:
         await _write_pairs(context.path(path), run, context, found)
     if run.archive is not None:
@@ -100,6 +110,13 @@ def _link(folder: Path, repository: str, path: Path) -> None:
     link.parent.mkdir(parents=True, exist_ok=True)
     link.unlink(missing_ok=True)
     link.symlink_to(path.absolute())
+
+
+def _link_all(repos: Path, folder: Path, linked: AbstractSet[str]) -> None:
+    """Link the clones of a folder, without those that are linked already; their names have small letters."""
+    for name, path in find_clones(repos).items():
+        if name.lower() not in linked:
+            _link(folder, name, path)
 
 
 async def _clone_stars(
@@ -127,7 +144,7 @@ async def _ask_stars(
 
 
 def _write_clone(clone: Clone, folder: Path, found: Collection, stars: int | None = None) -> None:
-    file = folder / "records" / f"clone-{clone.repository.replace('/', '-')}.jsonl"
+    file = folder / "records" / "clones" / f"{clone.repository}.jsonl"
     commits = read_commits(clone, found.report, check=from_thread.check_cancelled, lines=False)
     write_records(file, commits if stars is None else (replace(each, stars=stars) for each in commits))
     found.files.append(file)
@@ -155,15 +172,15 @@ async def _write_pairs(path: Path, run: MiningRunConfig, context: MiningContext,
         if isinstance(diff, CommitDiff):
             records.append(diff.record)
         else:
-            found.problems += 1
-            found.notes.append(f"{record.name}: {diff.reason}: {diff.detail}")
+            found.unanswered += diff.reason.temporary
+            found.add_problems([f"{record.name}: {diff.reason}: {diff.detail}"])
     names = [each.repository for each in records if each.stars is None]
     stars = await _ask_stars(names, run, context, found)
     records = [
         each if each.stars is not None else replace(each, stars=stars.get(each.repository))
         for each in records
     ]
-    file = context.folder(run) / "records" / f"pairs-{path.stem}.jsonl"
+    file = context.folder(run) / "records" / f"pairs-{path.stem}-{json_digest(str(path))[:8]}.jsonl"
     await to_thread.run_sync(write_records, file, records)
     found.files.append(file)
 
@@ -172,7 +189,7 @@ async def _write_archive(run: MiningRunConfig, context: MiningContext, found: Co
     """Extract the hours, and complete what they lack through GitHub's API."""
     config = run.archive
     assert config is not None  # noqa: S101 - the caller looked
-    names = [str(context.base / name) for name in config.hours]
+    names = [str(context.path(Path(name))) for name in config.hours]
     hours = await to_thread.run_sync(find_hour_files, names)
     if not hours:
         raise ConfigError(f"mine.runs {run.name}: archive.hours names no hour file")
@@ -199,6 +216,7 @@ async def _complete(
     async with open_github(context.config.github, context.answers, found.notes.append) as client:
         async for each in complete_records(wanted, client):
             outcomes[each.outcome.value] += 1
+            found.unanswered += each.outcome in _UNANSWERED
             made.append(each.record)
     await to_thread.run_sync(write_records, completed, made)
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items()))

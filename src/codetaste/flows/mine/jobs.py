@@ -14,6 +14,7 @@ from anyio import to_thread
 
 from codetaste.core.files import write_atomically
 from codetaste.core.hashing import json_digest
+from codetaste.core.text import plural
 from codetaste.errors import ConfigError, SourceError
 from codetaste.flows.mine.collect import collect_records
 from codetaste.flows.mine.context import (
@@ -26,16 +27,19 @@ from codetaste.flows.mine.context import (
 )
 from codetaste.flows.mine.scoring.context import selection_keys
 from codetaste.flows.mine.scoring.jobs import scoring_handlers, scoring_jobs
+from codetaste.flows.mine.scoring.select import MAX_REFUSED, MAX_REFUSED_SHARE
 from codetaste.flows.mine.sources import source_digests
 from codetaste.mining.clones.diffs import find_diff, find_diffs
 from codetaste.mining.filter_result import Stage
 from codetaste.mining.funnel import Funnel, funnel_from_json, funnel_to_json
 from codetaste.mining.prefilter.diff import CommitDiff
 from codetaste.mining.prefilter.stage import run_stage_2
+from codetaste.mining.prefilter.unreachable import Unreachable
 from codetaste.mining.ranking.bigquery.rank import rank_in_bigquery
 from codetaste.mining.ranking.rank import rank_activity_data, rank_record_files
 from codetaste.mining.ranking.record_file import read_records, write_records
 from codetaste.orchestration.job import Job
+from codetaste.orchestration.shortfall import Shortfall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -135,7 +139,14 @@ async def _collect(run: MiningRunConfig, context: MiningContext, job: JobContext
     folder = context.folder(run)
     await to_thread.run_sync(write_records, ranked_file(folder), [each.record for each in ranking.commits])
     await _write_funnel(folder, Funnel(ranking.rows))
+    if found.unanswered:
+        job.fall_short(_no_answer(found.unanswered))
     return {"commits": len(ranking.commits), "problems": found.problems}
+
+
+def _no_answer(commits: int) -> Shortfall:
+    """Return why a job without all answers of a server is done again by the next session."""
+    return Shortfall("no answer", f"no answer about {plural(commits, 'commit')}: run again", transient=True)
 
 
 async def _rank(run: MiningRunConfig, files: list[Path], context: MiningContext) -> Ranking:
@@ -156,11 +167,23 @@ async def _rank(run: MiningRunConfig, files: list[Path], context: MiningContext)
 
 
 async def _prefilter(run: MiningRunConfig, context: MiningContext, job: JobContext) -> Json:
-    """Stage 2. The result is how many commits there are after it; they are in a file."""
+    """Stage 2. The result is how many commits there are after it; they are in a file.
+
+    Raises:
+        SourceError: so many commits got no answer of their server that the choice would be left to chance.
+    """
     folder = context.folder(run)
     records = await to_thread.run_sync(lambda: list(read_records(ranked_file(folder))))
     funnel = await _read_funnel(folder, {Stage.PREFILTER, Stage.SCORING})
     diffs = await find_diffs(records, context.places(run))
+    silent = [each for each in diffs if isinstance(each, Unreachable) and each.reason.temporary]
+    if silent and (
+        len(silent) == len(diffs) or len(silent) > max(MAX_REFUSED, MAX_REFUSED_SHARE * len(diffs))
+    ):
+        raise SourceError(
+            f"{plural(len(silent), 'commit')} of {len(diffs):,} got no answer, so none is chosen; the first: "
+            f"{silent[0].detail}; run again to try them"
+        )
     found, rows = await to_thread.run_sync(run_stage_2, diffs, context.limits, context.config.later_than)
     funnel.add_rows(rows)
     unreachable = [each for each in diffs if not isinstance(each, CommitDiff)]
@@ -171,6 +194,8 @@ async def _prefilter(run: MiningRunConfig, context: MiningContext, job: JobConte
     )
     await to_thread.run_sync(write_population, folder, found.bounds, found.lowest_ratio)
     await _write_funnel(folder, funnel)
+    if silent:
+        job.fall_short(_no_answer(len(silent)))
     return {"commits": len(found.selected), "unreachable": len(unreachable)}
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from codetaste.errors import ConfigError
+from codetaste.errors import ConfigError, SourceError
 from codetaste.mining.archive.hour import find_hour_files
 from codetaste.mining.clones.clone import find_clones, is_clone, open_clone
 from codetaste.mining.clones.history import history_digest
@@ -15,10 +16,10 @@ from codetaste.mining.github.config import read_token
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from codetaste.flows.mine.context import MiningContext
     from codetaste.flows.mine.plan import MiningRunConfig
+    from codetaste.mining.clones.clone import Clone
 
 
 async def clone_paths(run: MiningRunConfig, context: MiningContext) -> list[tuple[Path, str | None]]:
@@ -41,6 +42,34 @@ async def clone_paths(run: MiningRunConfig, context: MiningContext) -> list[tupl
     return paths
 
 
+async def open_clones(
+    run: MiningRunConfig, context: MiningContext
+) -> tuple[list[tuple[Clone, Path]], list[str]]:
+    """Open the clones that a mining run names, each with its place, and return a line for each left out.
+
+    In a folder of clones one that cannot be opened is left out, and so is a second clone of a repository.
+
+    Raises:
+        ConfigError: a path is no clone, and has none.
+        SourceError: a folder cannot be read, or a clone that the config itself names cannot be opened.
+        ToolMissing: git is not installed.
+    """
+    opened: dict[str, tuple[Clone, Path]] = {}
+    problems: list[str] = []
+    for path, name in await clone_paths(run, context):
+        try:
+            clone = await open_clone(path, name)
+        except SourceError as error:
+            if name is None:
+                raise
+            problems.append(f"{error} (skipped)")
+            continue
+        first, place = opened.setdefault(clone.repository.lower(), (clone, path))
+        if first.git_dir != clone.git_dir:
+            problems.append(f"{path}: a second clone of {clone.repository}; {place} is read (skipped)")
+    return list(opened.values()), problems
+
+
 async def source_digests(run: MiningRunConfig, context: MiningContext) -> list[str]:
     """Return what tells whether the sources of a run have changed; part of a fingerprint.
 
@@ -53,8 +82,10 @@ async def source_digests(run: MiningRunConfig, context: MiningContext) -> list[s
         ToolMissing: git is not installed.
     """
     digests = await to_thread.run_sync(partial(_file_digests, run, context))
-    for path, name in await clone_paths(run, context):
-        digests.append(f"{path} {await history_digest(await open_clone(path, name))}")
+    for clone, path in (await open_clones(run, context))[0]:
+        digests.append(f"{path} {await history_digest(clone)}")
+    if context.config.repos is not None:
+        digests.append(f"repos {context.path(context.config.repos)}")
     if context.asks_github(run):
         digests.append("GitHub with a token" if read_token(context.config.github) else "GitHub")
     return digests
@@ -76,4 +107,4 @@ def _files(run: MiningRunConfig, context: MiningContext) -> Iterator[Path]:
     stars = context.config.ranking.stars
     yield from map(context.path, (*run.pairs, *activity, *([stars] if stars else ())))
     if run.archive is not None:
-        yield from find_hour_files([str(context.base / name) for name in run.archive.hours])
+        yield from find_hour_files([context.path(Path(name)) for name in run.archive.hours])

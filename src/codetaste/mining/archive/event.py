@@ -14,11 +14,12 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from codetaste.benchmark.instances_csv import is_path_name
 from codetaste.core.text import replace_surrogates
 from codetaste.mining.commit import CommitRecord, PullRequest
 
 _TYPE = "PullRequestEvent"
-_REPOSITORY = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}")
+_REPOSITORY = re.compile(r"([A-Za-z0-9_.-]{1,100})/([A-Za-z0-9_.-]{1,100})")
 _HASH = r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$"
 _OLD_DATE = re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d [+-]\d{4}")
 """As in ``2012/03/10 23:51:24 -0800``, the first form of dates in the archive."""
@@ -174,7 +175,8 @@ def _change(event: _Event, source: str) -> ArchivedChange:
     frame = event.repo or event.repository or _Repository()
     repository = base.full_name or frame.full_name
     number = change.number or event.payload.number
-    if not _REPOSITORY.fullmatch(repository):
+    named = _REPOSITORY.fullmatch(repository)
+    if named is None or not all(map(is_path_name, named.groups())):
         raise UnusableEvent("no name of a repository")
     if number is None:
         raise UnusableEvent("a pull request without a number")

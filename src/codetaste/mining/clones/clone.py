@@ -107,6 +107,8 @@ def is_clone(path: Path) -> bool:
 def find_clones(folder: Path) -> Mapping[str, Path]:
     """Return the clones ``OWNER/REPO`` or ``OWNER/REPO.git`` in ``folder`` by name, sorted. Blocking.
 
+    Folders whose names no instance can have, such as one with a space, are passed over.
+
     Raises:
         SourceError: ``folder`` cannot be read.
     """
@@ -114,8 +116,9 @@ def find_clones(folder: Path) -> Mapping[str, Path]:
     try:
         for owner in sorted(path for path in folder.iterdir() if path.is_dir()):
             for path in sorted(owner.iterdir()):
-                if is_clone(path):
-                    found.setdefault(f"{owner.name}/{path.name.removesuffix('.git')}", path)
+                name = path.name.removesuffix(".git")
+                if is_path_name(owner.name) and is_path_name(name) and is_clone(path):
+                    found.setdefault(f"{owner.name}/{name}", path)
     except OSError as error:
         raise SourceError(f"{folder}: cannot be read: {error.strerror}") from error
     return found

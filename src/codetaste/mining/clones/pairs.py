@@ -200,11 +200,13 @@ def _date(value: str) -> datetime | None:
     """Return a date; without a time zone it is UTC."""
     if not value:
         return None
-    with suppress(ValueError):
+    with suppress(ValueError, OverflowError, OSError):
         if value.isascii() and value.isdigit():
             return datetime.fromtimestamp(int(value), UTC)
         date = datetime.fromisoformat(value)
-        return date if date.tzinfo else date.replace(tzinfo=UTC)
+        date = date if date.tzinfo else date.replace(tzinfo=UTC)
+        date.astimezone(UTC)  # fails at the ends of the calendar, where no time in UTC stands for it
+        return date
     raise ValueError(f"date {_show(value)} is not a date (such as 2024-06-30T12:00:00Z)")
 
 

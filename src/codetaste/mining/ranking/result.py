@@ -19,6 +19,19 @@ if TYPE_CHECKING:
     from codetaste.mining.ranking.config import RankingConfig
 
 
+_REASONS = {
+    "incomplete": "no hash of a merge commit is known",
+    "date": "not late enough",
+    "stars": "the repository has too few stars",
+    "files": "too few files are changed",
+    "strong_minus": "a keyword of K- strong in the message",
+    "ratio": "too few keywords of K+ in the message",
+    "duplicate": "the same commit is there already",
+    "best": "others rank higher",
+}
+"""Why the filters of the query remove a commit."""
+
+
 @dataclass(frozen=True, slots=True)
 class RankedCommit:
     """A commit that passed stage 1, with its keyword counts; the table of stars replaces its own stars."""
@@ -53,11 +66,16 @@ def ranking_of(rows: Iterable[Mapping[str, Any]], cost_usd: Decimal = Decimal(0)
     left = totals["total_commits"]
     for name in ("incomplete", "stars", "files", "strong_minus", "ratio"):
         removed, unknown = totals[f"total_{name}"], totals.get(f"total_{name}_unknown", 0)
-        funnel.append(FunnelRow(Stage.KEYWORDS, name, left, removed, unknown))
+        reasons = ((_REASONS[name], removed),) if removed else ()
+        funnel.append(FunnelRow(Stage.KEYWORDS, name, left, removed, unknown, reasons))
         left -= removed
     unique = totals["total_unique"]
-    funnel.append(FunnelRow(Stage.KEYWORDS, "duplicate", left, left - unique))
-    funnel.append(FunnelRow(Stage.KEYWORDS, "best", unique, unique - len(commits), cost_usd=cost_usd))
+    ends = (("duplicate", left, unique, Decimal(0)), ("best", unique, len(commits), cost_usd))
+    for name, entered, passed, usd in ends:
+        reasons = ((_REASONS[name], entered - passed),) if entered > passed else ()
+        funnel.append(
+            FunnelRow(Stage.KEYWORDS, name, entered, entered - passed, reasons=reasons, cost_usd=usd)
+        )
     return Ranking(commits, tuple(funnel))
 
 

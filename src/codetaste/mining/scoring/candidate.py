@@ -127,7 +127,12 @@ def _rank(
     commits: Iterable[ScoredCommit], score: Callable[[ScoredCommit], float | None]
 ) -> list[ScoredCommit]:
     scored = [(-round(value, _DIGITS), each) for each in commits if (value := score(each)) is not None]
-    return [each for _, each in sorted(scored, key=lambda item: (item[0], commit_id(item[1].record)))]
+    return [each for _, each in sorted(scored, key=lambda item: (item[0], *_place(item[1].record)))]
+
+
+def _place(record: CommitRecord) -> tuple[str, str]:
+    """Return what decides between equal scores, as in the stages before."""
+    return record.repository, record.golden
 
 
 def commit_id(record: CommitRecord) -> str:

@@ -97,7 +97,7 @@ async def mine(planned: RunPlan, options: RunOptions, stop: StopRequest) -> Mini
                 await add_scoring_rows(mining.folder(run), chosen)
             elif not stop.reason:
                 notify(f"mining run {run.name}: it has not come to its choice of candidates")
-    return MiningResult(await to_thread.run_sync(read_candidates, mining), mining)
+    return MiningResult(await to_thread.run_sync(read_candidates, mining, notify), mining)
 
 
 async def _context(context: RunContext, planned: RunPlan, options: RunOptions) -> MiningContext:

@@ -17,8 +17,8 @@ from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result, result_stream, width_of
 from codetaste.core.paths import cache_dir
 from codetaste.errors import ConfigError, SourceError
-from codetaste.flows.mine.context import mining_folder, read_population
-from codetaste.mining.clones.clone import open_clone
+from codetaste.flows.mine.context import clones_folder, mining_folder, ranked_file, read_population
+from codetaste.mining.clones.clone import find_clone, open_clone, repository_name
 from codetaste.mining.clones.explain import Population, explain_commit
 from codetaste.mining.clones.resolve import CommitPlaces
 from codetaste.mining.commit import CommitRecord
@@ -27,6 +27,7 @@ from codetaste.mining.keywords.count import find_keywords, keyword_results
 from codetaste.mining.keywords.sets import DEFAULT_FILE, load_keyword_sets
 from codetaste.mining.prefilter.prefilter import PrefilterLimits
 from codetaste.mining.ranking.config import RankingConfig
+from codetaste.mining.ranking.record_file import read_records
 from codetaste.mining.ranking.result import size_results
 from codetaste.report.render.text import render_text
 from codetaste.report.table import Column, Row, Table
@@ -71,6 +72,8 @@ async def explain(
         ConfigError: the hash is no full hash, or the config or the clone cannot be used.
         SourceError: the clone is none.
     """
+    if repository_name(f"/{repository}") != repository:
+        raise ConfigError(f"{repository!r} is not OWNER/REPO, of letters, digits, '-', '_' and '.'")
     try:
         validate_commit_hash(commit)
     except SourceError as error:
@@ -81,10 +84,14 @@ async def explain(
     limits = (
         PrefilterLimits() if section is None else PrefilterLimits(section.code_edits, section.prefiltered)
     )
-    places = CommitPlaces(repos, await to_thread.run_sync(cache_dir, notify))
+    cache = await to_thread.run_sync(cache_dir, notify)
+    places = CommitPlaces(repos, cache if section is None or section.fetch else None)
     if clone is not None:
         opened = await open_clone(clone, repository)
-        places = CommitPlaces(await to_thread.run_sync(_clone_folder, opened.git_dir, repository, places))
+        places = CommitPlaces(await to_thread.run_sync(_clone_folder, opened.git_dir, repository, cache))
+    elif repos is None and section is not None and folder is not None:
+        linked = await to_thread.run_sync(_linked_clones, section, folder, repository)
+        places = CommitPlaces(linked, places.cache)
 
     def stage_1(record: CommitRecord) -> list[FilterResult]:
         return [*size_results(record, ranking), *_keyword_results(record, sets)]
@@ -115,14 +122,19 @@ def _keywords(section: MineConfig | None, config: Path | None) -> Path:
     return config.parent / section.keywords.expanduser()
 
 
-def _clone_folder(git_dir: Path, repository: str, places: CommitPlaces) -> Path:
+def _linked_clones(section: MineConfig, folder: Path, repository: str) -> Path | None:
+    """Return the folder of the clones of the first mining run that reads one of ``repository``."""
+    places = (clones_folder(mining_folder(folder, run.name)) for run in section.runs)
+    return next((each for each in places if find_clone(each, repository) is not None), None)
+
+
+def _clone_folder(git_dir: Path, repository: str, cache: Path) -> Path:
     """Return a folder in which the clone is at ``OWNER/REPO``."""
-    assert places.cache is not None  # noqa: S101 - given above
-    link = places.cache / "explained" / repository
+    link = cache / "explained" / repository
     link.parent.mkdir(parents=True, exist_ok=True)
     link.unlink(missing_ok=True)
     link.symlink_to(git_dir.absolute())
-    return places.cache / "explained"
+    return cache / "explained"
 
 
 def _keyword_results(record: CommitRecord, sets: KeywordSets) -> Iterator[FilterResult]:
@@ -137,19 +149,38 @@ def _keyword_results(record: CommitRecord, sets: KeywordSets) -> Iterator[Filter
 def _read_run(
     section: MineConfig | None, folder: Path | None, record: CommitRecord
 ) -> tuple[Population, dict[str, Any]]:
-    """Return the bounds of outliers and the scores of the commit in the runs of a config that was run."""
-    population, scores = Population(), dict[str, Any]()
+    """Return the bounds of outliers and the scores of the commit in the runs of a config that was run.
+
+    They are of the run that has scored the commit, else of one in which it passed stage 1, else of the last.
+    """
+    population, ranked = Population(), False
     for run in section.runs if section is not None and folder is not None else ():
         place = mining_folder(folder, run.name) if folder is not None else Path()
-        population = read_population(place) or population
-        try:
-            lines = (place / CANDIDATE_SCORES_FILE).read_text("utf-8").splitlines()
-        except FileNotFoundError:
-            continue
-        for line in map(json.loads, lines):
-            if (line["repository"], line["golden"]) == (record.repository, record.golden):
-                scores = line
-    return population, scores
+        found = read_population(place) or Population()
+        if scores := _read_scores(place, record):
+            return found, scores
+        if not ranked:
+            population, ranked = found, _has_passed_stage_1(place, record)
+    return population, {}
+
+
+def _read_scores(place: Path, record: CommitRecord) -> dict[str, Any]:
+    """Return the scores of a commit in the folder of a mining run; {} if it was not scored there."""
+    try:
+        lines = (place / CANDIDATE_SCORES_FILE).read_text("utf-8").splitlines()
+    except FileNotFoundError:
+        return {}
+    for line in map(json.loads, lines):
+        if (line["repository"], line["golden"]) == (record.repository, record.golden):
+            return dict(line)
+    return {}
+
+
+def _has_passed_stage_1(place: Path, record: CommitRecord) -> bool:
+    file = ranked_file(place)
+    return file.is_file() and any(
+        (each.repository, each.golden) == (record.repository, record.golden) for each in read_records(file)
+    )
 
 
 def _to_json(results: Sequence[FilterResult], scores: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from codetaste.console.streams import notify, print_result, result_stream, width
 from codetaste.core.section import validation_messages
 from codetaste.core.text import plural
 from codetaste.errors import ConfigError, SourceError
-from codetaste.mining.clones.clone import Clone, expand_hash, open_clone
+from codetaste.mining.clones.clone import Clone, expand_hash, open_clone, repository_name
 from codetaste.mining.funnel import funnel_to_json
 from codetaste.mining.prefilter.prefilter import PrefilterLimits
 from codetaste.mining.ranking.config import RankingConfig
@@ -72,10 +72,8 @@ async def from_repo(  # noqa: PLR0913 - its options
         StorageFull: no space left.
         ToolMissing: git is not installed.
     """
-    try:
-        clone = await open_clone(path, name)
-    except SourceError as error:
-        raise ConfigError(str(error)) from error
+    _check_numbers(count, min_files)
+    clone = await _open(path, name)
     if describe_with != MESSAGE:
         if commit:
             raise ConfigError("--commit: with a model write a config with [mine] and pairs, a CSV of commits")
@@ -105,6 +103,22 @@ async def from_repo(  # noqa: PLR0913 - its options
         print_result(render_text(funnel_table(history.funnel), width_of(result_stream())))
     print_result("\n".join([*made, f"{plural(len(made), 'instance')} in {to}"]))
     return 0 if made else 1
+
+
+def _check_numbers(count: int, min_files: int) -> None:
+    if count < 1:
+        raise ConfigError(f"--count {count}: at least 1 is needed")
+    if min_files < 0:
+        raise ConfigError(f"--min-files {min_files}: it cannot be negative")
+
+
+async def _open(path: Path, name: str | None) -> Clone:
+    if name is not None and repository_name(f"/{name}") != name:
+        raise ConfigError(f"--name {name}: write OWNER/REPO, of letters, digits, '-', '_' and '.'")
+    try:
+        return await open_clone(path, name)
+    except SourceError as error:
+        raise ConfigError(str(error)) from error
 
 
 async def _full_hash(clone: Clone, digits: str) -> str:
