@@ -25,6 +25,7 @@ NEW = {
     "shop/basket.py": (
         "class ShoppingBasket:\n    def total(self):\n        return sum(map(net_price, self))\n"
     ),
+    "shop/units.py": "class Quantity:\n    pass\n",
     "requirements.txt": "money-lib==2.14\n",
     "NEWS.md": "Baskets are wonderful\n",
     "AUTHORS": "somewhat curious\n",
@@ -60,6 +61,9 @@ NAMES = read_patch_names(patch_of(OLD, NEW))
         ("Use an Amount for money", {"symbol Amount"}),
         ("Introduce a shopping basket", {"symbol shopping basket"}),
         ("Turn carts into ShoppingBaskets", {"symbol ShoppingBaskets"}),
+        ("Introduce quantities for items", {"symbol quantities"}),
+        ("Hand over net pri\u200bces", {"symbol net prices"}),
+        ("Hand over \uff4e\uff45\uff54_price values", {"symbol net_price"}),
         ("Tidy up shop/prices.py", {"path shop/prices.py"}),
         ("Clean up prices.py", {"path prices.py"}),
         ("Replace carts with something else", {"decision Replace carts with something else"}),

@@ -8,6 +8,7 @@ what takes the place of what. The check is by rules, so that it says why, and a 
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
@@ -88,6 +89,7 @@ def find_leaks(
         instructed: the instructed description; the code that it quotes may not be repeated.
     """
     known = names.words.union(vocabulary)
+    text = _plain_letters(text)
     tokens = [match[0] for match in _TOKEN.finditer(text.replace("`", " "))]
     found = [
         *_symbols(tokens, names, known),
@@ -97,6 +99,12 @@ def find_leaks(
         *_decisions(text, names),
     ]
     return tuple({(leak.kind, leak.words.lower()): leak for leak in reversed(found)}.values())[::-1]
+
+
+def _plain_letters(text: str) -> str:
+    """Return a text without invisible characters, and with usual letters in place of wide and joined ones."""
+    visible = "".join(letter for letter in text if unicodedata.category(letter) != "Cf")
+    return unicodedata.normalize("NFKC", visible)
 
 
 def _symbols(tokens: Sequence[str], names: PatchNames, known: Collection[str]) -> Iterator[Disclosure]:
@@ -110,8 +118,10 @@ def _symbols(tokens: Sequence[str], names: PatchNames, known: Collection[str]) -
             if new or (old and not set(_lowered(token)) <= set(known)):
                 yield Disclosure(DisclosureKind.SYMBOL, token, (new or old)[0])
         # The first word is the imperative: a function of the same name does not make it a name.
-        elif number and token.lower() in introduced and _is_unknown(token, known):
-            yield Disclosure(DisclosureKind.SYMBOL, token, introduced[token.lower()])
+        elif number and _is_unknown(token, known):
+            form = next((each for each in _forms(token.lower()) if each in introduced), None)
+            if form is not None:
+                yield Disclosure(DisclosureKind.SYMBOL, token, introduced[form])
 
 
 def _dotted(token: str) -> list[str]:
@@ -131,7 +141,13 @@ def _is_unknown(token: str, known: Collection[str]) -> bool:
 def _is_known(token: str, known: Collection[str]) -> bool:
     """Whether R uses a plain word, also in the singular or with another ending."""
     word = token.lower()
-    return any(form in known for form in (word, f"{word}s", word.removesuffix("s"), word.removesuffix("es")))
+    return any(form in known for form in (f"{word}s", *_forms(word)))
+
+
+def _forms(word: str) -> list[str]:
+    """Return a word in lower case as it is, and as the singular that it may be the plural of."""
+    singular = [f"{word[:-3]}y"] if word.endswith("ies") else []
+    return [word, *singular, word.removesuffix("s"), word.removesuffix("es")]
 
 
 def _joined(tokens: Sequence[str], names: PatchNames) -> Iterator[Disclosure]:
@@ -142,7 +158,7 @@ def _joined(tokens: Sequence[str], names: PatchNames) -> Iterator[Disclosure]:
             if len(run) == 1 and len(list(words_of(run[0]))) == 1:
                 continue
             spelled = join_name("".join(run))
-            for form in (spelled, spelled.removesuffix("s")):
+            for form in _forms(spelled):
                 if form in names.joined:
                     yield Disclosure(DisclosureKind.SYMBOL, " ".join(run), names.joined[form])
                     break
