@@ -1,0 +1,1 @@
+"""SWE-Refactor: pure Java refactorings found in histories, enriched and verified (§3)."""
