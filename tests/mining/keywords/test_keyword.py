@@ -34,6 +34,10 @@ def find(keyword: str, text: str) -> list[str]:
         ("feat:", "a\nfeat: x", []),
         ("feat:", "feature: x", []),
         ("feat:", "feat(a\n): x", []),
+        ("^fix", "Fix a, fix b\nfix c", ["fix"]),
+        ("^fix", "a: fix_it, a fix-up", ["a: fix_it, a fix"]),
+        ("^fix", "Move a\n\nfix b", []),
+        ("^renam*", "a Renaming", ["a renaming"]),
     ],
 )  # fmt: skip
 def test_a_keyword_matches_what_its_reading_says(keyword: str, text: str, expected: list[str]) -> None:
@@ -50,6 +54,7 @@ def test_a_keyword_matches_what_its_reading_says(keyword: str, text: str, expect
         ("re~factor", "a keyword is words"),
         ("naïve", "letters a-z"),
         ("feat(x):", "a keyword is words"),
+        ("^clean~ up", "a keyword is words"),
         ("x" * 81, "longer than 80"),
     ],
 )

@@ -78,6 +78,18 @@ def test_overlapping_keywords_count_once_and_the_longest_phrase_wins(tmp_path: P
     assert duckdb_counts(text, sets) == (3, 0, 0, 0)
 
 
+def test_of_a_word_in_the_title_the_word_alone_is_found(tmp_path: Path) -> None:
+    path = write(tmp_path, strong_plus='["rename~", "^fix~", "lint"]')
+    sets = load_keyword_sets(path)
+    for text, found in {
+        "api: Fixes a fix\nfix": ("fixes",),
+        "a\nfix lint": ("lint",),
+        "Rename a, lint\nrename": ("rename", "lint", "rename"),
+    }.items():
+        assert find_keywords(text, sets).strong_plus == found
+        assert duckdb_counts(text, sets) == (len(found), 0, 0, 0)
+
+
 def test_an_empty_set_matches_nothing(tmp_path: Path) -> None:
     sets = load_keyword_sets(write(tmp_path, weak_plus='["move~"]'))
     text = "move a\n\nb"

@@ -55,10 +55,10 @@ def find_keywords(text: str, sets: KeywordSets) -> KeywordMatches:
     """Return every keyword in ``text``, the message M of a commit (``CommitRecord.text``)."""
     folded = fold_case(text)
     return KeywordMatches(
-        tuple(sets.strong_plus.regex.findall(folded)),
-        tuple(sets.weak_plus.regex.findall(folded)),
-        tuple(sets.strong_minus.regex.findall(folded)),
-        tuple(sets.weak_minus.regex.findall(folded)),
+        sets.strong_plus.find(folded),
+        sets.weak_plus.find(folded),
+        sets.strong_minus.find(folded),
+        sets.weak_minus.find(folded),
     )
 
 

@@ -11,6 +11,8 @@ Letters and digits are ASCII, and count whatever their case. A keyword is writte
 ``clean~ up``             a phrase: each word is read as above; white space or hyphens are between them
 ``refactor:``             a type of a conventional commit at the start of the message: ``refactor:``,
                           ``refactor(scope):``, ``refactor!:``, ``Refactor(scope)! :``
+``^fix``                  a word, read as above, in the title: the first line of the message. It counts once,
+                          and takes the place of keywords of its set before it
 ========================= ============================================================================
 
 RE2 has no look-around, and its ``\b``, ``\w`` and ``\s`` know ASCII only, so the expressions use nothing
@@ -26,6 +28,7 @@ MAX_LENGTH = 80
 _SEPARATOR = r"[-\t\n\r ]+"
 _WORD = re.compile(r"[a-z0-9]+[~*]?")
 _TYPE = re.compile(r"[a-z0-9]+:")
+_TITLE_WORD = re.compile(r"\^[a-z0-9]+[~*]?")
 _SIBILANT = re.compile(r"(?:[sxz]|[cs]h)$")
 _CONSONANT_Y = re.compile(r"[^aeiou]y$")
 _DOUBLED = re.compile(r"[^aeiou][aeiou][bcdfgklmnprtz]$")
@@ -43,6 +46,11 @@ class Keyword:
         """Whether it is a type of a conventional commit, which only the start of a message can have."""
         return self.text.endswith(":")
 
+    @property
+    def is_title_word(self) -> bool:
+        """Whether only the first line of a message can have it; its match begins with that line."""
+        return self.text.startswith("^")
+
 
 def parse_keyword(text: str) -> Keyword:
     """Return the keyword that ``text`` writes.
@@ -56,11 +64,14 @@ def parse_keyword(text: str) -> Keyword:
         raise ValueError(f"write it in small letters: {text.lower()!r} (case does not count)")
     if _TYPE.fullmatch(text):
         return Keyword(text, rf"\A{text[:-1]}(?:\([^()\n]*\))?!? ?:")
+    if _TITLE_WORD.fullmatch(text):
+        return Keyword(text, rf"\A[^\n]*?\b{_word_pattern(text[1:])}\b")
     words = text.split(" ")
     if not all(map(_WORD.fullmatch, words)):
         raise ValueError(
             "a keyword is words of letters a-z and digits with one space between them, each with ~ (verb), "
-            "* (beginning) or neither at its end, or one word with a colon (type of a commit)"
+            "* (beginning) or neither at its end; or one word with a colon (type of a commit) or with ^ "
+            "before it (in the title)"
         )
     return Keyword(text, rf"\b{_SEPARATOR.join(map(_word_pattern, words))}\b")
 

@@ -18,6 +18,7 @@ SET_NAMES = ("strong_plus", "weak_plus", "strong_minus", "weak_minus")
 MAX_KEYWORDS = 500
 """Of one set: RE2 refuses expressions that need too much memory."""
 _NO_MATCH = r"\b\B"
+_LAST_WORD = re.compile(r"\w+\Z", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,18 @@ class KeywordSet:
     def regex(self) -> re.Pattern[str]:
         """The compiled pattern."""
         return re.compile(self.pattern, re.ASCII)
+
+    def find(self, folded: str) -> tuple[str, ...]:
+        """Return what matches in folded text, in its order; of a word in the title the word alone."""
+        return tuple(
+            _LAST_WORD.findall(found)[0] if self._title_regex.fullmatch(found) else found
+            for found in self.regex.findall(folded)
+        )
+
+    @cached_property
+    def _title_regex(self) -> re.Pattern[str]:
+        patterns = [keyword.pattern for keyword in self.keywords if keyword.is_title_word]
+        return re.compile("|".join(patterns) or _NO_MATCH, re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,20 @@
 """Choose the keyword sets on clones and measure them: the figures of ``docs/reproduction.md``.
 
-``PYTHONPATH=tests .venv/bin/python -m support.mining.keywords.measure COMMITS.jsonl`` prints the chosen sets,
-their recall and selectivity in cross-validation over repositories, and those of the sets in the package.
-``commits.py`` makes COMMITS.jsonl.
+``PYTHONPATH=tests .venv/bin/python -m support.mining.keywords.measure COMMITS.jsonl [UNSEEN.jsonl]`` prints
+the chosen sets, their recall and selectivity in cross-validation over repositories, and those of the sets in
+the package, also on the commits in UNSEEN.jsonl, which nothing is chosen on. ``commits.py`` makes both files.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from codetaste.mining.keywords.count import KeywordCounts, count_keywords, keyword_results
-from codetaste.mining.keywords.message import pull_request_text
+from codetaste.mining.keywords.message import is_pull_request_merge, pull_request_text
 from codetaste.mining.keywords.sets import load_keyword_sets
 from support.mining.keywords.commits import Commit, load_commits
 from support.mining.keywords.selection import (
@@ -87,15 +87,53 @@ def order_lines(table: Table, passing: Rows, counts: Sequence[KeywordCounts]) ->
         yield f"in the first {part:.0%} of those that pass: {first} of {found[-1]} candidates\n"
 
 
-def main(path: Path) -> None:
+def show_package(commits: Sequence[Commit], table: Table) -> None:
+    """Print what the sets of the package keep, also of parts of the commits, and which candidates not."""
+    passing, counts = apply_package_sets(commits)
+    early = np.array([commit.date < FIRST_PULL_REQUEST_YEAR for commit in commits])
+    merge = np.array([commit.merge for commit in commits])
+    pull_request = np.array([is_pull_request_merge(commit.message) for commit in commits])
+    parts = {
+        "package": early | ~early,
+        "package, before 2023": early,
+        "package, from 2023": ~early,
+        "package, no merges": ~merge,
+        "package, merges of pull requests": merge & pull_request,
+        "package, other merges": merge & ~pull_request,
+    }
+    for name, part in parts.items():
+        candidates = part & table.candidate
+        if not candidates.any():
+            continue
+        show(f"{name}: {(candidates & passing).sum()} of {candidates.sum()}", measure(table, passing, part))
+    whole = apply_package_sets(commits, str)[0]
+    show(f"package, whole message: {(whole & table.candidate).sum()}", measure(table, whole, early | ~early))
+    sys.stdout.writelines(order_lines(table, passing, counts))
+    lost = [
+        commit for commit, passes in zip(commits, passing, strict=True) if commit.candidate and not passes
+    ]
+    sys.stdout.writelines(f"lost: {each.repository}@{each.hash[:10]}\n" for each in lost)
+
+
+def load_table(path: Path, pool: Pool) -> tuple[list[Commit], Table]:
+    """Return the commits of a file without repeated texts, and their keywords."""
     loaded = load_commits(path)
-    commits, pool = select_commits(loaded), read_pool()
+    commits = select_commits(loaded)
     table = make_table(commits, pool)
-    rows = np.ones(len(commits), bool)
     sys.stdout.write(
-        f"{len(loaded)} large commits, {len(commits)} without repeated texts; "
+        f"{path.name}: {len(loaded)} large commits, {len(commits)} without repeated texts; "
         f"{len(np.unique(table.repository))} repositories, {table.candidate.sum()} candidates\n"
     )
+    return commits, table
+
+
+def main(path: Path, unseen: Iterable[Path]) -> None:
+    pool = read_pool()
+    for each in unseen:
+        show_package(*load_table(each, pool))
+    commits, table = load_table(path, pool)
+    show_package(commits, table)
+    rows = np.ones(len(commits), bool)
     setting = choose_setting(table, pool, rows, SEEDS)
     choice = choose(table, pool, rows, setting)
     sys.stdout.write(f"{setting}\n")
@@ -106,18 +144,7 @@ def main(path: Path) -> None:
     show("held out", mean_score([cross_validate(table, pool, rows, setting, seed) for seed in SEEDS]))
     show("held out, setting chosen too", nested_score(table, pool, rows, 0))
     show("all data", measure(table, passing_rows(table, pool, choice), rows))
-    passing, counts = apply_package_sets(commits)
-    show("package", measure(table, passing, rows))
-    early = np.array([commit.date < FIRST_PULL_REQUEST_YEAR for commit in commits])
-    for name, part in [("before 2023", early), ("from 2023", ~early)]:
-        show(f"package, {name} ({(part & table.candidate).sum()})", measure(table, passing, part))
-    show("package, whole message", measure(table, apply_package_sets(commits, str)[0], rows))
-    sys.stdout.writelines(order_lines(table, passing, counts))
-    lost = [
-        commit for commit, passes in zip(commits, passing, strict=True) if commit.candidate and not passes
-    ]
-    sys.stdout.writelines(f"lost: {each.repository}@{each.hash[:10]}\n" for each in lost)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), map(Path, sys.argv[2:]))

@@ -26,7 +26,7 @@ from codetaste.mining.keywords.keyword import Keyword, parse_keyword
 from codetaste.mining.keywords.message import pull_request_text
 from support.mining.keywords.commits import Commit
 
-STRONG_MINUS = ("fix", "lint")
+STRONG_MINUS = ("^fix", "^lint")
 STRONG_PLUS, WEAK_PLUS = "deduplicat*", "reorganiz*"
 PUBLISHED_LIFT, STRONG_LIFT = 1.0, 2.5
 MIN_SHARE = 0.005
@@ -114,7 +114,7 @@ def make_table(commits: Sequence[Commit], pool: Pool) -> Table:
 
 def count_each(texts: Sequence[str], keywords: Sequence[Keyword]) -> NDArray[np.int16]:
     regexes = [re.compile(keyword.pattern, re.ASCII) for keyword in keywords]
-    single = [i for i, keyword in enumerate(keywords) if not keyword.is_type and " " not in keyword.text]
+    single = [i for i, keyword in enumerate(keywords) if keyword.text.rstrip("~*").isalnum()]
     rest = [i for i in range(len(keywords)) if i not in single]
     columns: dict[str, list[int]] = {}
     table = np.zeros((len(texts), len(keywords)), np.int16)
