@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste import __version__
 from codetaste.benchmark.layout import GOLDEN_PATCH_FILE
+from codetaste.environment.images.names import KEY_LABEL
 from codetaste.rules.engine.install import PINNED_SHA256, PINNED_WHEEL
+from codetaste.sandbox.docker.spec import IMAGE_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +43,8 @@ AGENT_TIME_LIMIT_S = 3600.0
 SETUP_TIME_LIMIT_S, TESTS_TIME_LIMIT_S = 1800.0, 900.0
 _SCANS_S, _BUILD_S, _COLLECT_S = 3 * 1800.0, 1800.0, 600.0
 _TESTBED = "testbed.tar.gz"
+_NO_LABELS = f'LABEL {IMAGE_LABEL}="" {KEY_LABEL}=""'
+"""An image of a task is none of codetaste's, which finds its own by their labels."""
 _DIFF = "git diff --cached --binary --full-index --no-color --no-ext-diff --no-textconv"
 _COLLECT = " && ".join(
     [
@@ -176,9 +180,8 @@ def _dockerfile(comment: str, task: HarborTask, more: list[str]) -> str:
     root = ["USER root"] if testbed or more else []
     base = f"RUN git -c safe.directory=/testbed -C /testbed update-ref {_BASE_REF} HEAD"
     trust = ["RUN git config --system --add safe.directory /testbed"] if testbed else []
-    return "\n".join(
-        [comment, f"FROM {task.image}", *root, *testbed, *trust, *([] if more else [base]), *more, ""]
-    )
+    last = more or [base]
+    return "\n".join([comment, f"FROM {task.image}", _NO_LABELS, *root, *testbed, *trust, *last, ""])
 
 
 def _task_toml(task: HarborTask) -> str:

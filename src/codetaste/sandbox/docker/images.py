@@ -103,7 +103,8 @@ async def build_image(
 async def find_image(engine: ContainerEngine, what: str, label: str, value: str) -> str | None:
     """Return the id of an image of this kind that codetaste made with this label, None if there is none.
 
-    The kind matters: an image inherits the labels of the one that it was made from.
+    An image inherits the labels of the one that it was made from. So the kind matters, and of several images
+    the oldest is taken: the others are made of it.
 
     Raises:
         SandboxError: the engine does not answer.
@@ -112,7 +113,9 @@ async def find_image(engine: ContainerEngine, what: str, label: str, value: str)
         found = await engine.client.images.list(
             filters={"label": [f"{label}={value}", f"{IMAGE_LABEL}={what}"]}
         )
-        return next((str(one["Id"]) for one in found if not one["Labels"].get(OWNER_LABEL)), None)
+    # The engine lists the newest first.
+    made = [one for one in reversed(found) if not one["Labels"].get(OWNER_LABEL)]
+    return str(min(made, key=lambda one: one["Created"])["Id"]) if made else None
 
 
 async def tag_image(engine: ContainerEngine, ident: str, name: str) -> None:
@@ -136,6 +139,23 @@ async def image_labels(engine: ContainerEngine, name: str) -> Mapping[str, str]:
     """
     with engine_errors(engine, f"inspect {name}"):
         return (await engine.client.images.inspect(name))["Config"].get("Labels") or {}
+
+
+async def has_health_check(engine: ContainerEngine, name: str) -> bool:
+    """Return whether containers of an image run a health check; True of an image that does not exist.
+
+    Raises:
+        SandboxError: the engine does not answer.
+    """
+    with engine_errors(engine, f"inspect {name}"):
+        try:
+            config = (await engine.client.images.inspect(name))["Config"] or {}
+        except DockerError as error:
+            if error.status in _IN_USE_OR_GONE:
+                return True
+            raise
+    test = (config.get("Healthcheck") or {}).get("Test") or ["NONE"]
+    return bool(test[0] != "NONE")
 
 
 async def list_images(engine: ContainerEngine) -> Sequence[Image]:

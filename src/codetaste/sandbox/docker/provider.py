@@ -41,7 +41,7 @@ from codetaste.sandbox.docker.engine import (
     delete_resource,
     engine_errors,
 )
-from codetaste.sandbox.docker.images import require_image
+from codetaste.sandbox.docker.images import has_health_check, require_image
 from codetaste.sandbox.docker.reaper import remove_orphans
 from codetaste.sandbox.docker.sandbox import DockerSandbox
 from codetaste.sandbox.docker.spec import ContainerSpec, container_config, make_labels, unsupported_limits
@@ -157,6 +157,7 @@ class DockerSandboxProvider:
             labels=make_labels(self.run, spec.job, spec.lifetime_s),
             seccomp=self.seccomp,
             network=network,
+            health_check=await has_health_check(self.engine, spec.image),
         )
         config = container_config(container, self.kind)
         try:

@@ -55,6 +55,7 @@ class ContainerSpec:
         labels: see ``make_labels``.
         seccomp: the system call filter in the form that this engine takes.
         network: its name, "" for none.
+        health_check: whether the image has one.
     """
 
     spec: SandboxSpec
@@ -64,6 +65,7 @@ class ContainerSpec:
     labels: Mapping[str, str]
     seccomp: str
     network: str = ""
+    health_check: bool = True
 
 
 def container_config(container: ContainerSpec, kind: str) -> dict[str, Any]:
@@ -114,8 +116,9 @@ def container_config(container: ContainerSpec, kind: str) -> dict[str, Any]:
         "Env": [],
         "Labels": dict(container.labels),
         "Hostname": "sandbox",
-        # A health check of the image would start programs in the sandbox all the time.
-        "Healthcheck": {"Test": ["NONE"]},
+        # It would start programs in the sandbox all the time. Only where there is one: committed images keep
+        # this setting, and some releases of Docker Compose do not wait for containers that have it.
+        **({"Healthcheck": {"Test": ["NONE"]}} if container.health_check else {}),
         # The signal that a restarted engine sends to the containers it finds.
         "StopSignal": "SIGKILL",
         "HostConfig": host,
