@@ -17,7 +17,6 @@ from support.flows.discovery_models import NEW, OLD
 from support.system.dockerd import DockerEngine
 
 BASE = "harbor-test-base:1"
-LABELS = ("codetaste.key", "codetaste.image")
 
 
 @pytest.mark.heavy
@@ -52,4 +51,4 @@ def test_golden_patch_passes_in_the_built_images_and_no_work_does_not(
     assert task.run(":") == {"reward": 0.0, "ifr": 0.0, **passed}
     for part in ("agent", "verifier"):
         labels = docker_engine.call("GET", f"/images/harbor-test-{part}/json").json()["Config"]["Labels"]
-        assert [labels[name] for name in LABELS] == ["", ""]
+        assert labels["codetaste.key"] == ""

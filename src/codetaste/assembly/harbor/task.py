@@ -22,7 +22,6 @@ from codetaste import __version__
 from codetaste.benchmark.layout import GOLDEN_PATCH_FILE
 from codetaste.environment.images.names import KEY_LABEL
 from codetaste.rules.engine.install import PINNED_SHA256, PINNED_WHEEL
-from codetaste.sandbox.docker.spec import IMAGE_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,8 +42,8 @@ AGENT_TIME_LIMIT_S = 3600.0
 SETUP_TIME_LIMIT_S, TESTS_TIME_LIMIT_S = 1800.0, 900.0
 _SCANS_S, _BUILD_S, _COLLECT_S = 3 * 1800.0, 1800.0, 600.0
 _TESTBED = "testbed.tar.gz"
-_NO_LABELS = f'LABEL {IMAGE_LABEL}="" {KEY_LABEL}=""'
-"""An image of a task is none of codetaste's, which finds its own by their labels."""
+_NO_KEY = f'LABEL {KEY_LABEL}=""'
+"""An image of a task is not that of the instance, which codetaste finds by this label."""
 _DIFF = "git diff --cached --binary --full-index --no-color --no-ext-diff --no-textconv"
 _COLLECT = " && ".join(
     [
@@ -181,7 +180,7 @@ def _dockerfile(comment: str, task: HarborTask, more: list[str]) -> str:
     base = f"RUN git -c safe.directory=/testbed -C /testbed update-ref {_BASE_REF} HEAD"
     trust = ["RUN git config --system --add safe.directory /testbed"] if testbed else []
     last = more or [base]
-    return "\n".join([comment, f"FROM {task.image}", _NO_LABELS, *root, *testbed, *trust, *last, ""])
+    return "\n".join([comment, f"FROM {task.image}", _NO_KEY, *root, *testbed, *trust, *last, ""])
 
 
 def _task_toml(task: HarborTask) -> str:
