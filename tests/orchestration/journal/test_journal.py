@@ -343,6 +343,13 @@ async def test_run_with_products_whose_journal_lost_all_jobs_is_refused(tmp_path
     assert (tmp_path / "journal.jsonl").read_text() == header
 
 
+async def test_run_that_ended_before_its_first_job_is_continued(tmp_path: Path) -> None:
+    await write(tmp_path)
+    (tmp_path / ".sandboxes").mkdir()
+    (tmp_path / ".sandboxes" / "cacerts.jks").touch()
+    assert [line["event"] for line in await write(tmp_path)] == ["journal"]
+
+
 async def test_line_longer_than_any_that_is_written_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     path.write_text('{"event":"journal","format":2,"t":1}\n')

@@ -306,7 +306,9 @@ def check_new(path: Path, end: int, torn: int = 0) -> None:
     Raises:
         JournalError: it has, so that what it has spent is unknown.
     """
-    folders = [each for each in path.parent.iterdir() if each.is_dir() and each.name != LOGS_FOLDER]
+    # A folder with a dot is for the time of a run: one that ends before its first job has it too.
+    places = [each for each in path.parent.iterdir() if each.is_dir() and not each.name.startswith(".")]
+    folders = [each for each in places if each.name != LOGS_FOLDER]
     products = sorted(each.name for each in folders if any(map(_is_product, each.rglob("*"))))
     if torn > _MAX_HEADER_BYTES or products:
         problem = "no job has started in it" if end else "the first line is missing or damaged"
