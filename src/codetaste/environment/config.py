@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 from codetaste.core.section import Section
 from codetaste.core.units import Seconds, Usd
+from codetaste.sandbox.config import ImageName
 
 PAPER_BUDGET_USD = Decimal(5)
 """The budget of a setup agent (CodeTaste §3.3)."""
@@ -40,7 +41,7 @@ class EnvironmentConfig(Section):
     """Working time of the agent at one instance, all rounds together; the gates' test runs do not count."""
     rounds: int = Field(default=3, ge=1, le=20)
     """How often the agent is called; from the second time on with what the gates found."""
-    image: str = ""
+    image: ImageName = ""
     """The image that environments are made from; "" is that of `codetaste image build --polyglot`."""
     registries: bool = True
     """Whether the agent reaches the package registries that this host's pip, npm, go, cargo, Maven and apt

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from codetaste.core.section import FilePath, Section, check_path
 from codetaste.core.units import Bytes
@@ -22,6 +22,20 @@ def _check_bundle(value: Any) -> Any:  # noqa: ANN401 - from a config
     return value if value is False else check_path(value)
 
 
+def is_image_name(name: str) -> bool:
+    """Whether an engine can have an image with this name or id; "" stands for a default."""
+    return _IMAGE.fullmatch(name) is not None
+
+
+def _check_image(image: str) -> str:
+    if not is_image_name(image):
+        raise ValueError("cannot be the name of an image; write it as in codetaste/mine:1")
+    return image
+
+
+ImageName = Annotated[str, AfterValidator(_check_image)]
+
+
 class SandboxConfig(Section):
     """The rule agent's shell is always local; containers serve coding agents."""
 
@@ -30,7 +44,7 @@ class SandboxConfig(Section):
     The rule agent's shell: what works on this host, or the named local engine."""
     socket: FilePath | None = None
     """Socket of the container engine; by default DOCKER_HOST, CONTAINER_HOST and the usual paths."""
-    image: str = ""
+    image: ImageName = ""
     """The image of sandboxes whose instance has none; "" is the image of `codetaste image build --lean`."""
     max: int = Field(default=8, ge=1, le=10_000)
     """Sandboxes at once."""
@@ -47,13 +61,6 @@ class SandboxConfig(Section):
     ca_bundle: Annotated[Literal["auto", False] | Path, BeforeValidator(_check_bundle)] = "auto"
     """A PEM file of certificate authorities, for containers that reach more than the gateway; "auto" is that
     of the host, false none."""
-
-    @field_validator("image")
-    @classmethod
-    def _check_image(cls, image: str) -> str:
-        if not _IMAGE.fullmatch(image):
-            raise ValueError("cannot be the name of an image; write it as in codetaste/mine:1")
-        return image
 
     @property
     def shell_engine(self) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from codetaste.environment.config import EnvironmentConfig
 from codetaste.sandbox.config import SandboxConfig
 from codetaste.sandbox.docker.engine import permission_hint
 from codetaste.sandbox.docker.spec import unsupported_limits
@@ -40,8 +41,9 @@ def test_valid_image_name_is_accepted(image: str) -> None:
 
 @pytest.mark.parametrize("image", ["no name", "-x", "../up?x=1", "a@sha256:1", "new\nline", "ü"])
 def test_invalid_image_name_is_refused(image: str) -> None:
-    with pytest.raises(ValidationError, match="cannot be the name of an image"):
-        SandboxConfig(image=image)
+    for section in (SandboxConfig, EnvironmentConfig):
+        with pytest.raises(ValidationError, match="cannot be the name of an image"):
+            section(image=image)
 
 
 @pytest.mark.parametrize(

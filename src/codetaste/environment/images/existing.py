@@ -8,6 +8,7 @@ from codetaste.environment.base_image.recipe import BASES, polyglot_image
 from codetaste.environment.images.names import ImageStage, image_name
 from codetaste.environment.leak_search.image import image_layers
 from codetaste.errors import SandboxError, SandboxMissing
+from codetaste.sandbox.config import is_image_name
 from codetaste.sandbox.docker import images
 from codetaste.sandbox.docker.engine import engine_errors
 from codetaste.sandbox.docker.images import image_id, image_labels, tag_image
@@ -25,7 +26,7 @@ async def find_image(sandboxes: SandboxProvider, name: str) -> str:
     Raises:
         SandboxError: the engine does not answer.
     """
-    if not isinstance(sandboxes, DockerSandboxProvider):
+    if not isinstance(sandboxes, DockerSandboxProvider) or not (name and is_image_name(name)):
         return ""
     try:
         with engine_errors(sandboxes.engine, f"look for {name}"):

@@ -303,7 +303,7 @@ def _translate(summary: str, error: DockerError) -> SandboxError:
         gone = EngineGone(f"{summary}: it does not answer; check that the engine is running")
         gone.never_sent = isinstance(error.__context__, ClientConnectorError)
         return gone
-    if error.status == _NOT_FOUND and _NO_IMAGE.search(reason):
+    if error.status in {_NOT_FOUND, _FAULT} and _NO_IMAGE.search(reason):  # 400: it cannot be a name
         return SandboxMissing(
             f"{summary}: {reason}; build one (codetaste image build --lean) or name an existing one"
         )

@@ -206,7 +206,13 @@ async def forget_image(engine: ContainerEngine, name: str) -> None:
 
 
 async def image_id(engine: ContainerEngine, name: str) -> str:
-    """Return the id of an image. Use it within ``engine_errors``."""
+    """Return the id of an image. Use it within ``engine_errors``.
+
+    Raises:
+        ConfigError: ``name`` is empty: engines answer that with a list.
+    """
+    if not name:
+        raise ConfigError("the name of an image is missing")
     return str((await engine.client.images.inspect(name))["Id"])
 
 
