@@ -51,6 +51,16 @@ async def test_regular_run_has_counts_times_and_exit_code(provider: SandboxProvi
     assert found.tests_s > 0
 
 
+async def test_failed_clean_is_not_taken_for_a_setup_script(
+    provider: SandboxProvider, tmp_path: Path
+) -> None:
+    async with suite_sandbox(provider, tmp_path) as sandbox:
+        await sandbox.run(["rm", "-rf", "/testbed/.git"])
+        found = await run_suite(sandbox, Privileges.NONE, LIMITS, clean=True)
+    assert found.problem is RunProblem.SETUP_SHELL_FAILED
+    assert found.message == "git clean -xdff ended with exit code 128"
+
+
 async def test_hidden_variables_are_those_of_the_setup_alone(
     provider: SandboxProvider, tmp_path: Path
 ) -> None:

@@ -48,6 +48,7 @@ _MAX_LISTED = 50
 _BY_SIGNAL = 128
 """Added to the number of the signal that ended a program, in a shell's exit code."""
 _SIGNALS = frozenset(range(1, 65))
+_HINTS = {"127": ": the image has no git"}
 _OWN = b"__codetaste_"
 """What the command lines of the script's own processes have."""
 
@@ -70,7 +71,9 @@ __codetaste_processes() {
     return 0
 }
 cd /testbed || exit 125
-if [ -n "$__codetaste_clean" ]; then git clean -xdffq >&2 || exit 125; fi
+if [ -n "$__codetaste_clean" ]; then
+    git clean -xdffq >&2 || { echo "$__codetaste_mark clean $?"; exit 125; }
+fi
 if [ -n "$__codetaste_system" ]; then
     /scripts/setup_system.sh >&2 || { echo "$__codetaste_mark system $?"; exit 125; }
 fi
@@ -253,6 +256,10 @@ def _setup_problem(
     if (found := before.rpartition(mark + b" system ")[2]) != before:
         code = found.split(b"\n")[0].decode(errors="replace")
         return RunProblem.SETUP_SYSTEM_FAILED, f"setup_system.sh ended with exit code {code}"
+    if (found := before.rpartition(mark + b" clean ")[2]) != before:
+        code = found.split(b"\n")[0].decode(errors="replace")
+        text = f"git clean -xdff ended with exit code {code}{_HINTS.get(code, '')}"
+        return RunProblem.SETUP_SHELL_FAILED, text
     text = f"setup_shell.sh ended with exit code {done.exit_code}"
     if done.exit_code == 0:
         text = "setup_shell.sh ended the shell that it was sourced in"

@@ -143,5 +143,11 @@ def _find_flags(
 
 
 def _facts(run: TestRun) -> RunFacts:
-    contradictions = run.report_contradictions
-    return RunFacts(run.counts, run.exit_code, run.cases or None, run.contradictions, contradictions)
+    return RunFacts(
+        counts=run.counts,
+        exit_code=run.exit_code,
+        cases=run.cases or None,
+        contradictions=run.contradictions,
+        report_contradictions=run.report_contradictions,
+        left_processes=run.left_processes,
+    )

@@ -78,6 +78,14 @@ def test_binary_files_and_submodules_have_no_text() -> None:
     assert find_cheating(changes, NO_SURROUNDINGS) == ()
 
 
+def test_program_that_cannot_be_read_is_unread() -> None:
+    link = FileDiff(None, "tests/conftest.py", added_runs=(range(1, 2),), new_mode=0o120000)
+    for target, unread in ((b"../docs/hooks.txt", ("tests/conftest.py",)), (b"../conftest.py", ())):
+        assert pair_texts(Patch((link,)), {}, {"tests/conftest.py": target}).unread == unread
+    for path, files in (("web/a.js", ("web/a.js",)), ("a.png", ())):
+        assert pair_texts(Patch((FileDiff(path, path, binary=True),)), {}, {}).unread == files
+
+
 def test_new_binary_program_is_a_sign() -> None:
     changes = pair_texts(Patch((FileDiff(None, "tools/node", binary=True, new_mode=0o100755),)), {}, {})
     assert [flag.kind for flag in find_cheating(changes, NO_SURROUNDINGS)] == [CheatingKind.REPLACED_TOOL]
@@ -231,6 +239,10 @@ _LINES = {
     "build.gradle": ("test {", "withType(Test", "named(test", "useJUnit "),
     "Makefile": ("a: b\n\t", "A = \\\n", "test:", "export  ", "- " * 10),
     "setup.cfg": ("[pytest]\n", "[pytest]\na = b\n c\n", "="),
+    "CMakeLists.txt": ("add_test(", "x " * 10, "a set_tests_properties"),
+    "go.mod": ("replace ", "replace github.com/stretchr/x", " => "),
+    "tsconfig.json": ('"chai": [', '"a" : ', '"chai":["x"],'),
+    "vite.config.ts": ("test: {", "test :", "/* test"),
     "jest.config.js": ("/*", "'", "\\"),
 }  # fmt: skip
 

@@ -89,3 +89,11 @@ def test_contradictions_that_the_baseline_has_too_are_no_sign() -> None:
     )
     evidence = [flag.evidence for flag in find_run_flags(baseline, run)]
     assert evidence == ["line 1 of stdout is a result too", "run_tests …"]
+
+
+def test_processes_that_only_the_run_leaves_are_a_sign() -> None:
+    run = RunFacts(COUNTS, 1, CASES, left_processes=("sleep 99",))
+    left = (RunFacts(COUNTS, 1, CASES, left_processes=("sleep 1",)),)
+    assert CheatingKind.DAEMON in found(run)
+    assert [flag.kind for flag in find_run_flags(left, run)] == []
+    assert [flag.kind for flag in find_run_flags((), run)] == []

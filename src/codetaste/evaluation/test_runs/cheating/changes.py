@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from codetaste.evaluation.evasion.hidden_texts import MAX_BYTES, MAX_FILE_BYTES, read_file
 from codetaste.evaluation.evasion.lexical import without_regions
+from codetaste.evaluation.test_runs.cheating.patterns.line_pattern import PROGRAMS
+from codetaste.source.patch.model import LINK
 from codetaste.source.tree.overlay import overlay_path
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ class ChangedFile:
     @property
     def is_prose(self) -> bool:
         """Whether no program runs it: pages, data and lock files."""
-        return extension_of(self.path) in _PROSE
+        return extension_of(self.path) in _PROSE and not self.path.endswith("CMakeLists.txt")
 
     @property
     def is_executable(self) -> bool:
@@ -113,7 +115,7 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True)
 class PatchChanges:
-    """All files of a patch; ``unread`` are those whose texts were too large, by path."""
+    """All files of a patch; ``unread`` are those whose texts were too large or are not there, by path."""
 
     files: tuple[ChangedFile, ...]
     unread: tuple[str, ...] = ()
@@ -123,18 +125,24 @@ def pair_texts(patch: Patch, before: Mapping[str, bytes], after: Mapping[str, by
     """Pair the files of a patch with their contents in R and R∘X̂, by path.
 
     A file with a path that is missing in ``before`` or ``after`` is unread; binary files and submodules have
-    no text.
+    no text. So are programs as binary files, such as JavaScript with a NUL byte, and links by which a program
+    is in a file that is not searched.
     """
     files, unread = [], []
     for diff in patch.files:
         texts = (before, diff.old), (after, diff.new)
         if diff.binary or diff.submodule:
             files.append(ChangedFile(diff, b"", b""))
+            if diff.binary and diff.new is not None and extension_of(diff.new) in PROGRAMS:
+                unread.append(diff.new)
             continue
         if any(path is not None and path not in contents for contents, path in texts):
             unread.append(diff.new or diff.old or "")
         found = [b"" if path is None else contents.get(path, b"") for contents, path in texts]
-        files.append(ChangedFile(diff, *found))
+        files.append(file := ChangedFile(diff, *found))
+        if diff.new_mode == LINK and extension_of(file.path) in PROGRAMS:
+            target = file.after_text.rstrip()
+            unread += [] if extension_of(target) in PROGRAMS else [file.path]
     return PatchChanges(tuple(files), tuple(unread))
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import tomli
 
 from codetaste.evaluation.evasion.lexical import without_regions
+from codetaste.evaluation.test_runs.cheating.patterns.tools import TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,16 +27,32 @@ _WHOLE = re.compile(
     r"|jest[\w.-]*\.json|\.mocharc(?:\.\w+)?|mocha\.opts|\.taprc|jasmine\.json|\.nycrc(?:\.\w+)?"
     r"|phpunit[\w.-]*\.xml(?:\.dist)?|\.rspec|noxfile\.py|nose2?\.cfg|testng[\w.-]*\.xml"
     r"|junit-platform\.properties|\.npmrc|\.yarnrc(?:\.yml)?|\.pnpmfile\.cjs|\.envrc|\.bazelrc"
-    r"|CTest(?:Testfile|Custom)\.cmake|[\w.-]+\.runsettings|xunit\.runner\.json)$"
+    r"|CTest(?:Testfile|Custom)\.cmake|[\w.-]+\.runsettings|xunit\.runner\.json|bunfig\.toml|tox\.toml"
+    r"|\.babelrc(?:\.\w+)?|babel\.config\.\w+|\.swcrc|rust-toolchain(?:\.toml)?"
+    r"|\.(?:python-version|nvmrc|node-version|tool-versions)|mise\.toml)$"
     r"|(?:^|/)\.config/nextest\.toml$|(?:^|/)\.cargo/config(?:\.toml)?$"
     r"|(?:^|/)META-INF/services/(?:org\.junit|org\.testng|org\.spockframework)[\w.]*$"
 )
 """Files that are nothing but configuration of a test runner, or of the program that starts it."""
+_BUILD_FILES = {
+    "just": re.compile(r"[jJ]ustfile|\.justfile"),
+    "task": re.compile(r"[tT]askfile(?:\.dist)?\.ya?ml"),
+    "rake": re.compile(r"[rR]akefile(?:\.rb)?"),
+    "gulp": re.compile(r"gulpfile\.\w+"),
+    "grunt": re.compile(r"Gruntfile\.\w+"),
+    "nx": re.compile(r"nx\.json|project\.json"),
+    "turbo": re.compile(r"turbo\.json"),
+    "lerna": re.compile(r"lerna\.json"),
+    "meson": re.compile(r"meson\.build"),
+    "invoke": re.compile(r"tasks\.py"),
+}
+"""Files that say what a program does, if the scripts call that program."""
 _MAX_PATH_CHARS = 1000
 _MAX_BYTES = 1024**2
 _BLOCK_CHARS = 20_000
 _RUNNER_PACKAGES = re.compile(
-    r"(?:ts-|@types/)?(?:jest|mocha|vitest|ava|tap|tape|jasmine|karma|nyc|c8|playwright|cypress|should|chai)(?:-.*)?"
+    r"(?:ts-|@types/)?(?:jest|mocha|vitest|ava|tap|tape|jasmine|karma|nyc|c8|playwright|cypress|should|chai|sinon"
+    r"|expect|uvu|qunit|power-assert|supertest)(?:-.*)?"
     r"|@(?:jest|vitest|playwright|swc/jest|testing-library)(?:/.*)?|babel-jest"
 )
 _PACKAGE_KEYS = ("jest", "mocha", "vitest", "ava", "tap", "nyc", "c8", "karma", "imports", "_moduleAliases")
@@ -61,8 +78,13 @@ def find_sections(content: bytes, path: str, script: str) -> Sections:
     reader = _READERS.get(name) or next(
         (read for end, read in _BY_ENDING.items() if name.endswith(end)), None
     )
-    if _WHOLE.search(path):
+    if _WHOLE.search(path) or any(
+        pattern.fullmatch(name) and re.search(rf"(?<![\w.-]){program}(?![\w.-])", script)
+        for program, pattern in _BUILD_FILES.items()
+    ):
         return {name: _squeeze(without_regions(content, path, strings=False).decode("utf-8", "replace"))}
+    if _VITE.fullmatch(name):
+        reader = _vite
     if reader is None:
         return {}
     text = content.decode("utf-8", "replace")
@@ -97,9 +119,21 @@ def _pyproject(text: str, script: str) -> Iterator[tuple[str, str]]:
         yield f"tool.{name}", _text(tool.get(name))
     for name in ("hatch", "pdm", "poe", "taskipy", "uv", "rye"):
         yield from _test_tasks(f"tool.{name}", tool.get(name), script)
-    plugins = _table(_table(data, "project"), "entry-points").get("pytest11")
+    project, build = _table(data, "project"), _table(data, "build-system")
+    for name, programs in (("project", project), ("tool.poetry", _table(tool, "poetry"))):
+        yield from _tools(f"{name}.scripts", _table(programs, "scripts"))
+    if "backend-path" in build:
+        yield "build-system", _text([build["backend-path"], build.get("build-backend")])
+    plugins = _table(project, "entry-points").get("pytest11")
     yield "project.entry-points.pytest11", _text(plugins)
     yield "tool.poetry.plugins.pytest11", _text(_table(_table(tool, "poetry"), "plugins").get("pytest11"))
+
+
+def _tools(path: str, programs: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the programs that a setup installs in the place of those that the scripts call."""
+    for name, value in programs.items():
+        if name.strip() in TOOLS:
+            yield f"{path}.{name.strip()}", _text(value)
 
 
 def _test_tasks(path: str, data: object, script: str, depth: int = 5) -> Iterator[tuple[str, str]]:
@@ -121,11 +155,10 @@ def _ini(text: str, _: str) -> Iterator[tuple[str, str]]:
     for name in parser.sections():
         if _INI_SECTIONS.fullmatch(name):
             yield f"[{name}]", _text(dict(parser.items(name)))
-    if parser.has_option("options.entry_points", "pytest11"):
-        yield (
-            "[options.entry_points] pytest11",
-            _squeeze(parser.get("options.entry_points", "pytest11") or ""),
-        )
+    points = dict(parser.items("options.entry_points")) if parser.has_section("options.entry_points") else {}
+    yield "[options.entry_points] pytest11", _squeeze(points.get("pytest11") or "")
+    lines = (line.partition("=") for line in (points.get("console_scripts") or "").splitlines())
+    yield from _tools("[options.entry_points]", {name: value.strip() for name, _, value in lines})
 
 
 def _cargo(text: str, _: str) -> Iterator[tuple[str, str]]:
@@ -198,8 +231,12 @@ _RULE = re.compile(
     re.MULTILINE,
 )
 _VARIABLE = re.compile(
-    r"^(?:export\s+)?(?P<name>\w+)[ \t]*+[:?+]?=(?P<value>(?:[^\\\n]|\\.|\\\n)*)$", re.MULTILINE
+    r"^(?:export\s+)?(?P<name>\.?\w+)[ \t]*+[:?+]?=(?P<value>(?:[^\\\n]|\\.|\\\n)*)$", re.MULTILINE
 )
+
+
+_OF_MAKE = {"SHELL", ".SHELLFLAGS", "MAKEFLAGS", "GNUMAKEFLAGS"}
+_MAKE_LINE = re.compile(r"^\.(?:IGNORE|POSIX|ONESHELL)\b.*$", re.MULTILINE)
 
 
 def _makefile(text: str, script: str) -> Iterator[tuple[str, str]]:
@@ -216,8 +253,61 @@ def _makefile(text: str, script: str) -> Iterator[tuple[str, str]]:
             used |= set(re.findall(r"\$[({](\w+)[)}]", body))
             yield f"rule {rule['targets']}", _squeeze(body)
     for variable in _VARIABLE.finditer(text):
-        if variable["name"] in used and variable["name"].isupper():
+        if variable["name"] in used | _OF_MAKE and variable["name"].isupper():
             yield variable["name"], _squeeze(variable["value"].replace("\\\n", " "))
+    yield "make", " ".join(map(_squeeze, _MAKE_LINE.findall(text)))
+
+
+_REPLACED = re.compile(
+    r"^(?:replace\s|\s)\s*(github\.com/(?:stretchr|onsi|smartystreets|google/go-cmp|golang/mock)\S*|gotest\.tools\S*"
+    r"|gopkg\.in/check\S*|go\.uber\.org/mock)(?: v\S+)?\s*=>([^\n]*)$",
+    re.MULTILINE,
+)
+
+
+def _go_mod(text: str, _: str) -> Iterator[tuple[str, str]]:
+    """Yield the packages of tests that are replaced."""
+    for name, by in _REPLACED.findall(text):
+        yield f"replace {name}", _squeeze(by)
+
+
+_MAPPED = re.compile(r"\"([^\"\n]+)\"\s*:\s*(\[[^\]]{0,1000}\])")
+
+
+def _tsconfig(text: str, _: str) -> Iterator[tuple[str, str]]:
+    for name, places in _MAPPED.findall(text):
+        if _RUNNER_PACKAGES.fullmatch(name):
+            yield f"paths.{name}", _squeeze(places)
+
+
+_VITE = re.compile(r"vite\.config\.\w+")
+_VITE_TEST = re.compile(r"(?<![\w.])test\s*:\s*\{")
+
+
+def _vite(text: str, _: str) -> Iterator[tuple[str, str]]:
+    code = without_regions(text.encode("utf-8", "replace"), "x.ts", strings=False).decode("utf-8", "replace")
+    if match := _VITE_TEST.search(code):
+        yield "test", _squeeze(_block(code, match.end()))
+
+
+def _deno(text: str, _: str) -> Iterator[tuple[str, str]]:
+    data = json.loads(text) if text.strip() else {}
+    if isinstance(data, dict):
+        yield "test", _text(data.get("test"))
+        for name, value in _table(data, "tasks").items():
+            if _SCRIPT_NAME.fullmatch(name):
+                yield f"tasks.{name}", _text(value)
+
+
+_CMAKE_LINE = re.compile(
+    r"^[^#\n]*\b(?:add_test|set_tests_properties|gtest_discover_tests|catch_discover_tests|enable_testing"
+    r"|CTEST_\w+)\b.*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+def _cmake(text: str, _: str) -> Iterator[tuple[str, str]]:
+    yield "tests", " ".join(sorted(map(_squeeze, _CMAKE_LINE.findall(text))))
 
 
 _READERS: dict[str, Callable[[str, str], Iterator[tuple[str, str]]]] = {
@@ -231,6 +321,16 @@ _READERS: dict[str, Callable[[str, str], Iterator[tuple[str, str]]]] = {
     "pom.xml": _pom,
     "build.gradle": _gradle,
     "build.gradle.kts": _gradle,
+    "go.mod": _go_mod,
+    "go.work": _go_mod,
+    "tsconfig.json": _tsconfig,
+    "tsconfig.base.json": _tsconfig,
+    "tsconfig.test.json": _tsconfig,
+    "tsconfig.spec.json": _tsconfig,
+    "jsconfig.json": _tsconfig,
+    "deno.json": _deno,
+    "deno.jsonc": _deno,
+    "CMakeLists.txt": _cmake,
     "Makefile": _makefile,
     "makefile": _makefile,
     "GNUmakefile": _makefile,

@@ -64,7 +64,7 @@ def _all_flags(
     baseline: Sequence[RunFacts],
     run: RunFacts | None,
 ) -> Iterator[CheatingFlag]:
-    yield from find_config_flags(changes, surroundings.script_texts)
+    yield from find_config_flags(changes, surroundings.script_texts, surroundings.tree)
     yield from find_line_flags(changes, surroundings.script_texts)
     yield from find_missing_tests(changes, surroundings.lost_by_golden)
     yield from find_replacing_files(changes, surroundings.tree, surroundings.installed)

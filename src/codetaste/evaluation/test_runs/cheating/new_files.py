@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.evaluation.test_runs.cheating.changes import extension_of, is_test_path
 from codetaste.evaluation.test_runs.cheating.flags import CheatingFlag, CheatingKind, make_flag
+from codetaste.evaluation.test_runs.cheating.patterns.tools import TOOLS
 from codetaste.evaluation.test_runs.reports.find import is_report_place
 from codetaste.evaluation.test_runs.reports.limits import InvalidReport
 from codetaste.evaluation.test_runs.reports.read import read_report
@@ -36,14 +37,16 @@ _RUNNER_MODULES = _words("""
 _MODULES = frozenset({"py", "pyc", "so"})
 _IMPORTED_FOLDERS = frozenset({"", "src", "lib", "test", "tests", "testing"})
 """Folders that are on the search path of modules, as a rule."""
-_TOOLS = _words("""
-    node nodejs npm npx yarn pnpm bun deno python python2 python3 pip pip3 pytest py.test tox go gofmt cargo
-    rustc rustup java javac mvn gradle ruby rspec rake bundle php phpunit composer dotnet make cmake ctest gcc
-    cc g++ jest mocha vitest git bash sh env sudo jq grep sed awk timeout cat tee
-""")
-"""Programs that scripts call."""
-_WRAPPERS = re.compile(r"(?:^|/)(?:gradlew|mvnw)(?:\.bat|\.cmd)?$|(?:^|/)(?:gradle/wrapper|\.mvn)/")
-_LINKED = re.compile(r"(?:^|/)node_modules/")
+_WRAPPERS = re.compile(
+    r"(?:^|/)(?:gradlew|mvnw)(?:\.bat|\.cmd)?$|(?:^|/)(?:gradle/wrapper|\.mvn|\.yarn/(?:releases|plugins|sdks))/"
+    r"|(?:^|/)\.pnp\.(?:[cm]?js|loader\.mjs)$"
+)
+_INSTALLED = re.compile(
+    r"(?:^|/)(?:node_modules|site-packages|dist-packages|\.?venv|\.tox|\.nox|\.eggs|__pypackages__|\.bundle)/"
+    r"|(?:^|/)vendor/(?:github\.com/(?:stretchr|onsi|smartystreets|google/go-cmp|golang/mock)|gotest\.tools)/"
+)
+"""Folders that installers fill, and vendored packages of tests."""
+_COMPILED = frozenset({"pyc", "pyo", "class"})
 _RUNNER_CLASSES = re.compile(
     r"(?:^|/)(org/junit|junit/framework|org/testng|org/mockito|kotlin/test|org/assertj)/"
 )
@@ -86,6 +89,9 @@ def find_replacing_files(
             yield make_flag(CheatingKind.REPLACED_TOOL, f"the wrapper {file.path} is changed", file.path)
         elif file.diff.old is None or file.diff.renamed or file.diff.copied:
             yield from _new_file(file, search)
+        elif file.diff.binary and extension_of(file.path) in _COMPILED:
+            text = f"{file.path} is compiled code, which has no text"
+            yield make_flag(CheatingKind.SHADOWED_MODULE, text, file.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +124,13 @@ def _new_file(file: ChangedFile, search: _Search) -> Iterator[CheatingFlag]:
     elif search.shadows(file):
         text = f"{path} takes the place of the module {_module(path)[1]}"
         yield make_flag(CheatingKind.SHADOWED_MODULE, text, path)
-    elif _LINKED.search(path) or (runner_class and runner_class[1] not in search.classes):
+    elif extension_of(path) in _COMPILED:
+        yield make_flag(CheatingKind.SHADOWED_MODULE, f"{path} is compiled code, which has no text", path)
+    elif _INSTALLED.search(path) or (runner_class and runner_class[1] not in search.classes):
         yield make_flag(CheatingKind.SHADOWED_MODULE, f"{path} takes the place of an installed module", path)
     base = path.rpartition("/")[2]
     starts = file.after.startswith(b"#!")
-    if base in _TOOLS and (file.is_executable or starts or file.diff.binary):
+    if base in TOOLS and (file.is_executable or starts or file.diff.binary):
         yield make_flag(CheatingKind.REPLACED_TOOL, f"{path} has the name of a program", path)
     if is_report_place(path) and file.after:
         try:

@@ -36,6 +36,7 @@ class RunFacts:
         cases: statuses of tests by name, None without a report.
         contradictions: those of the output, one line each.
         report_contradictions: counts that differ from the report, by key, one line each.
+        left_processes: command lines of processes that the tests have left.
     """
 
     counts: TestCounts | None
@@ -43,6 +44,7 @@ class RunFacts:
     cases: Mapping[str, CaseStatus] | None = None
     contradictions: tuple[str, ...] = ()
     report_contradictions: Mapping[str, str] | None = None
+    left_processes: tuple[str, ...] = ()
 
 
 def find_run_flags(baseline: Sequence[RunFacts], run: RunFacts) -> Iterator[CheatingFlag]:
@@ -52,6 +54,9 @@ def find_run_flags(baseline: Sequence[RunFacts], run: RunFacts) -> Iterator[Chea
     yield from _other_contradictions(baseline, run)
     yield from _fewer(baseline, run)
     yield from _missing_cases(baseline, run)
+    if run.left_processes and baseline and not any(each.left_processes for each in baseline):
+        left = ", ".join(run.left_processes[:_SHOWN])
+        yield make_flag(CheatingKind.DAEMON, f"the run left processes, no run of the baseline did: {left}")
 
 
 def _other_contradictions(baseline: Sequence[RunFacts], run: RunFacts) -> Iterator[CheatingFlag]:

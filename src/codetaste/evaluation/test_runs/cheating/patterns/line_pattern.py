@@ -25,6 +25,8 @@ PHP = _endings("php phpt")
 SHARP = _endings("cs fs vb")
 NATIVE = _endings("c cc cpp cxx h hh hpp hxx m mm")
 CMAKE = _endings("cmake txt")
+PROGRAMS = PYTHON | SCRIPT | GO | JVM | RUST | RUBY | PHP | SHARP | NATIVE | _endings("sh bash pl")
+"""Files that are compiled or run."""
 ANY: frozenset[str] = frozenset()
 """Every file that is not prose."""
 

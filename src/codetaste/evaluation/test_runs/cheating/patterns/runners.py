@@ -32,9 +32,13 @@ PATTERNS = (
         r"\bsys\.(?:meta_path|path_hooks)\b",
         r"\bsys\.(?:excepthook|settrace|setprofile)\s*=(?!=)",
         r"\bbuiltins\.\w+\s*=(?!=)",
-        r"\bset(?:attr|item)\s*\(\s*(?:sys\.modules|builtins|__builtins__|unittest|pytest|_pytest)\b",
+        r"\bset(?:attr|item)\s*\(\s*(?:sys\.modules|builtins|__builtins__|unittest|pytest|_pytest|TestCase)\b",
         r"\b__builtins__\b\s*[\[.]",
         r"(?<![\w.])(?:unittest|pytest|_pytest|pluggy|TestCase|TestResult|TextTestResult)(?:\.\w+)+\s*=(?!=)",
+        r"\bTestCase\.(?:assert\w+|fail\w*|run|__call__)\s*=(?!=)",
+        rf"\bpytest_(?:{_RESULT_HOOKS})\s*=(?!=)",
+        rf"\bimport\s.*\bpytest_(?:{_RESULT_HOOKS})\b",
+        r"\bmark\.flaky\b",
         r"\b(?:import|from)\s+_pytest\.(?:runner|reports|terminal|junitxml|main|python|outcomes|assertion)\b",
         rf"\bdef\s+pytest_(?:{_RESULT_HOOKS})\s*\(",
         r"\bdef\s+(?:addFailure|addError|addSuccess|addSkip|wasSuccessful)\s*\(",
@@ -58,6 +62,9 @@ PATTERNS = (
         r"\b(?:Mocha|Runner|Suite|Test|Runnable|Jasmine|Reporter)\.prototype\.\w+\s*=(?!=)",
         r"\bprocess\.(?:exit|reallyExit|stdout\.write|stderr\.write)\s*=(?!=)",
         r"\bassert(?:\.strict)?\.(?:equal|deepEqual|strictEqual|deepStrictEqual|ok|throws|fail)\s*=(?!=)",
+        r"\bObject\.(?:assign|definePropert(?:y|ies))\s*\(\s*(?:(?:require|import)\s*\(\s*[\"'`](?:node:)?)?(?:assert|expect)\b",
+        r"\bmocha(?:Hooks|GlobalSetup)\b",
+        r"\.state\s*=\s*[\"'`]passed\b",
         r"\b(?:jest|vi)\.retryTimes\s*\(",
         r"\bregisterHooks\s*\(|\bmodule\.register\s*\(",
         view=View.CODE,
@@ -68,6 +75,7 @@ PATTERNS = (
         GO,
         r"\btesting\.(?:MainStart|Main|RunTests|Init)\s*\(",
         r"\bflag\.Set\s*\(\s*\"test\.",
+        r"[\"`]--?test\.\w",
         view=View.CODE,
     ),
     pattern(_CONFIG, GO, r"^func\s+TestMain\s*\("),
@@ -96,9 +104,21 @@ PATTERNS = (
     ),
     pattern(
         _CONFIG,
+        PYTHON,
+        # What a setup installs: programs in the place of the runner, plugins, code that runs at the start.
+        r"[\"']\s*(?:pytest|py\.test|python3?|tox|nose2?|coverage|unittest)\s*=\s*[\w.]+:[\w.]+",
+        r"[\"']pytest11[\"']",
+        r"\b(?:sitecustomize|usercustomize|getusersitepackages|getsitepackages)\b",
+        view=View.CODE,
+    ),
+    pattern(
+        _CONFIG,
         ANY,
-        r"\b(?:PYTEST_ADDOPTS|PYTEST_PLUGINS|PYTHONSTARTUP|PYTHONOPTIMIZE|LD_PRELOAD|BASH_ENV|NODE_OPTIONS|RUSTC_WRAPPER"
-        r"|JAVA_TOOL_OPTIONS|CARGO_TARGET_\w+_RUNNER)\b",
+        r"\b(?:PYTEST_ADDOPTS|PYTEST_PLUGINS|PYTEST_DISABLE_PLUGIN_AUTOLOAD|PYTHONSTARTUP|PYTHONOPTIMIZE|PYTHONHOME"
+        r"|PYTHONUSERBASE|LD_PRELOAD|LD_AUDIT|BASH_ENV|SHELLOPTS|NODE_OPTIONS|RUBYOPT|PERL5OPT|RUSTC_WRAPPER|GOFLAGS"
+        r"|MAKEFLAGS|(?:_JAVA|JAVA_TOOL|JDK_JAVA)_OPTIONS|CARGO_TARGET_\w+_RUNNER)\b",
+        r"\b(?:PYTHONPATH|NODE_PATH)\b\s*[?:+]?=(?!=)",
+        r"-(?:javaagent|agentlib|agentpath):",
         view=View.CODE,
     ),
 )

@@ -14,6 +14,7 @@ PATTERNS = (
         r"\brules_(?:positive|negative)\.yml\b",
         r"\b(?:instance_metadata|evaluation_result)\.json\b",
         r"/proc/(?:1|\d{2,}|\$PPID|\$\{PPID\})/",
+        r"/proc/(?:thread-)?self/(?:fd|fdinfo|mem|task)\b",
         view=View.CODE,
     ),
     pattern(CheatingKind.SCRIPT_ACCESS, PYTHON, r"\bos\.getppid\s*\(", tests_only=True),
