@@ -95,9 +95,11 @@ class JavaWorkers:
         return await self._start()
 
     async def _start(self) -> Jvm:
-        jvm = await start_jvm(self.program, self._scratch)
-        self._running.add(jvm)
         self._started += 1
+        scratch = self._scratch / str(self._started)
+        await to_thread.run_sync(scratch.mkdir)
+        jvm = await start_jvm(self.program, scratch)
+        self._running.add(jvm)
         return jvm
 
     async def _end(self, jvm: Jvm) -> None:
