@@ -139,6 +139,30 @@ def test_edit_that_changes_nothing_asks_again(review: Review, benchmark: Path, t
     assert not (benchmark / "reviews.jsonl").exists()
 
 
+def test_decision_of_another_reviewer_is_not_overwritten(
+    review: Review, benchmark: Path, tmp_path: Path
+) -> None:
+    """The editor of one reviewer is open while another one edits the same description."""
+    path = benchmark / "assets/descriptions/a/b/11111111/open_description.md"
+    other = editor(tmp_path, "Tidy names of carts")
+    slow = tmp_path / "slow.sh"
+    command = f"{sys.executable} -m codetaste review {benchmark} --by Bob"
+    slow.write_text(
+        f"#!/bin/sh\nprintf 's\\ne\\nq\\n' | EDITOR={other} {command} >&2\nprintf 'Mine' >\"$1\"\n"
+    )
+    slow.chmod(0o755)
+    done = review("--by", "Ann", answers="s\ne\nq\n", editor=str(slow))
+    assert "was changed or decided about meanwhile: nothing was written; your text is in" in done.stderr
+    saved = re.search(r"your text is in (\S+)", done.stderr)
+    assert saved is not None
+    assert Path(saved[1]).read_text() == "Mine\n"
+    Path(saved[1]).unlink()
+    assert path.read_text() == "Tidy names of carts\n"
+    assert "> Tidy names of carts" in done.stderr.rpartition("changed meanwhile")[2]
+    found = listed(review)[INSTANCE, "open"]
+    assert (found["verdict"], found["by"]) == ("edited", "Bob")
+
+
 def test_bad_input_is_one_line(review: Review, benchmark: Path) -> None:
     assert "no editor: set $EDITOR" in review(answers="e\n", code=2).stderr
     lost = review(answers="e\n", code=2, editor="/nowhere/vi")

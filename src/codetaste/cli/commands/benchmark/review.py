@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from codetaste.benchmark.benchmark import open_benchmark
+from codetaste.benchmark.benchmark import Benchmark, open_benchmark
 from codetaste.benchmark.facts.facts import describe_benchmark
 from codetaste.benchmark.layout import Track
 from codetaste.cli.options import AsJson, Flag, OptionalPath, Several
@@ -30,7 +30,6 @@ from codetaste.flows.describe.reviews import Verdict, new_review, read_reviews, 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.instance import Instance
     from codetaste.flows.describe.reviews import Review
 
@@ -122,6 +121,10 @@ def _decide_all(benchmark: Benchmark, found: Sequence[_Description], reviewer: s
             if made is not None:
                 yield made
                 break
+            current = _current(benchmark, each)
+            if current != each:
+                each = current  # noqa: PLW2901 - asked about again
+                _show(benchmark, each, f"{number} of {len(found)}, changed meanwhile")
 
 
 def _take(benchmark: Benchmark, each: _Description, answer: str, reviewer: str) -> Review | None:
@@ -137,13 +140,33 @@ def _take(benchmark: Benchmark, each: _Description, answer: str, reviewer: str) 
             if edited is None:
                 return None
             verdict, text = Verdict.EDITED, edited
-            write_atomically(benchmark.description_path(each.instance, each.track), text)
         case _:
             notify(f"{printable(answer)!r} is none of a, e, r, s, q")
             return None
+    if _current(benchmark, each) != each:
+        where = f"; your text is in {_save_aside(text)}" if verdict is Verdict.EDITED else ""
+        notify(f"the {each.title} was changed or decided about meanwhile: nothing was written{where}")
+        return None
+    if verdict is Verdict.EDITED:
+        write_atomically(benchmark.description_path(each.instance, each.track), text)
     made = replace(new_review(each.instance, each.track, verdict, text, reviewer), comment=comment)
     anyio.run(partial(write_review, benchmark.root, made))
     return made
+
+
+def _current(benchmark: Benchmark, each: _Description) -> _Description:
+    """Return a description and the decision about it as they are now: another reviewer may be at work."""
+    existing = ExistingDescriptions(Benchmark(benchmark.root, ()), read_reviews(benchmark.root))
+    text = existing.text(each.instance, each.track) or ""
+    return replace(each, text=text, review=existing.review(each.instance, each.track))
+
+
+def _save_aside(text: str) -> Path:
+    """Write a text to a new file that stays, and return its path."""
+    descriptor, name = tempfile.mkstemp(prefix="codetaste-review-", suffix=".md")
+    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
+        file.write(text)
+    return Path(name)
 
 
 def _ask(question: str, *, lower: bool = True) -> str | None:
@@ -211,7 +234,8 @@ def _show(benchmark: Benchmark, each: _Description, place: str) -> None:
     lines += [] if each.review is None else [_describe_review(each.review)]
     texts = ExistingDescriptions(benchmark, read_reviews())
     for track in Track:
-        if (text := texts.text(each.instance, track)) is not None:
+        text = each.text if track is each.track else texts.text(each.instance, track)
+        if text is not None:
             mark = ">" if track is each.track else " "
             chars = f", {len(text.strip())} characters" if track is Track.OPEN else ""
             lines += [
