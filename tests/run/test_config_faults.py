@@ -96,6 +96,7 @@ def test_types_are_named_as_in_the_file(tmp_path: Path) -> None:
     for setting, problem in {
         'benchmark.instances="x"': "benchmark.instances: must be a list (it is 'x')",
         "models.scripted.options=5": "models[scripted].options: must be a table (it is 5)",
+        "benchmark.instances=[1]": "benchmark.instances[0]: Input should be a valid string (it is 1)",
         "benchmark.instances=[]": "benchmark.instances: the list should have at least 1 item, not 0",
         'run.budget_usd="1_0"': "run.budget_usd: '1_0' is not an amount of US dollars",
     }.items():

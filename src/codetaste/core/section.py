@@ -111,7 +111,11 @@ def validation_messages(
     error: ValidationError, raw: Mapping[str, Any], model: type[BaseModel]
 ) -> Iterator[str]:
     """Yield one line for each error of validating ``raw`` as ``model``."""
-    for fault in error.errors(include_url=False):
+    faults = error.errors(include_url=False)
+    wrong_items = {fault["loc"][:end] for fault in faults for end in range(len(fault["loc"]))}
+    for fault in faults:
+        if fault["type"] == "too_short" and fault["loc"] in wrong_items:
+            continue  # items that are wrong are not counted
         key = _format_key(fault["loc"], raw)
         if fault["type"] == "extra_forbidden":
             name, fields = str(fault["loc"][-1]), _fields_at(fault["loc"][:-1], model)

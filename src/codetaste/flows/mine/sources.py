@@ -93,18 +93,25 @@ async def source_digests(run: MiningRunConfig, context: MiningContext) -> list[s
 
 def _file_digests(run: MiningRunConfig, context: MiningContext) -> list[str]:
     digests = []
-    for path in _files(run, context):
+    for key, path in _files(run, context):
         try:
             status = path.stat()
         except OSError as error:
-            raise ConfigError(f"mine.runs {run.name}: {path}: {error.strerror}") from error
+            raise ConfigError(f"{key}: {path}: {error.strerror}") from error
         digests.append(f"{path} {status.st_size} {status.st_mtime_ns}")
     return digests
 
 
-def _files(run: MiningRunConfig, context: MiningContext) -> Iterator[Path]:
-    activity = (*run.activity.commits, *run.activity.licences) if run.activity else ()
-    stars = context.config.ranking.stars
-    yield from map(context.path, (*run.pairs, *activity, *([stars] if stars else ())))
+def _files(run: MiningRunConfig, context: MiningContext) -> Iterator[tuple[str, Path]]:
+    """Yield the files that are read, each with the key of the config that names it."""
+    named = {"pairs": run.pairs}
+    if run.activity is not None:
+        named |= {"activity.commits": run.activity.commits, "activity.licences": run.activity.licences}
+    for key, paths in named.items():
+        for path in paths:
+            yield f"mine.runs[{run.name}].{key}", context.path(path)
+    if context.config.ranking.stars is not None:
+        yield "mine.ranking.stars", context.path(context.config.ranking.stars)
     if run.archive is not None:
-        yield from find_hour_files([context.path(Path(name)) for name in run.archive.hours])
+        hours = find_hour_files([context.path(Path(name)) for name in run.archive.hours])
+        yield from ((f"mine.runs[{run.name}].archive", file) for file in hours)
