@@ -234,6 +234,15 @@ async def sandbox_archives(sandbox: Sandbox) -> tuple[str, ...]:
 _APT_ADDRESSES = ("apt-get", "update", "--print-uris")
 
 
+async def allow_entries(urls: Iterable[str], environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Return the entries of an allow list that opens the hosts of ``urls``.
+
+    Raises:
+        SourceError: one is no http(s) address.
+    """
+    return await _hosts(os.environ if environ is None else environ, urls)
+
+
 async def archive_hosts(output: str, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the allow-list entries of the archives that apt names in ``output``, in quotes.
 

@@ -22,6 +22,7 @@ from codetaste.core.hashing import file_sha256
 from codetaste.core.text import printable
 from codetaste.core.units import format_duration
 from codetaste.environment.base_image.check import (
+    POLYGLOT,
     CheckedTool,
     check_tools,
     describe_differences,
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from codetaste.sandbox.docker.engine import ContainerEngine
     from codetaste.sandbox.docker.provider import DockerSandboxProvider
 
-KIND = "polyglot"
 DIFFERENCES_LABEL = "codetaste.differences"
 """What of an image is not as the recipe wants it, in one line."""
 IMAGE_FILE = "/etc/codetaste/image.json"
@@ -76,25 +76,27 @@ class BaseImageRequest:
         name: of the image.
         recipe: its steps.
         checks: of its tools; it is not built if one that is needed does not work.
-        opengrep: the program that steps find at $OPENGREP.
+        opengrep: the program that steps find at $OPENGREP; None for none.
         logs: folder of the steps' log files.
         mirrors: of the distribution, as ``RootFilesystem`` has them; "" for the usual ones.
         from_image: an image in the engine that it is made from; by default a new root file system.
         allow: further entries of the allow list.
         bundle: certificate authorities of this host, for the sandbox.
         rebuild: build it although there is one of the same content.
+        kind: of the image.
     """
 
     name: str
     recipe: Recipe
     checks: tuple[ToolCheck, ...]
-    opengrep: Path
+    opengrep: Path | None
     logs: Path
     mirrors: tuple[str, ...] = ()
     from_image: str = ""
     allow: tuple[str, ...] = ()
     bundle: Path | None = None
     rebuild: bool = False
+    kind: str = POLYGLOT
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ async def build_base_image(
     for problem in registries.problems:
         notify(problem)
     key = await _key(engine, request, registries)
-    ident = None if request.rebuild else await find_image(engine, KIND, KEY_LABEL, key)
+    ident = None if request.rebuild else await find_image(engine, request.kind, KEY_LABEL, key)
     if ident is not None:
         await tag_image(engine, ident, request.name)
         differences = (await image_labels(engine, ident)).get(DIFFERENCES_LABEL, "")
@@ -154,7 +156,7 @@ async def build_base_image(
         await _finish(sandbox, request, key, tools)
         differences = describe_differences(tools)
         labels = {KEY_LABEL: key, DIFFERENCES_LABEL: differences}
-        ident = await commit_sandbox(sandbox, request.name, KIND, labels, request.recipe.environment)
+        ident = await commit_sandbox(sandbox, request.name, request.kind, labels, request.recipe.environment)
     return BaseImage(request.name, ident, key, differences, tools)
 
 
@@ -163,15 +165,16 @@ async def _key(engine: ContainerEngine, request: BaseImageRequest, registries: R
     if request.from_image:
         with engine_errors(engine, f"build on {request.from_image}"):
             base = await image_id(engine, request.from_image)
+    opengrep = request.opengrep
     return content_key(
-        KIND,
+        request.kind,
         recipe=request.recipe.to_json(),
         checks=[check.script for check in request.checks],
         base=base,
         mirrors=list(request.mirrors),
         registries=dict(registries.variables),
         allow=sorted(request.allow),
-        opengrep=await to_thread.run_sync(file_sha256, request.opengrep),
+        opengrep="" if opengrep is None else await to_thread.run_sync(file_sha256, opengrep),
     )
 
 
@@ -190,6 +193,7 @@ async def _bootstrap(
         mirrors=request.mirrors,
         user=_USER,
         labels=make_labels("image", "", _MARGIN_S),
+        apt_options=recipe.apt_options,
     )
     notify(f"making the root file system of {recipe.base} {recipe.suite}")
     try:
@@ -208,7 +212,7 @@ async def _archive_hosts(sandboxes: DockerSandboxProvider, request: BaseImageReq
     if not hosts:
         raise SandboxError(
             f"{request.from_image or request.recipe.suite} has no apt that lists its archives: "
-            "the polyglot image is made of Debian or Ubuntu"
+            "base images are made of Debian or Ubuntu"
         )
     return hosts
 
@@ -229,9 +233,10 @@ async def _write_sources(sandbox: Sandbox, request: BaseImageRequest) -> None:
 
 
 def _spec(request: BaseImageRequest, egress: Egress, variables: Mapping[str, str]) -> SandboxSpec:
+    opengrep = request.opengrep
     return SandboxSpec(
         "image/build",
-        mounts=(Mount(request.opengrep, _OPENGREP_MOUNT),),
+        mounts=() if opengrep is None else (Mount(opengrep, _OPENGREP_MOUNT),),
         egress=egress,
         env={**variables, "OPENGREP": _OPENGREP_MOUNT, "DEBIAN_FRONTEND": "noninteractive"},
         memory_bytes=_MEMORY_BYTES,
@@ -329,7 +334,7 @@ async def _finish(
     recipe = request.recipe
     about = {
         "json_format": 1,
-        "kind": KIND,
+        "kind": request.kind,
         "key": key,
         "base": recipe.base,
         "suite": recipe.suite,

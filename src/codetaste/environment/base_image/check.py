@@ -19,8 +19,9 @@ from anyio import to_thread
 from codetaste.core.files import remove_tree, stale_folders
 from codetaste.core.text import printable
 from codetaste.sandbox.base import CommandLimits, Privileges, SandboxSpec
-from codetaste.sandbox.docker.images import require_image
+from codetaste.sandbox.docker.images import image_labels, require_image
 from codetaste.sandbox.docker.provider import open_docker_sandboxes
+from codetaste.sandbox.docker.spec import IMAGE_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from codetaste.sandbox.base import Sandbox
     from codetaste.sandbox.docker.engine import ContainerEngine
 
+POLYGLOT, JAVA = "polyglot", "java"
+"""Kinds of base images: values of the label of images."""
 CHECK_S = 300.0
 """Time limit of one check: compilers start slowly on a busy machine."""
 _PREFIX = "codetaste-image-"
@@ -87,7 +90,16 @@ class CheckedTool:
 
 def polyglot_checks() -> tuple[ToolCheck, ...]:
     """Return the checks of the polyglot image."""
-    content = tomli.loads(Path(__file__).with_name("checks.toml").read_text("utf-8"))
+    return _read_checks(Path(__file__).with_name("checks.toml"))
+
+
+def java_checks() -> tuple[ToolCheck, ...]:
+    """Return the checks of the Java image."""
+    return _read_checks(Path(__file__).parent / "java" / "checks.toml")
+
+
+def _read_checks(path: Path) -> tuple[ToolCheck, ...]:
+    content = tomli.loads(path.read_text("utf-8"))
     return tuple(ToolCheck(**check) for check in content["checks"])
 
 
@@ -109,15 +121,19 @@ async def sandbox_folder() -> AsyncIterator[Path]:
 
 
 async def check_image(
-    engine: ContainerEngine, image: str, checks: Sequence[ToolCheck], notify: Callable[[str], None]
+    engine: ContainerEngine, image: str, notify: Callable[[str], None]
 ) -> tuple[CheckedTool, ...]:
-    """Run all checks in a new sandbox of an image; ``notify`` receives a line for each.
+    """Run all checks of an image's kind in a new sandbox of it; ``notify`` receives a line for each.
+
+    An image of another kind is checked as a polyglot one.
 
     Raises:
         SandboxMissing: the image does not exist.
         SandboxError: it cannot be run.
     """
     await require_image(engine, image)
+    kind = (await image_labels(engine, image)).get(IMAGE_LABEL, "")
+    checks = java_checks() if kind == JAVA else polyglot_checks()
     async with (
         sandbox_folder() as folder,
         open_docker_sandboxes(

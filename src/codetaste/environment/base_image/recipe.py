@@ -1,6 +1,7 @@
 """The recipe of an image as data: the steps that are run in a sandbox, and the variables of the image.
 
-``recipe.toml`` has that of the polyglot image of CodeTaste (appendix A.2), ``steps/`` its scripts.
+``recipe.toml`` has that of the polyglot image of CodeTaste (appendix A.2), ``steps/`` its scripts; ``java/``
+has the same of the image in which Java projects of SWE-Refactor are built (§3.3, step 4).
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(__file__).parent
 STEPS_FOLDER = _FOLDER / "steps"
+_JAVA_FOLDER = _FOLDER / "java"
+JAVA_STEPS_FOLDER = _JAVA_FOLDER / "steps"
+JAVA_IMAGE = "codetaste/java:sid"
+"""The default name of the Java image."""
 BASES = ("ubuntu", "debian")
 """The distributions that the polyglot image can be made of; the paper has the first."""
 
@@ -52,6 +57,7 @@ class Recipe:
         steps: in their order.
         variables: of every step.
         environment: variables of the image.
+        apt_options: of apt, while the root file system is made and in the image.
     """
 
     base: str
@@ -60,10 +66,14 @@ class Recipe:
     steps: tuple[RecipeStep, ...]
     variables: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+    apt_options: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return all of it as JSON data, for a key of the image's content."""
-        return asdict(self)
+        data = asdict(self)
+        if not self.apt_options:
+            del data["apt_options"]  # keys of recipes without them are older than the field
+        return data
 
 
 def polyglot_image(base: str) -> str:
@@ -73,12 +83,21 @@ def polyglot_image(base: str) -> str:
 
 def polyglot_recipe(base: str) -> Recipe:
     """Return the recipe of the polyglot image, made of one of ``BASES``."""
-    content = tomli.loads((_FOLDER / "recipe.toml").read_text("utf-8"))
+    return _read_recipe(_FOLDER, base, {"NVM_SH": (STEPS_FOLDER / "nvm.sh").read_text("utf-8")})
+
+
+def java_recipe() -> Recipe:
+    """Return the recipe of the Java image."""
+    return _read_recipe(_JAVA_FOLDER, "debian", {})
+
+
+def _read_recipe(folder: Path, base: str, more_variables: Mapping[str, str]) -> Recipe:
+    content = tomli.loads((folder / "recipe.toml").read_text("utf-8"))
     of_base = content["bases"][base]
     steps = tuple(
         RecipeStep(
             name=step["name"],
-            script=(STEPS_FOLDER / f"{step['name']}.sh").read_text("utf-8"),
+            script=(folder / "steps" / f"{step['name']}.sh").read_text("utf-8"),
             limit_s=parse_duration(step["limit"]),
             network=step.get("network", False),
             optional=step.get("optional", False),
@@ -88,8 +107,16 @@ def polyglot_recipe(base: str) -> Recipe:
     environment: dict[str, str] = content["environment"]
     variables = {
         **{name: " ".join(value.split()) for name, value in content["variables"].items()},
-        **of_base["variables"],
+        **of_base.get("variables", {}),
         "IMAGE_PATH": environment["PATH"],
-        "NVM_SH": (STEPS_FOLDER / "nvm.sh").read_text("utf-8"),
+        **more_variables,
     }
-    return Recipe(base, of_base["suite"], of_base.get("components", ""), steps, variables, environment)
+    return Recipe(
+        base,
+        of_base["suite"],
+        of_base.get("components", ""),
+        steps,
+        variables,
+        environment,
+        tuple(of_base.get("apt_options", ())),
+    )

@@ -8,10 +8,11 @@ image = App(name="image")
 image.command(
     "codetaste.cli.commands.image.build:build",
     help="""\
-    Build an image: a lean one, the polyglot one of the paper, or your own.
+    Build an image: a lean one, the polyglot one of the paper, one for Java, or your own.
 
-    The lean and the polyglot image need no image registry. The polyglot one has compilers, runtimes and test
-    tools of many languages; it is not built again while what it is made of stays the same.
+    The first three need no image registry. The polyglot one has compilers, runtimes and test tools of many
+    languages, the one for Java has several JDKs, Maven and Gradle; neither is built again while what it is
+    made of stays the same.
     """,
 )
 image.command(
@@ -22,7 +23,7 @@ image.command(
 image.command(
     "codetaste.cli.commands.image.check:check",
     help="""\
-    Prove each tool of a polyglot image by running it.
+    Prove each tool of a polyglot or Java image by running it.
 
     Exit code 1 if a tool that is needed is missing or does not work.
     """,

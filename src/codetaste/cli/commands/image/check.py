@@ -1,4 +1,4 @@
-"""``codetaste image check``: prove each tool of a polyglot image by running it."""
+"""``codetaste image check``: prove each tool of a base image by running it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from codetaste.cli.options import AsJson, OptionalPath
 from codetaste.console.command import command
 from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
-from codetaste.environment.base_image.check import check_image, format_tools, polyglot_checks
+from codetaste.environment.base_image.check import check_image, format_tools
 from codetaste.sandbox.docker.engine import AUTO
 
 
@@ -27,7 +27,7 @@ async def check(
         SandboxError: there is no engine or no such image, or the image cannot be run.
     """
     async with open_engine(engine, socket) as connected:
-        tools = await check_image(connected, image, polyglot_checks(), notify)
+        tools = await check_image(connected, image, notify)
     sound = all(tool.sound for tool in tools)
     if json_:
         data = {"image": image, "sound": sound, "tools": [tool.to_json() for tool in tools]}

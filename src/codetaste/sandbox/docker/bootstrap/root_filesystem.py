@@ -51,6 +51,7 @@ class RootFilesystem:
         user: name of the user with uid 1000.
         kind: value of the label of images that codetaste made.
         labels: more labels of the image.
+        apt_options: of apt, which the image keeps, too.
     """
 
     suite: str
@@ -61,6 +62,7 @@ class RootFilesystem:
     keep_mirrors: bool = True
     user: str = "agent"
     labels: Mapping[str, str] = field(default_factory=dict)
+    apt_options: tuple[str, ...] = ()
 
     def arguments(self) -> tuple[str, ...]:
         """Return the arguments of mmdebstrap, which writes the archive to its standard output."""
@@ -81,6 +83,7 @@ class RootFilesystem:
             "--dpkgopt=force-unsafe-io",
             *(f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT),
             '--aptopt=Acquire::Languages "none"',
+            *(f"--aptopt={option}" for option in self.apt_options),
             *(f"--customize-hook={hook}" for hook in hooks),
             self.suite,
             "-",
