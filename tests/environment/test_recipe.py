@@ -7,8 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from codetaste.environment.base_image.check import polyglot_checks
-from codetaste.environment.base_image.recipe import BASES, STEPS_FOLDER, polyglot_recipe
+from codetaste.environment.base_image.check import ToolCheck, java_checks, polyglot_checks
+from codetaste.environment.base_image.recipe import (
+    BASES,
+    JAVA_STEPS_FOLDER,
+    STEPS_FOLDER,
+    java_recipe,
+    polyglot_recipe,
+)
 from codetaste.environment.images.names import content_key
 from codetaste.sandbox.base import HOME
 
@@ -31,7 +37,9 @@ def test_every_script_is_a_step_and_parses() -> None:
     scripts = {path.name: path for path in STEPS_FOLDER.iterdir() if path.suffix == ".sh"}
     names = {f"{step.name}.sh" for base in BASES for step in polyglot_recipe(base).steps}
     assert scripts.keys() == names | {"nvm.sh"}
-    for path in scripts.values():
+    of_java = {path.name: path for path in JAVA_STEPS_FOLDER.iterdir()}
+    assert of_java.keys() == {f"{step.name}.sh" for step in java_recipe().steps}
+    for path in (*scripts.values(), *of_java.values()):
         parsed = subprocess.run(["bash", "-n", path], capture_output=True, text=True, check=False)
         assert (parsed.returncode, parsed.stderr) == (0, ""), path.name
 
@@ -52,17 +60,30 @@ def test_changed_recipe_is_another_content() -> None:
     assert content_key("polyglot", recipe=polyglot_recipe("debian").to_json()) in keys
 
 
-def test_checks_name_each_tool_once_and_parse() -> None:
-    checks = polyglot_checks()
+def test_java_image_has_each_jdk_that_it_installs_and_apt_takes_its_options() -> None:
+    recipe = java_recipe()
+    jdks = [check.tool.removeprefix("jdk ") for check in java_checks() if check.tool.startswith("jdk ")]
+    assert jdks == recipe.variables["JDKS"].split()
+    assert any("Check-Valid-Until" in option for option in recipe.apt_options)
+    assert "apt_options" in recipe.to_json()
+    assert "apt_options" not in polyglot_recipe("debian").to_json(), "the key of images that exist"
+
+
+@pytest.mark.parametrize("checks", [polyglot_checks(), java_checks()], ids=["polyglot", "java"])
+def test_checks_name_each_tool_once_and_parse(checks: tuple[ToolCheck, ...]) -> None:
     names = [check.tool for check in checks]
     assert len(set(names)) == len(names)
-    assert {check.tool: check.wanted for check in checks if check.tool in {"go", "node", "python 3.8"}} == {
-        "go": "1.23.4",
-        "node": "22.12.0",
-        "python 3.8": "3.8",
-    }
     for check in checks:
         parsed = subprocess.run(
             ["bash", "-n", "-c", check.script], capture_output=True, text=True, check=False
         )
         assert (parsed.returncode, parsed.stderr) == (0, ""), check.tool
+
+
+def test_polyglot_checks_want_the_versions_of_the_paper() -> None:
+    checks = polyglot_checks()
+    assert {check.tool: check.wanted for check in checks if check.tool in {"go", "node", "python 3.8"}} == {
+        "go": "1.23.4",
+        "node": "22.12.0",
+        "python 3.8": "3.8",
+    }

@@ -1,1 +1,1 @@
-"""The polyglot base image: its recipe, how it is built, and the proof of each tool in it."""
+"""Base images, polyglot and for Java: their recipes, how they are built, and the proof of each tool."""

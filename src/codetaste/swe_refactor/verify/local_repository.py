@@ -99,6 +99,7 @@ class LocalRepository:
             await to_thread.run_sync(stage.mkdir)
             async for chunk in archive:
                 await to_thread.run_sync(reader.feed, chunk)
+            reader.feed(b"")
         except DamagedTar as error:
             raise SandboxError(f"the fetched dependencies cannot be read: {error}") from None
         except OSError as error:

@@ -49,7 +49,7 @@ _SCRIPT_OUTPUT_BYTES = 64 * 1024**2
 _TAIL_MAVEN = (3, 9)
 """The first Maven that reads a second local repository."""
 _FIND_JDKS = """
-export JAVA_HOME PATH="$PATH:/opt/maven/bin"
+export JAVA_HOME
 for home in /opt/jdk/* /usr/lib/jvm/*; do
     [ -x "$home/bin/javac" ] || continue
     printf '%s ' "$(readlink -f "$home")"
@@ -59,7 +59,7 @@ done
 printf 'maven '
 mvn -v 2>/dev/null | sed -n 's/.*Apache Maven \\([0-9.]*\\).*/\\1/p' | head -n 1
 """
-_RUN = 'export PATH="$JAVA_HOME/bin:$PATH:/opt/maven/bin"\nexec "$@" 2>&1 </dev/null'
+_RUN = 'export PATH="$JAVA_HOME/bin:$PATH"\nexec "$@" 2>&1 </dev/null'
 _EMPTY = f"""
 find /testbed /output -mindepth 1 -delete || exit 1
 mkdir -p /output/coverage {_STUB_HOME}/bin {HOME}/.m2/repository

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
@@ -11,15 +12,17 @@ from codetaste.environment.registries import allow_entries
 from codetaste.java.artifacts.artifact_set import load_artifact_set
 from codetaste.java.artifacts.repository import maven_repository
 from codetaste.java.artifacts.store import install_artifacts, jars_folder
+from codetaste.sandbox.base import Mount
 from codetaste.swe_refactor.verify.local_repository import LocalRepository
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
-    from codetaste.sandbox.base import Mount, SandboxProvider
+    from codetaste.sandbox.base import SandboxProvider
     from codetaste.sandbox.config import SandboxConfig
 
+_HOST_SETTINGS = ("maven", "gradle", "java-*-openjdk")
+"""Folders of /etc in which Debian's JDKs and tools have settings without which they do not start."""
 JACOCO = "jacoco-0.8.14"
 """The set of jars that measures coverage."""
 _JACOCO_GROUP = "org/jacoco/"
@@ -58,7 +61,7 @@ class VerifyContext:
         repository_url: the Maven repository that stands for all others.
         hosts: that builds may reach while they fetch: entries of an allow list.
         files: more files for HOME, such as settings of tools.
-        mounts: more folders for builds; tools in /opt/maven/bin and JDKs in /opt/jdk are found.
+        mounts: more folders for builds; JDKs in /opt/jdk and /usr/lib/jvm are found.
         limits: of time.
     """
 
@@ -92,7 +95,7 @@ async def make_verify_context(
     Args:
         sandboxes: where builds run; the host's own JDKs and Maven are used where they have no images.
         config: limits of a sandbox.
-        image: the Java image.
+        image: the Java image; "" for the JDKs and the Maven of this host, in a sandbox without an engine.
         folder: of the project in the cache or the run: its dependencies stay there, and trees for a while.
         cache: the cache folder, for JaCoCo.
         hosts: that builds may reach beside the Maven repository of this host, as an allow list has them.
@@ -118,5 +121,11 @@ async def make_verify_context(
         cli,
         url,
         (*await allow_entries([url]), *hosts),
+        mounts=() if image else await to_thread.run_sync(_host_settings),
         limits=limits or VerifyLimits(),
     )
+
+
+def _host_settings() -> tuple[Mount, ...]:
+    found = (path for pattern in _HOST_SETTINGS for path in sorted(Path("/etc").glob(pattern)))
+    return tuple(Mount(path, str(path)) for path in found if path.is_dir())

@@ -1,0 +1,171 @@
+"""Candidates of a real Maven project are compiled, tested and measured; bad ones have named outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from codetaste.java.build.coverage import CoverageTarget
+from codetaste.sandbox.config import SandboxConfig
+from codetaste.source.repository import open_repository
+from codetaste.swe_refactor.verify.local_repository import LocalRepository
+from codetaste.swe_refactor.verify.outcome import VerificationOutcome as Outcome
+from codetaste.swe_refactor.verify.request import MoveTarget, VerificationRequest
+from codetaste.swe_refactor.verify.settings import VerifyContext, VerifyLimits, make_verify_context
+from codetaste.swe_refactor.verify.verification import Verification
+from codetaste.swe_refactor.verify.verify import verify_candidate
+from support.sandbox.providers import open_bubblewrap
+from support.swe_refactor.tested_project import AFTER, BEFORE, JUNIT_4, POM, SHOP, TEST, History, method
+
+pytestmark = pytest.mark.anyio
+TOTAL = method(BEFORE, "int total(int[] prices)")
+WRAPPER = "gradle/wrapper/gradle-wrapper.properties"
+SUM = method(AFTER, "int sum(int[] prices)")
+
+
+@pytest.fixture
+async def context(tmp_path: Path, require: Callable[..., None]) -> AsyncIterator[VerifyContext]:
+    require("mvn")
+    require("javac")
+    async with open_bubblewrap(tmp_path / "sandboxes") as sandboxes:
+        yield await make_verify_context(
+            sandboxes, SandboxConfig(), image="", folder=tmp_path / "project", cache=tmp_path / "cache"
+        )
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    return History(tmp_path / "clone")
+
+
+def with_statement(statement: str) -> str:
+    return JUNIT_4.replace("assertEquals(3", f"{statement}\nassertEquals(3")
+
+
+async def verify(context: VerifyContext, history: History, after: str, **more: object) -> Verification:
+    fields = {"before_methods": (TOTAL,), "after_methods": (SUM,), **more}
+    request = VerificationRequest("test", history.first, after, **fields)  # type: ignore[arg-type]
+    return await verify_candidate(context, await open_repository(history.folder), request)
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(1800)
+async def test_candidates_of_one_project(context: VerifyContext, history: History) -> None:
+    till = CoverageTarget(SHOP, "org.example.Shop.Till", "total", 7, 9)
+    untested = method(BEFORE, "int total(List<T> prices)")
+    methods = (TOTAL, method(BEFORE, "String name()"), untested, till)
+    extracted = history.commit({SHOP: AFTER})
+    result = await verify(context, history, extracted)
+    assert (result.outcome, result.detail) == (Outcome.VERIFIED, "")
+    assert (result.tool, result.compiles_before, result.compiles_after) == ("maven", True, True)
+    assert result.jdk is not None
+    assert result.fetch_s > 0
+    assert result.before is not None
+    assert result.after is not None
+    assert (result.before.passed, result.before.failed, result.after.passed) == (2, 0, 2)
+    (before,), (after,) = result.before.coverage, result.after.coverage
+    assert before is not None
+    assert after is not None
+    assert (before.class_name, before.descriptor) == ("org/example/Shop", "([I)I")
+    assert before.covered_lines == (14, 15, 16, 18)
+    assert (after.name, after.missed_lines) == ("sum", ())
+    assert Verification.from_json(result.to_json()) == result
+
+    again = await verify(context, history, extracted, before_methods=methods)
+    assert again.fetch_s == 0, "nothing is fetched twice"
+    assert again.outcome is Outcome.NOT_COVERED
+    assert again.before is not None
+    covered = [each is not None and each.is_covered for each in again.before.coverage]
+    assert covered == [True, True, False, False]
+
+    broken = history.commit({SHOP: AFTER.replace("sum += price;", "sum -= price;")})
+    failing = await verify(context, history, broken)
+    assert failing.outcome is Outcome.TESTS_FAIL
+    assert [name.rpartition("::")[2] for name in failing.new_failures] == ["adds"]
+
+    typo = history.commit({SHOP: AFTER.replace("return sum(prices)", "return summ(prices)")})
+    result = await verify(context, history, typo)
+    assert (result.outcome, result.compiles_before, result.compiles_after) == (
+        Outcome.COMPILE_FAILS_AFTER,
+        True,
+        False,
+    )
+    assert "after" in result.detail
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(1800)
+async def test_builds_that_cannot_be_used_are_named(context: VerifyContext, history: History) -> None:
+    history.first = history.commit({TEST: None, "src/test/java/org/example/NameTest.java": None})
+    without = await verify(context, history, history.first, after_methods=())
+    assert without.outcome is Outcome.NO_TESTS
+
+    headless = with_statement("if (true) throw new java.awt.HeadlessException();")
+    history.first = history.commit({TEST: headless, "src/test/java/org/example/NameTest.java": None})
+    gui = await verify(context, history, history.first, after_methods=())
+    assert gui.outcome is Outcome.WANTS_GUI
+
+    dying = with_statement("Runtime.getRuntime().halt(3);")
+    history.first = history.commit({TEST: dying})
+    assert (await verify(context, history, history.first, after_methods=())).outcome is Outcome.JVM_DIES
+
+    unknown = POM.replace("<version>4.13.2", "<version>4.99.99")
+    history.first = history.commit({"pom.xml": unknown})
+    missing = await verify(context, history, history.first, after_methods=())
+    assert missing.outcome is Outcome.NEEDS_DOWNLOAD
+    assert "4.99.99" in missing.detail
+
+    future = POM.replace(">8<", ">99<")
+    history.first = history.commit({"pom.xml": future})
+    result = await verify(context, history, history.first, after_methods=())
+    assert result.outcome is Outcome.MISSING_JDK
+    assert "99" in result.detail
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(1800)
+async def test_build_that_hangs_costs_its_time_limit(context: VerifyContext, history: History) -> None:
+    hanging = with_statement("try { Thread.sleep(9999999); } catch (InterruptedException problem) { }")
+    history.first = history.commit({TEST: hanging})
+    limited = replace(context, limits=VerifyLimits(tests_s=40.0))
+    result = await verify(limited, history, history.first, after_methods=())
+    assert result.outcome is Outcome.HANGS
+    assert "40s" in result.detail
+
+
+async def test_what_files_show_needs_no_build(tmp_path: Path, history: History) -> None:
+    async with open_bubblewrap(tmp_path / "sandboxes") as sandboxes:
+        local = LocalRepository(tmp_path / "dependencies")
+        context = VerifyContext(
+            sandboxes,
+            SandboxConfig(),
+            "",
+            local,
+            tmp_path,
+            tmp_path,
+            "agent.jar",
+            "cli.jar",
+            "https://a.example",
+            (),
+        )
+        new_file, new_class = (
+            MoveTarget("src/New.java", "New"),
+            MoveTarget(SHOP, "org.example.Shop.Counter"),
+        )
+        moved = await verify(context, history, history.first, move_targets=(new_file,))
+        nested = await verify(context, history, history.first, move_targets=(new_class,))
+        url = "distributionUrl=https\\://b.example/gradle-8.5-bin.zip"
+        history.first = history.commit({"pom.xml": None, "build.gradle": "", WRAPPER: url})
+        wrapper = await verify(context, history, history.first)
+        history.first = history.commit({"pom.xml": None, "build.xml": "<project/>"})
+        ant = await verify(context, history, history.first)
+    assert moved.outcome is nested.outcome is Outcome.MOVE_TARGET_MISSING
+    assert "New" in moved.detail
+    assert (wrapper.outcome, wrapper.tool) == (Outcome.WRAPPER_WITHOUT_DISTRIBUTION, "gradle")
+    assert "Gradle 8.5" in wrapper.detail
+    assert "b.example" in wrapper.detail
+    assert ant.outcome is Outcome.NO_BUILD_FILE
+    assert "Ant" in ant.detail
