@@ -38,6 +38,8 @@ _OF_JDK = {
     VerificationOutcome.BUILD_FAILS,
 }
 """Failures that another JDK may not have."""
+_OF_FETCH = {VerificationOutcome.NEEDS_DOWNLOAD, VerificationOutcome.HANGS}
+"""Failures of fetching what the tests need; others come from the program in place of their JVM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,22 +147,26 @@ async def _choose_jdk(
 async def _compile_and_fetch(
     project: ProjectSandbox, sides: tuple[CandidateSide, CandidateSide], jdk: int
 ) -> Verification | None:
-    """Compile both sides, and fetch what their tests need; return why one does not compile."""
+    """Compile both sides, and fetch what their tests need; return why a side cannot be used."""
     limits = project.context.limits
+    within_s = limits.fetch_s + limits.compile_s
     for side in sides:
         await project.put_tree(side.tree)
-        if side is sides[1] or sides[0].build_key != sides[1].build_key:
-            run = await project.run(Goal.FETCH_FOR_TESTS, jdk, limits.fetch_s + limits.compile_s)
-            if run.succeeded:
-                continue
-        run = await project.run(Goal.COMPILE, jdk, limits.fetch_s + limits.compile_s)
-        if not run.succeeded:
-            outcome = outcome_of_run(run, after=side is sides[1])
-            return Verification(
-                outcome,
-                describe_problem(outcome, side.name, run),
-                compiles_before=side is sides[1],
-                compiles_after=False if side is sides[1] else None,
-                log=run.output,
-            )
+        fetches = side is sides[1] or sides[0].build_key != sides[1].build_key
+        if fetches and (await project.run(Goal.FETCH_FOR_TESTS, jdk, within_s)).succeeded:
+            continue
+        run = await project.run(Goal.COMPILE, jdk, within_s)
+        if run.succeeded and fetches:
+            # What failed is not compilation: the network, or the JVM of tests that was none.
+            run = await project.run(Goal.FETCH_FOR_TESTS, jdk, within_s)
+        outcome = None if run.succeeded else outcome_of_run(run, after=side is sides[1])
+        if outcome is None or (run.goal is not Goal.COMPILE and outcome not in _OF_FETCH):
+            continue
+        return Verification(
+            outcome,
+            describe_problem(outcome, side.name, run),
+            compiles_before=side is sides[1],
+            compiles_after=False if side is sides[1] else None,
+            log=run.output,
+        )
     return None
