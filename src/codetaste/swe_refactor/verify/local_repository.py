@@ -105,6 +105,7 @@ class LocalRepository:
         except OSError as error:
             raise storage_error(error, self.folder, SandboxError) from error
         finally:
+            merge.close()
             await to_thread.run_sync(remove_tree, stage)
 
     def record(self, prepared: PreparedBuild, *keys: str) -> None:
@@ -149,6 +150,11 @@ class _Merge:
         """Receive a piece of the file."""
         if self._file is not None:
             self._file.write(chunk)
+
+    def close(self) -> None:
+        """Close the file of a member that has no end."""
+        if self._file is not None:
+            self._file.close()
 
     def end(self) -> None:
         """Put the file into its place at once, so that no reader sees a part of it."""
