@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from codetaste.evaluation.test_runs.cases import CaseStatus
 from codetaste.evaluation.test_runs.problems import RunProblem
 from codetaste.evaluation.test_runs.suite import SuiteLimits, run_suite
 from codetaste.evaluation.test_runs.test_run import TestRun
-from codetaste.sandbox.base import Privileges, SandboxProvider
+from codetaste.sandbox.base import CommandResult, Privileges, Sandbox, SandboxProvider
 from support.environment.suites import RESULT, suite_sandbox
 from support.sandbox.providers import open_bubblewrap
 
@@ -59,6 +61,48 @@ async def test_failed_clean_is_not_taken_for_a_setup_script(
         found = await run_suite(sandbox, Privileges.NONE, LIMITS, clean=True)
     assert found.problem is RunProblem.SETUP_SHELL_FAILED
     assert found.message == "git clean -xdff ended with exit code 128"
+
+
+class FullDisk:
+    """A sandbox on a disk of 4 GB with ``free`` blocks, of which it has written ``written`` bytes."""
+
+    def __init__(self, sandbox: Sandbox, free: int, written: int) -> None:
+        self._sandbox, self._free, self._written = sandbox, free, written
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sandbox, name)
+
+    async def run(self, command: Sequence[str], **more: Any) -> CommandResult:
+        done = await self._sandbox.run(command, **more)
+        return replace(done, stdout=f"{self._free} 1000000 4096\n".encode()) if command[0] == "stat" else done
+
+    async def written_bytes(self) -> int:
+        return self._written
+
+
+@pytest.mark.parametrize(
+    ("free", "written", "failed", "problem"),
+    [
+        (0, 10**9, 1, RunProblem.HOST_DISK_FULL),
+        (10_000, 10**9, 1, None),
+        (0, 4 * 10**9, 1, None),
+        (0, 10**9, 0, None),
+    ],
+)
+async def test_full_disk_of_the_machine_is_no_failed_test(
+    provider: SandboxProvider,
+    tmp_path: Path,
+    free: int,
+    written: int,
+    failed: int,
+    problem: RunProblem | None,
+) -> None:
+    result = RESULT.replace('"failed": 1', f'"failed": {failed}')
+    async with suite_sandbox(provider, tmp_path, run_tests=f"{BASH}echo '{result}'\n") as sandbox:
+        full: Any = FullDisk(sandbox, free, written)
+        found = await run_suite(full, Privileges.NONE, LIMITS)
+    assert found.problem is problem
+    assert (found.counts is None) is (problem is not None)
 
 
 async def test_hidden_variables_are_those_of_the_setup_alone(

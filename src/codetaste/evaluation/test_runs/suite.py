@@ -45,6 +45,8 @@ _MAX_MARK_BYTES = 256
 _LOG_CHARS = 16_000
 _GRACE_S = 30.0
 _MAX_LISTED = 50
+_FULL_BYTES, _OWN_SHARE = 1024**2, 0.9
+"""A disk with less left is full; a run that has written this share of it has filled it."""
 _BY_SIGNAL = 128
 """Added to the number of the signal that ended a program, in a shell's exit code."""
 _SIGNALS = frozenset(range(1, 65))
@@ -161,15 +163,32 @@ async def run_suite(
     try:
         async with system_services(sandbox, privileges, limits.setup_s) as problem:
             if problem:
-                return TestRun(
-                    problem=RunProblem.SETUP_SYSTEM_FAILED,
-                    message=problem,
-                    setup_s=time.monotonic() - began_s,
-                )
-            options = ("1" if clean else "", "1" * (privileges is Privileges.NONE), *hidden)
-            return await _run_user_script(sandbox, limits, began_s, options)
+                failed = RunProblem.SETUP_SYSTEM_FAILED
+                run = TestRun(problem=failed, message=problem, setup_s=time.monotonic() - began_s)
+            else:
+                options = ("1" if clean else "", "1" * (privileges is Privileges.NONE), *hidden)
+                run = await _run_user_script(sandbox, limits, began_s, options)
+            return await _blame_full_disk(sandbox, run)
     except SandboxError as error:
         return _ended_run(sandbox, error)
+
+
+async def _blame_full_disk(sandbox: Sandbox, run: TestRun) -> TestRun:
+    """Return ``run``, or that the machine's disk is full: what fails then says nothing about the code.
+
+    A run that has filled nearly all of the disk itself is to blame for it.
+    """
+    if run.problem is None and run.counts is not None and not run.counts.failed:
+        return run
+    found = await sandbox.run(["stat", "-f", "-c", "%a %b %S", "/testbed"], workdir="/")
+    try:
+        free, blocks, size = map(int, found.stdout.split())
+    except ValueError:
+        return run
+    if free * size >= _FULL_BYTES or await sandbox.written_bytes() > _OWN_SHARE * blocks * size:
+        return run
+    text = f"the disk of the machine is full ({run.message or 'tests failed'}); free some space"
+    return replace(run, counts=None, problem=RunProblem.HOST_DISK_FULL, message=text)
 
 
 async def _run_user_script(
