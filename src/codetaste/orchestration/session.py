@@ -21,6 +21,8 @@ import anyio
 import anyio.to_thread
 
 from codetaste.core.files import remove_stale_files
+from codetaste.core.text import one_line
+from codetaste.errors import CodetasteError, leaf_errors
 from codetaste.orchestration.budget.budget import Budget
 from codetaste.orchestration.budget.cost import BudgetLimits
 from codetaste.orchestration.events import FanOut
@@ -164,5 +166,9 @@ async def open_session(
         with budget.clock.at_work():
             try:
                 yield Session(record, budget, scheduler)
+            except (CodetasteError, ExceptionGroup) as error:
+                text = "; ".join(one_line(each) for each in leaf_errors(error))
+                record.note({"event": "session_failed", "error": text})
+                raise
             finally:
                 scheduler.clock_writer.write_clocks()

@@ -110,6 +110,13 @@ class DrainLine(_Line):
     reason: str
 
 
+class SessionFailedLine(_Line):
+    """An error ended the session before all of its jobs had ended."""
+
+    event: Literal["session_failed"]
+    error: str
+
+
 class JobLine(_JobLine):
     """A job was added; ``path`` leads to its budget."""
 
@@ -264,6 +271,7 @@ JournalLine: TypeAlias = (
     | NoteLine
     | ClocksLine
     | DrainLine
+    | SessionFailedLine
     | JobLine
     | RerunLine
     | StartedLine

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         ReservedLine,
         ResumedLine,
         RetryLine,
+        SessionFailedLine,
         SessionLine,
         SettledLine,
         StartedLine,
@@ -88,6 +89,8 @@ class JournalView:
         """The limits in force, by config key."""
         self.capacities: dict[str, float] = {}
         self.stop_reason = ""
+        self.error = ""
+        """What ended the last session before its jobs had ended."""
         self.clock_at = 0.0
         self.last_at = 0.0
         self.recent_settlements: deque[tuple[float, Decimal]] = deque()
@@ -114,7 +117,7 @@ class JournalView:
 
     def _session(self, line: SessionLine) -> None:
         self.sessions.append(SessionInfo(self.last_at, line.get("pid", 0), str(line.get("host", ""))))
-        self.stop_reason, self.clock_at = "", self.last_at
+        self.stop_reason, self.error, self.clock_at = "", "", self.last_at
         self.capacities.clear()
         self.limits = {}
         for job in self.jobs.values():
@@ -201,6 +204,9 @@ class JournalView:
     def _drain(self, line: DrainLine) -> None:
         self.stop_reason = str(line["reason"])
 
+    def _session_failed(self, line: SessionFailedLine) -> None:
+        self.error = str(line["error"])
+
     _FOLDS: ClassVar[dict[str, Callable[[JournalView, Any], None]]] = {
         "session": _session,
         "job": _job,
@@ -220,6 +226,7 @@ class JournalView:
         "capacity": _capacity,
         "clocks": _clocks,
         "drain": _drain,
+        "session_failed": _session_failed,
     }
 
 

@@ -23,6 +23,7 @@ def status_to_json(status: RunStatus) -> dict[str, Any]:
         "at": _moment(status.at),
         "owner": status.owner or None,
         "stop_reason": status.stop_reason or None,
+        "error": status.error or None,
         "sessions": [
             {"at": _moment(each.at), "pid": each.pid, "host": each.host} for each in status.sessions
         ],

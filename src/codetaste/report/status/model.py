@@ -101,13 +101,15 @@ class Capacity:
 class RunStatus:
     """A run at the time ``at``. ``owner`` is the process that runs it, "" for none.
 
-    ``usd_per_minute`` is the recent rate of settled costs. Times are seconds of the epoch.
+    ``error`` is what ended its last session before the jobs had ended, "" for nothing. ``usd_per_minute`` is
+    the recent rate of settled costs. Times are seconds of the epoch.
     """
 
     directory: Path
     at: float
     owner: str
     stop_reason: str
+    error: str
     sessions: tuple[SessionInfo, ...]
     spend: Spend
     limit_usd: Decimal | None

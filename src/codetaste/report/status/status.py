@@ -141,6 +141,7 @@ def _status(directory: Path, owner: str, history: History, view: JournalView) ->
         at,
         owner,
         view.stop_reason if live else "",
+        view.error,
         tuple(view.sessions),
         run,
         history.limits.usd,

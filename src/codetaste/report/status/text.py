@@ -68,6 +68,8 @@ def _head_lines(status: RunStatus) -> list[str]:
     lines = [first]
     if status.stop_reason:
         lines.append(f"stopping    {printable(status.stop_reason)}")
+    if status.error:
+        lines.append(f"error       {printable(status.error, _MAX_LINE)}")
     money = _format_spend(status.spend)
     if status.limit_usd is not None:
         spend = status.spend
