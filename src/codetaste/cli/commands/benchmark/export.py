@@ -164,7 +164,9 @@ def _format(each: _Export) -> str:
 
 def _format_total(into: Path, done: list[_Export]) -> str:
     counts = {state: sum(each.state is state for each in done) for state in ExportState}
-    return (
+    total = (
         f"{into}: {counts[ExportState.WRITTEN]} written, {counts[ExportState.UNCHANGED]} there already, "
-        f"{counts[ExportState.LEFT_OUT]} left out; prove them with the agents oracle (reward 1) and nop (0)"
+        f"{counts[ExportState.LEFT_OUT]} left out"
     )
+    there = any(each.folder for each in done)
+    return f"{total}; prove them with the agents oracle (reward 1) and nop (0)" if there else total
