@@ -116,6 +116,15 @@ async def test_nothing_is_chosen_while_no_commit_has_an_answer(tmp_path: Path) -
     assert goldens(found) == {made.commits[1]}
 
 
+async def test_candidates_of_an_earlier_choice_do_not_stand_for_a_new_one(tmp_path: Path) -> None:
+    made = make_history(tmp_path / "clones/a/b")
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text(f"repository,golden,message\na/b,{made.commits[1]},Refactor\n")
+    assert goldens(await mine(tmp_path, 'pairs = ["pairs.csv"]', repos='"clones"')) == {made.commits[1]}
+    pairs.write_text(f"repository,golden,message\na/gone,{'1' * 40},Refactor\n")
+    assert (await mine(tmp_path, 'pairs = ["pairs.csv"]', repos='"clones"')).candidates == []
+
+
 def started(folder: Path, key: str) -> int:
     """How often a job was begun."""
     lines: list[dict[str, Any]] = [

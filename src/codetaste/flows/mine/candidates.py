@@ -14,7 +14,7 @@ from codetaste.flows.mine.context import prefiltered_file
 from codetaste.mining.ranking.record_file import read_records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
     from pathlib import Path
 
     from codetaste.flows.mine.context import MiningContext
@@ -40,11 +40,14 @@ class MinedCandidate:
     clone: Path | None
 
 
-def read_candidates(context: MiningContext, note: Callable[[str], None]) -> list[MinedCandidate]:
-    """Read the candidates of all mining runs, highest score first.
+def read_candidates(
+    context: MiningContext, note: Callable[[str], None], runs: Collection[str]
+) -> list[MinedCandidate]:
+    """Read the candidates of the mining runs ``runs``, highest score first.
 
     Of several with the same base commit, which would be one instance, the best stays: the same commit in two
-    runs, or two changes of the same code. A run that has not come to its choice has none. Blocking.
+    runs, or two changes of the same code. A run that has not come to its choice has none that hold: its files
+    may be of an earlier choice. Blocking.
 
     Raises:
         JournalError: a file of the run is damaged.
@@ -53,6 +56,7 @@ def read_candidates(context: MiningContext, note: Callable[[str], None]) -> list
     read = [
         each
         for run in context.config.runs
+        if run.name in runs
         for each in _read_run(context.folder(run), context.places(run).clones)
     ]
     read.sort(key=lambda each: (-each.score, each.instance.id, each.record.golden))

@@ -91,13 +91,16 @@ async def mine(planned: RunPlan, options: RunOptions, stop: StopRequest) -> Mini
         for outcome in outcomes.values():
             if not outcome.usable and not stop.reason:
                 notify(f"{outcome.key}: {outcome.error}")
+        chosen_runs = set[str]()
         for run in mine_config.runs:
             chosen = outcomes.get(selection_keys(run.name)[1])
             if chosen is not None and chosen.usable:
                 await add_scoring_rows(mining.folder(run), chosen)
+                chosen_runs.add(run.name)
             elif not stop.reason:
                 notify(f"mining run {run.name}: it has not come to its choice of candidates")
-    return MiningResult(await to_thread.run_sync(read_candidates, mining, notify), mining)
+    found = await to_thread.run_sync(read_candidates, mining, notify, chosen_runs)
+    return MiningResult(found, mining)
 
 
 async def _context(context: RunContext, planned: RunPlan, options: RunOptions) -> MiningContext:
