@@ -20,6 +20,7 @@ BASE = "harbor-test-base:1"
 
 
 @pytest.mark.heavy
+@pytest.mark.timeout(600)
 def test_golden_patch_passes_in_the_built_images_and_no_work_does_not(
     tmp_path: Path, docker_engine: DockerEngine, lean_image: str
 ) -> None:
