@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,14 @@ def test_changes_keep_all_other_keys_in_their_places() -> None:
     assert not after.test_result
     assert after.with_own(note="x").own == {"note": "x"}
     assert before.test_result
+
+
+def test_the_page_names_every_key() -> None:
+    page = Path(__file__).parents[2] / "docs" / "swe-refactor-instances.md"
+    names = {field.alias for field in RefactoringInstance.model_fields.values()}
+    rows = [line for line in page.read_text("utf-8").splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall("`(.+?)`", row.split(" | ")[0])}
+    assert names <= named
 
 
 def test_the_published_instances_come_out_as_they_went_in(published_data: Path) -> None:
