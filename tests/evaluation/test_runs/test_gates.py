@@ -13,6 +13,7 @@ import pytest
 from codetaste.environment.levels import Level
 from codetaste.evaluation.test_runs.gates import (
     MAX_LAYER_BYTES,
+    NOT_PUBLISHED,
     Gate,
     GateReport,
     Side,
@@ -140,6 +141,20 @@ async def test_failed_gate_is_named_with_side_and_log(
     assert message in report.failure.message
     assert not report.failure.infrastructure
     assert message in feedback(report.failure)
+
+
+@pytest.mark.anyio
+async def test_waived_gates_are_named_and_do_not_fail_an_environment(
+    provider: SandboxProvider, tmp_path: Path
+) -> None:
+    leaves = f"touch /testbed/more\nsleep 985 > /dev/null 2>&1 &\necho '{RESULT}'\n"
+    opening = partial(open_side, provider, tmp_path, {"run_tests": BASH + leaves})
+    report = await pass_gates(opening, LIMITS, privileges=[Privileges.NONE], waived=NOT_PUBLISHED)
+    assert (report.failure, report.level) == (None, Level.GATES_PASS)
+    named = [(each.gate, each.side) for each in report.waived]
+    assert named == [(gate, side) for side in Side for gate in (Gate.CLEAN_TREE, Gate.PROCESSES)]
+    assert "?? more" in report.waived[0].message
+    assert GateReport.from_json(report.to_json()) == report
 
 
 def test_layer_beyond_its_limit_fails() -> None:

@@ -65,6 +65,15 @@ async def test_unchanged_testbed_gives_empty_patch(project: Project) -> None:
     assert await project.extract() == ExtractedPatch(b"", 0, "", ())
 
 
+async def test_what_was_there_before_the_agent_is_left_out(project: Project, tmp_path: Path) -> None:
+    write_files(project.path, {".venv/bin/python": b"", ".venvs": b"agent", "made.txt": b"", "src/b.py": b""})
+    left_out = [".venv/", "made.txt", "src/b.py"]  # a file of R is no new file
+    extracted = await extract_patch(folder_sandbox(project.path), project.testbed, left_out=left_out)
+    assert project.changes(extracted.patch, tmp_path / "check") == ["A\t.venvs", "M\tsrc/b.py"]
+    (note,) = extracted.notes
+    assert "2 files ('.venv/bin/python', 'made.txt') left out" in note
+
+
 async def test_patch_includes_contents_modes_links_and_binaries(project: Project, tmp_path: Path) -> None:
     path = project.path
     (path / "src/b.py").write_bytes(b"no newline")

@@ -88,6 +88,17 @@ def write_scripts(folder: Path) -> None:
         (folder / name).chmod(0o755)
 
 
+def publish_scripts(bench: Bench, row: Row, changed: dict[str, str]) -> None:
+    """Replace scripts, and record that they make an environment."""
+    folder = bench.root / "instance_images" / row.path
+    for name, text in changed.items():
+        (folder / "scripts" / name).write_text(text)
+    owner, repo, _ = row.path.split("/")
+    hashes = {"base_hash": row.base, "golden_hash": row.golden}
+    record = {"owner": owner, "repo": repo, **hashes, "has_execution_environment": True}
+    (folder / "instance_metadata.json").write_text(json.dumps(record))
+
+
 def make_tested_workspace(folder: Path, bench: Bench, cache: Path, sandbox: str, more: str) -> Workspace:
     """Make a workspace for runs on the benchmark; ``sandbox`` is the section's content."""
     text = "\n".join(
@@ -118,10 +129,12 @@ def make_environment_workspace(
     """Make the benchmark, and a workspace that proves its environment in containers of ``image``.
 
     ``script`` names the scripted model of an agent, which sets the environment up unless ``setup`` is false;
-    ``rounds`` are those of the agent, ``scripts`` tells whether the benchmark has some, ``text`` is
-    the rest of the config.
+    ``rounds`` are those of the agent, ``scripts`` tells whether the benchmark has some, ``published`` are
+    scripts in their place with a record, ``text`` is the rest of the config.
     """
-    bench, _ = make_tested_benchmark(folder / "made", scripts=more.get("scripts", True))
+    bench, row = make_tested_benchmark(folder / "made", scripts=more.get("scripts", True))
+    if "published" in more:
+        publish_scripts(bench, row, more["published"])
     environment = f'[environment]\nimage = "{image}"\nregistries = false\n'
     agent = f'agent = "a"\nrounds = {more.get("rounds", 2)}\n' if script and more.get("setup", True) else ""
     tables = agent_tables(script) if script else ""

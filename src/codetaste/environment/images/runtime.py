@@ -29,6 +29,8 @@ class RuntimeEnvironment:
             nothing, or it would test these instead of the patched code.
         hides_proxy: the setup needs the network, and the tests pass without: they do not see the variables
             of the proxy.
+        untracked: what the setup leaves in /testbed and git neither has nor ignores, with a slash at the end
+            of a folder; it is no part of a patch.
         key: hash of all that the image was made from.
         scripts: digest of the archive of its scripts among the run's texts.
     """
@@ -44,6 +46,7 @@ class RuntimeEnvironment:
     level: Level = Level.GATES_PASS
     copies: tuple[str, ...] = ()
     hides_proxy: bool = False
+    untracked: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the environment as JSON data."""
@@ -60,5 +63,6 @@ class RuntimeEnvironment:
                 "refused_hosts": tuple(data["refused_hosts"]),
                 "level": Level(data["level"]),
                 "copies": tuple(data.get("copies", ())),
+                "untracked": tuple(data.get("untracked", ())),
             }
         )

@@ -28,7 +28,7 @@ from codetaste.errors import SandboxError
 from codetaste.sandbox.base import OUTPUT, TASK, CommandLimits, Privileges
 from codetaste.sandbox.docker.archive import put_as_root
 from codetaste.sandbox.docker.commit import finish_image
-from codetaste.sandbox.docker.images import find_image, remove_image, tag_image
+from codetaste.sandbox.docker.images import find_image, forget_image, remove_image, tag_image
 from codetaste.sandbox.docker.provider import DockerSandboxProvider, commit_sandbox
 from codetaste.sandbox.provider import sandbox_spec
 
@@ -135,8 +135,13 @@ async def build_runtime_image(
         raise SandboxError("a runtime image needs a container engine")
     key = recipe.key
     if found := await find_image(sandboxes.engine, _KIND, KEY_LABEL, key):
+        # More may be known that must not be in it than when it was made: keys, and what keys look like.
+        problem, notes = await _search(sandboxes.engine, found, recipe)
+        if problem:
+            await forget_image(sandboxes.engine, recipe.name)
+            return RuntimeImage("", key, problem)
         await tag_image(sandboxes.engine, found, recipe.name)  # another image may have taken the name since
-        return RuntimeImage(found, key)
+        return RuntimeImage(found, key, notes=notes)
     # The host needs root to write /scripts and to clean; what the scripts get is another matter.
     privileges = Privileges.SYSTEM if recipe.privileges is Privileges.NONE else recipe.privileges
     spec = sandbox_spec(
@@ -191,12 +196,19 @@ async def _search_and_finish(
     engine: ContainerEngine, draft: str, recipe: RuntimeRecipe, labels: Mapping[str, str]
 ) -> RuntimeImage:
     """Search a draft for what must not be in it; make an image of it if there is nothing."""
-    report = await search_image(engine, draft, recipe.terms, leave_out=recipe.trusted_layers)
-    if not report.is_clean:
+    problem, notes = await _search(engine, draft, recipe)
+    if problem:
         await remove_image(engine, draft)
-        return RuntimeImage("", recipe.key, f"the image would leak: {report}")
+        return RuntimeImage("", recipe.key, problem)
     ident = await finish_image(engine, draft, recipe.name, labels)
-    return RuntimeImage(ident, recipe.key, notes=tuple(map(str, report.not_searched)))
+    return RuntimeImage(ident, recipe.key, notes=notes)
+
+
+async def _search(engine: ContainerEngine, image: str, recipe: RuntimeRecipe) -> tuple[str, tuple[str, ...]]:
+    """Return what an image has that it must not have, "" for nothing, and what was not searched."""
+    report = await search_image(engine, image, recipe.terms, leave_out=recipe.trusted_layers)
+    problem = "" if report.is_clean else f"the image would leak: {report}"
+    return problem, tuple(map(str, report.not_searched))
 
 
 async def _set_up(sandbox: Sandbox, recipe: RuntimeRecipe) -> tuple[dict[str, str], str]:

@@ -6,9 +6,9 @@ and twice on R∘X*. What is wrong is named by gate, with the end of the log, fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -61,6 +61,10 @@ class Gate(StrEnum):
     """What is written stays below five GiB."""
 
 
+NOT_PUBLISHED = frozenset({Gate.CLEAN_TREE, Gate.PROCESSES})
+"""Gates that the published harness leaves to the agent's word, so that published scripts may fail them."""
+
+
 @dataclass(frozen=True, slots=True)
 class GateFailure:
     """The gate that an environment fails, on which code, and why.
@@ -74,6 +78,11 @@ class GateFailure:
     log: str = ""
     infrastructure: bool = False
 
+    @classmethod
+    def from_json(cls, data: Any) -> Self:  # noqa: ANN401 - JSON
+        """Read the failure from its fields."""
+        return cls(**{**data, "gate": Gate(data["gate"]), "side": Side(data["side"])})
+
     def __str__(self) -> str:
         return f"{self.gate} on {'R∘X*' if self.side is Side.GOLDEN else 'R'}: {self.message}"
 
@@ -86,6 +95,7 @@ class GateReport:
         level: how far the environment came.
         privileges: the least with which it came there.
         failure: None if it passes all gates.
+        waived: gates that it fails and need not pass.
         runs: the test runs by side; the second run on R∘X* is not among them.
         written_bytes: what the setup image adds to its base image and the runs to it, at most.
     """
@@ -93,6 +103,7 @@ class GateReport:
     level: Level
     privileges: Privileges
     failure: GateFailure | None = None
+    waived: tuple[GateFailure, ...] = ()
     runs: dict[Side, TestRun] = field(default_factory=dict)
     written_bytes: int = 0
 
@@ -103,6 +114,7 @@ class GateReport:
             "level": self.level.value,
             "privileges": self.privileges,
             "failure": failure and asdict(failure),
+            "waived": [asdict(each) for each in self.waived],
             "runs": {side.value: run.to_json() for side, run in self.runs.items()},
             "written_bytes": self.written_bytes,
         }
@@ -111,12 +123,11 @@ class GateReport:
     def from_json(cls, data: Any) -> Self:  # noqa: ANN401 - JSON
         """Read what ``to_json`` returned."""
         failure = data["failure"]
-        if failure is not None:
-            failure = GateFailure(**{**failure, "gate": Gate(failure["gate"]), "side": Side(failure["side"])})
         return cls(
             Level(data["level"]),
             Privileges(data["privileges"]),
-            failure,
+            failure and GateFailure.from_json(failure),
+            tuple(map(GateFailure.from_json, data.get("waived", ()))),
             {Side(side): TestRun.from_json(run) for side, run in data["runs"].items()},
             data["written_bytes"],
         )
@@ -132,6 +143,7 @@ async def pass_gates(
     *,
     privileges: Sequence[Privileges] = tuple(Privileges),
     installed_bytes: int = 0,
+    waived: Collection[Gate] = (),
 ) -> GateReport:
     """Run the scripts on both sides and return how far the environment comes.
 
@@ -143,17 +155,18 @@ async def pass_gates(
         limits: time limits of the scripts.
         privileges: those that are tried, in this order.
         installed_bytes: what the setup image adds to its base image.
+        waived: gates that need not pass.
     """
     if failure := judge_size(installed_bytes, Side.GOLDEN):
         return GateReport(Level.NONE, privileges[0], failure, written_bytes=installed_bytes)
     report = GateReport(Level.NONE, privileges[0])
     for each in privileges:
         start = GateReport(Level.NONE, each, written_bytes=installed_bytes)
-        report = await _try_side(open_sandbox, start, Side.GOLDEN, limits, installed_bytes)
+        report = await _try_side(open_sandbox, start, Side.GOLDEN, limits, installed_bytes, waived)
         if report.failure is None or report.failure.infrastructure:
             break
     if report.failure is None:
-        report = await _try_side(open_sandbox, report, Side.BASE, limits, installed_bytes)
+        report = await _try_side(open_sandbox, report, Side.BASE, limits, installed_bytes, waived)
     return report
 
 
@@ -163,6 +176,7 @@ async def _try_side(
     side: Side,
     limits: SuiteLimits | None,
     installed_bytes: int,
+    waived: Collection[Gate],
 ) -> GateReport:
     """Return ``report`` with the result of one side."""
     twice = side is Side.GOLDEN
@@ -170,31 +184,39 @@ async def _try_side(
     try:
         async with open_sandbox(side, report.privileges) as sandbox:
             first = await run_suite(sandbox, report.privileges, limits, clean=True)
-            if judge_run(first, side) is None:
+            if judge_run(first, side, waived) is None:
                 if twice:
                     second = await run_suite(sandbox, report.privileges, limits)
                 written = installed_bytes + await sandbox.written_bytes()
     except SandboxError as error:
         lost = GateFailure(Gate.SETUP, side, str(error), infrastructure=True)
-        return GateReport(report.level, report.privileges, lost, report.runs, report.written_bytes)
-    failure = judge_run(first, side)
+        return replace(report, failure=lost)
+    failure = judge_run(first, side, waived)
     if failure is None and second is not None:
-        failure = judge_repetition(first, second, side)
+        failure = judge_repetition(first, second, side, waived)
     failure = failure or judge_size(written, side)
     level = level_of(first, failure)
     if side is Side.BASE:
         level = min(level, report.level)
-    return GateReport(
-        level, report.privileges, failure, {**report.runs, side: first}, max(written, report.written_bytes)
+    return replace(
+        report,
+        level=level,
+        failure=failure,
+        waived=(*report.waived, *(each for each in _failures(first, side) if each.gate in waived)),
+        runs={**report.runs, side: first},
+        written_bytes=max(written, report.written_bytes),
     )
 
 
-def judge_run(run: TestRun, side: Side) -> GateFailure | None:
+def judge_run(run: TestRun, side: Side, waived: Collection[Gate] = ()) -> GateFailure | None:
     """Return the gate that a single run fails; None if it passes those that one run can show."""
+    return next((each for each in _failures(run, side) if each.gate not in waived), None)
+
+
+def _failures(run: TestRun, side: Side) -> Iterator[GateFailure]:
     infrastructure = run.problem is not None and run.problem.infrastructure
     for gate, message in _faults(run):
-        return GateFailure(gate, side, message, run.log, infrastructure)
-    return None
+        yield GateFailure(gate, side, message, run.log, infrastructure)
 
 
 def _faults(run: TestRun) -> Iterator[tuple[Gate, str]]:
@@ -218,12 +240,14 @@ def _faults(run: TestRun) -> Iterator[tuple[Gate, str]]:
         yield Gate.PROCESSES, f"processes are left: {', '.join(run.left_processes[:5])}"
 
 
-def judge_repetition(first: TestRun, second: TestRun, side: Side) -> GateFailure | None:
+def judge_repetition(
+    first: TestRun, second: TestRun, side: Side, waived: Collection[Gate] = ()
+) -> GateFailure | None:
     """Return why a second run is not like the first; None if it is.
 
     Which tests pass may vary, as flaky tests are found by the baseline; their number may not.
     """
-    failure = judge_run(second, side)
+    failure = judge_run(second, side, waived)
     if failure is not None:
         return GateFailure(
             Gate.REPEATABLE,

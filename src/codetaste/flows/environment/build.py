@@ -11,7 +11,6 @@ import re
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import anyio
 from anyio import to_thread
 
 from codetaste.benchmark.layout import FinishReason
@@ -27,7 +26,7 @@ from codetaste.environment.levels import Level
 from codetaste.environment.project import dependencies_digest
 from codetaste.environment.record import RecordedMetrics, RecordedRun, RunSide
 from codetaste.errors import BudgetExceeded, DeadlineExceeded, SandboxError
-from codetaste.evaluation.test_runs.gates import GateReport, Side, feedback, pass_gates
+from codetaste.evaluation.test_runs.gates import NOT_PUBLISHED, GateReport, Side, feedback, pass_gates
 from codetaste.flows.agents.run import AgentRunSpec
 from codetaste.flows.environment.candidates import Candidate, find_candidates
 from codetaste.flows.environment.gate_sandboxes import gate_sandboxes
@@ -35,6 +34,7 @@ from codetaste.flows.environment.inputs import FEEDBACK_PROMPT, SYSTEM_PROMPT, s
 from codetaste.flows.environment.publish import publish_environment
 from codetaste.flows.environment.result import EnvironmentResult, load_scripts, store_scripts
 from codetaste.flows.environment.setup_run import SetupRun, scripts_effect
+from codetaste.flows.environment.suites import repeat_while_faulty
 from codetaste.flows.sources import digest_parts
 from codetaste.orchestration.shortfall import Shortfall
 from codetaste.orchestration.wait import Wait, WaitReason
@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 
 
 _IDLE_LINE = re.compile(rb"\s*(?:#.*|exit 0|set [-+][a-z]+(?: pipefail)?|true|:|echo [^;&|<>`$()]*)?\s*")
-_TRIES, _PAUSE_S = 3, 10.0
-"""How often the gates are run where only the machine is to blame for a failure."""
 
 
 def possible_privileges(scripts: EnvironmentScripts) -> tuple[Privileges, ...]:
@@ -86,19 +84,19 @@ class _Build:
         """
 
         async def run() -> Json:
-            for number in range(1, _TRIES + 1):
-                report = await self._run_gates(candidate)
-                if report.failure is None or not report.failure.infrastructure:
-                    return report.to_json()
-                why = report.failure.message
-                self.job.note(f"{candidate.source}, attempt {number} of {_TRIES}: {why}")
-                await anyio.sleep(_PAUSE_S * number if number < _TRIES else 0)
-            raise SandboxError(f"the gates could not be run: {why}")
+            report = await repeat_while_faulty(
+                lambda: self._run_gates(candidate), _fault_of_machine, self.job, candidate.source
+            )
+            if fault := _fault_of_machine(report):
+                raise SandboxError(f"the gates could not be run: {fault}")
+            return report.to_json()
 
         tried = digest_parts(candidate.image, candidate.scripts.digest)
         report = GateReport.from_json(await self.job.effect(f"gates/{tried}", run))
         outcome = "passes all gates" if report.failure is None else str(report.failure)
         self.job.note(f"{candidate.source}: {outcome}")
+        for each in report.waived:
+            self.job.note(f"{candidate.source}: published scripts need not pass {each}")
         return report
 
     async def _run_gates(self, candidate: Candidate) -> GateReport:
@@ -108,7 +106,11 @@ class _Build:
             async with gate_sandboxes(self.task, candidate, self.context) as opening:
                 privileges = possible_privileges(candidate.scripts)
                 return await pass_gates(
-                    opening, suites.limits, privileges=privileges, installed_bytes=installed
+                    opening,
+                    suites.limits,
+                    privileges=privileges,
+                    installed_bytes=installed,
+                    waived=NOT_PUBLISHED if candidate.published else (),
                 )
 
     async def keep(self, candidate: Candidate, report: GateReport) -> None:
@@ -123,6 +125,7 @@ class _Build:
             scripts=await store_scripts(candidate.scripts, self.job),
             privileges=report.privileges,
             failure=failure,
+            waived_gates={each.gate.value: str(each) for each in report.waived},
             failed_gate="" if report.failure is None else report.failure.gate.value,
             counts={side.value: asdict(run.counts) for side, run in report.runs.items() if run.counts},
             runs=tuple(_recorded(side, run) for side, run in report.runs.items()),
@@ -134,6 +137,11 @@ class _Build:
             self.best = replace(new, tried=tried)
         else:
             self.best = replace(self.best, tried=(*self.best.tried, _tried(new)))
+
+
+def _fault_of_machine(report: GateReport) -> str:
+    failure = report.failure
+    return failure.message if failure is not None and failure.infrastructure else ""
 
 
 def _recorded(side: Side, run: TestRun) -> Mapping[str, Any]:

@@ -29,12 +29,14 @@ BENCHMARK = "benchmark"
 class Candidate:
     """Scripts and the image that they run in, to be tried by the gates.
 
-    ``source`` says where they come from: "benchmark", "neighbour ID", "agent ID".
+    ``source`` says where they come from: "benchmark", "neighbour ID", "agent ID". ``published`` tells that
+    their record says that they make an environment of this very instance.
     """
 
     source: str
     image: str
     scripts: EnvironmentScripts
+    published: bool = False
 
 
 async def find_candidates(task: EnvironmentTask, context: EnvironmentContext) -> list[Candidate]:
@@ -50,7 +52,8 @@ async def find_candidates(task: EnvironmentTask, context: EnvironmentContext) ->
         scripts = await to_thread.run_sync(read_scripts, folder)
         record = await to_thread.run_sync(read_record, root, task.instance)
         image = await _setup_image(record, context)
-        found.append(Candidate(BENCHMARK, image, scripts))
+        published = record is not None and bool(record.metadata.has_execution_environment)
+        found.append(Candidate(BENCHMARK, image, scripts, published))
     if context.config.neighbours and task.proves:
         for each in await _neighbours(task.instance, context):
             image = await _setup_image(each.record, context)

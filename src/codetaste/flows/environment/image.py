@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import anyio
 from anyio import from_thread, to_thread
 
 from codetaste.core.text import one_line
@@ -24,12 +23,12 @@ from codetaste.environment.levels import Level
 from codetaste.environment.project import read_project_names
 from codetaste.environment.record import read_record
 from codetaste.errors import ConfigError, SandboxError, SandboxMissing
-from codetaste.evaluation.test_runs.gates import Gate, Side, judge_run
+from codetaste.evaluation.test_runs.gates import NOT_PUBLISHED, Gate, Side, judge_run
 from codetaste.evaluation.test_runs.suite import run_suite
 from codetaste.flows.environment.candidates import Candidate, find_candidates
 from codetaste.flows.environment.result import EnvironmentResult, load_scripts, store_scripts
-from codetaste.flows.environment.suites import SuiteSandbox, open_suite_sandbox
-from codetaste.harness.testbed.status import clean_testbed
+from codetaste.flows.environment.suites import SuiteSandbox, open_suite_sandbox, repeat_while_faulty
+from codetaste.harness.testbed.status import clean_testbed, untracked_files
 from codetaste.harness.testbed.testbed import prepare_testbed, testbed_archive
 from codetaste.orchestration.shortfall import Shortfall
 from codetaste.sandbox.base import Privileges
@@ -49,9 +48,6 @@ if TYPE_CHECKING:
     from codetaste.sandbox.proxy.server import HostRequest
 
 
-_TRIES, _PAUSE_S = 3, 10.0
-
-
 @dataclass(frozen=True, slots=True)
 class _Source:
     """What an image is built from: scripts, their image, the privileges that they need."""
@@ -65,21 +61,29 @@ async def make_runtime_image(task: EnvironmentTask, context: EnvironmentContext,
 
     Without an image an instance has no tests, but its patches are scored by rules: the job does not fail.
     """
-    for attempt in range(1, _TRIES + 1):
+
+    async def attempt() -> Json | SandboxError:
         try:
             return await _make(task, context, job)
-        except ConfigError as error:
-            job.fall_short(Shortfall("no_environment", one_line(error)))
-            return None
-        except SandboxMissing as error:
-            job.fall_short(Shortfall("no_image", one_line(error), transient=True))
-            return None
+        except SandboxMissing:
+            raise  # it would not be there the next moment either
         except SandboxError as error:
-            job.note(f"attempt {attempt} of {_TRIES}: {error}")
-            if attempt == _TRIES:
-                job.fall_short(Shortfall("no_image", one_line(error), transient=True))
-        await anyio.sleep(_PAUSE_S * attempt if attempt < _TRIES else 0)
-    return None
+            return error
+
+    def fault(made: Json | SandboxError) -> str:
+        return one_line(made) if isinstance(made, SandboxError) else ""
+
+    try:
+        made = await repeat_while_faulty(attempt, fault, job, "image")
+    except ConfigError as error:
+        job.fall_short(Shortfall("no_environment", one_line(error)))
+        return None
+    except SandboxMissing as error:
+        made = error
+    if isinstance(made, SandboxError):
+        job.fall_short(Shortfall("no_image", one_line(made), transient=True))
+        return None
+    return made
 
 
 async def _make(task: EnvironmentTask, context: EnvironmentContext, job: JobContext) -> Json:
@@ -202,7 +206,7 @@ async def _try_offline(
     async def run() -> Json:
         async with open_allowlist_egress((), note=refused.append) as egress:
             wanted = SuiteSandbox(job.key, environment.image_id, scripts, source.privileges, egress)
-            failure, copies = await _run_tests(context.suites, wanted)
+            failure, copies, untracked = await _run_tests(context.suites, wanted)
         hides_proxy = False
         if failure is not None and failure.gate is Gate.SETUP:
             network = context.suites.network
@@ -213,15 +217,24 @@ async def _try_offline(
             "failure": "" if failure is None else str(failure),
             "hosts": named,
             "copies": list(copies),
+            "untracked": list(untracked),
             "hides_proxy": hides_proxy,
         }
 
     result: Any = await job.effect(f"offline/{environment.key or environment.image_id}", run)
     hosts = tuple(result["hosts"])
-    environment = replace(environment, copies=tuple(result["copies"]), hides_proxy=result["hides_proxy"])
+    environment = replace(
+        environment,
+        copies=tuple(result["copies"]),
+        untracked=tuple(result["untracked"]),
+        hides_proxy=result["hides_proxy"],
+    )
     if environment.copies:
         names = ", ".join(environment.copies)
         job.note(f"each test run sets up again, as the setup installs a copy of the code: {names}")
+    if environment.untracked:
+        names = ", ".join(environment.untracked)
+        job.note(f"left out of patches, as the setup makes it and git does not ignore it: {names}")
     if not result["failure"]:
         return replace(environment, level=Level.OFFLINE, hosts=(), refused_hosts=hosts)
     job.note(f"needs the network ({', '.join(hosts) or 'no host named'}): {result['failure']}")
@@ -229,10 +242,11 @@ async def _try_offline(
 
 
 class _Tried(NamedTuple):
-    """The result of a test run on R, and the copies of R that were installed before."""
+    """The result of a test run on R, the copies of R that were installed before, and untracked files."""
 
     failure: GateFailure | None
     copies: tuple[str, ...]
+    untracked: tuple[str, ...]
 
 
 async def _run_tests(suites: SuiteServices, wanted: SuiteSandbox, hidden: Iterable[str] = ()) -> _Tried:
@@ -243,12 +257,13 @@ async def _run_tests(suites: SuiteServices, wanted: SuiteSandbox, hidden: Iterab
     """
     for _ in range(2):
         async with open_suite_sandbox(suites, wanted) as sandbox:
+            untracked = await untracked_files(sandbox)
             if copies := await find_copies(sandbox):
                 await clean_testbed(sandbox)
             found = await run_suite(sandbox, wanted.privileges, suites.limits, hidden=hidden)
-        failure = judge_run(replace(found, changed_files=(), left_processes=()), Side.BASE)
+        failure = judge_run(found, Side.BASE, NOT_PUBLISHED)
         if failure is not None and failure.infrastructure:
             raise SandboxError(f"the tests could not be run: {failure.message}")
         if failure is None or failure.gate is Gate.SETUP:
             break
-    return _Tried(failure, copies)
+    return _Tried(failure, copies, untracked)

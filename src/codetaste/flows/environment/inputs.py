@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from codetaste.flows.inputs import Inputs, InputSource
     from codetaste.harness.adapter import Adapter
 
-VERSION = 1
+VERSION = 2
 """Increment it when a change of the flow or of the gates changes an environment's result."""
-IMAGE_VERSION = 3
+IMAGE_VERSION = 4
 """Increment it when a change of the flow changes a runtime image, or what is known of it."""
 SYSTEM_PROMPT, TASK_PROMPT, FEEDBACK_PROMPT = "setup_system", "setup_environment", "setup_feedback"
 _RECORD_FILES = (INSTANCE_METADATA_FILE, ENVIRONMENT_FILE)

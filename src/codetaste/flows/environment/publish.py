@@ -137,9 +137,14 @@ def _gates(result: EnvironmentResult) -> tuple[GateRecord, ...]:
     if not result.source:
         return ()
     order = [each.value for each in Gate]
+    waived = result.waived_gates
+
+    def record(name: str) -> GateRecord:
+        return GateRecord(name=name, passed=name not in waived, message=waived.get(name, ""))
+
     if result.failed_gate:
         # A setup image that is too large is rejected before anything runs in it.
         passed = order[: order.index(result.failed_gate)] if result.runs else []
         failed = GateRecord(name=result.failed_gate, passed=False, message=result.failure)
-        return (*(GateRecord(name=name, passed=True) for name in passed), failed)
-    return tuple(GateRecord(name=name, passed=True) for name in order)
+        return (*map(record, passed), failed)
+    return tuple(map(record, order))

@@ -30,6 +30,7 @@ class EnvironmentResult:
         privileges: what the scripts need.
         failure: the gate that it fails, in one line; "" if it passes all.
         failed_gate: the name of that gate, "" for none.
+        waived_gates: what gates found that published scripts need not pass, by their names.
         counts: the tests' counts by side, as published.
         runs: the test runs of the gates, as ``RecordedRun``.
         written_bytes: what these wrote, at most.
@@ -48,6 +49,7 @@ class EnvironmentResult:
     privileges: Privileges = Privileges.NONE
     failure: str = ""
     failed_gate: str = ""
+    waived_gates: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     runs: tuple[Mapping[str, Any], ...] = ()
     written_bytes: int = 0

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+import anyio
 from anyio import Lock, to_thread
 
 from codetaste.environment.scripts import SCRIPTS
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
     from codetaste.environment.images.runtime import RuntimeEnvironment
     from codetaste.evaluation.test_runs.suite import SuiteLimits
     from codetaste.harness.testbed.testbed import Testbed
+    from codetaste.orchestration.job import JobContext
     from codetaste.sandbox.base import Egress, Sandbox, SandboxProvider
     from codetaste.sandbox.config import SandboxConfig
 
+_T = TypeVar("_T")
 SUITES_FOLDER = ".suites"
 """The folder of a run for what sandboxes of test runs have mounted; it is removed at the end."""
+_TRIES, _PAUSE_S = 3, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +129,24 @@ async def open_suite_sandbox(services: SuiteServices, wanted: SuiteSandbox) -> A
         if wanted.testbed is not None:
             await sandbox.put(testbed_archive(wanted.testbed, home))
         yield sandbox
+
+
+async def repeat_while_faulty(
+    attempt: Callable[[], Awaitable[_T]], fault: Callable[[_T], str], job: JobContext, what: str = "tests"
+) -> _T:
+    """Return the first result that the machine has not spoilt, or that of the third attempt.
+
+    Args:
+        attempt: makes a result.
+        fault: says what the machine is to blame for in a result, "" for nothing.
+        job: gets a note of each fault.
+        what: is attempted.
+    """
+    for number in range(1, _TRIES + 1):
+        result = await attempt()
+        why = fault(result)
+        if not why:
+            break
+        job.note(f"{what}, attempt {number} of {_TRIES}: {why}")
+        await anyio.sleep(_PAUSE_S * number if number < _TRIES else 0)
+    return result

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import anyio
 from anyio import to_thread
 
 from codetaste.core.hashing import canonical_json
@@ -24,7 +23,7 @@ from codetaste.evaluation.test_runs.problems import RunProblem
 from codetaste.evaluation.test_runs.put_patch import put_patch
 from codetaste.evaluation.test_runs.suite import run_suite
 from codetaste.evaluation.test_runs.test_run import TestRun
-from codetaste.flows.environment.suites import SuiteSandbox, open_suite_sandbox
+from codetaste.flows.environment.suites import SuiteSandbox, open_suite_sandbox, repeat_while_faulty
 from codetaste.flows.evaluate.context import EvaluationInputs
 from codetaste.flows.evaluate.plan import BaselineTask, baseline_tasks
 from codetaste.flows.evaluate.predictions import prediction_patch
@@ -54,8 +53,6 @@ BASELINE, PREDICTION = "tests.baseline", "tests.prediction"
 """The kinds of the jobs."""
 VERSION = 4
 """Increment it when a change of the flow changes the result of a test run."""
-_TRIES = 3
-_PAUSE_S = 5.0
 _NO_ENVIRONMENT = "the instance has no execution environment"
 
 
@@ -146,7 +143,9 @@ async def _run(code: _TestedCode, context: EvaluationContext, suites: SuiteServi
     try:
         patch = await code.patch(scratch)
         async with applied_patch(trees.base, patch, scratch) as applied:
-            run = await _try_repeatedly(applied.tree, environment, suites, job)
+            run = await repeat_while_faulty(
+                lambda: _run_once(applied.tree, environment, suites, job), _fault_of_machine, job
+            )
     except (PatchError, PatchDoesNotApply) as error:
         run = TestRun(problem=RunProblem.BAD_PATCH, message=one_line(error))
     finally:
@@ -156,17 +155,8 @@ async def _run(code: _TestedCode, context: EvaluationContext, suites: SuiteServi
     return await store_run(run, job)
 
 
-async def _try_repeatedly(
-    tree: OverlayTree, environment: RuntimeEnvironment, suites: SuiteServices, job: JobContext
-) -> TestRun:
-    for attempt in range(1, _TRIES + 1):
-        run = await _run_once(tree, environment, suites, job)
-        if run.problem is None or not run.problem.infrastructure:
-            break
-        job.note(f"attempt {attempt} of {_TRIES}: {run.message}")
-        if attempt < _TRIES:
-            await anyio.sleep(_PAUSE_S * attempt)
-    return run
+def _fault_of_machine(run: TestRun) -> str:
+    return run.message if run.problem is not None and run.problem.infrastructure else ""
 
 
 async def _run_once(

@@ -19,7 +19,7 @@ from codetaste.flows.describe.result import take_descriptions
 from codetaste.flows.infer.environment import environment_of
 from codetaste.flows.infer.outputs import Prediction, TrialEnd, inference_metadata, write_prediction
 from codetaste.flows.infer.results import AgentStep, JudgeResult, PlanResult
-from codetaste.harness.patch.extract import ExtractedPatch, ExtractionLimits, extract_patch
+from codetaste.harness.patch.extract import ExtractedPatch, extract_patch
 from codetaste.orchestration.shortfall import Shortfall
 
 if TYPE_CHECKING:
@@ -49,8 +49,11 @@ class PatchRun(AgentRun):
 
     async def extract(self) -> None:
         """Extract the patch on the host."""
+        environment = self.spec.environment
         async with self.services.extraction_limiter:
-            self.patch = await extract_patch(self.sandbox, self.testbed, ExtractionLimits())
+            self.patch = await extract_patch(
+                self.sandbox, self.testbed, left_out=() if environment is None else environment.untracked
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from codetaste.harness.testbed.git_index import read_index
 from codetaste.rules.engine.opengrep import make_scratch_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from codetaste.harness.testbed.testbed import Testbed
@@ -80,7 +81,11 @@ class ExtractedPatch:
 
 
 async def extract_patch(
-    sandbox: Sandbox, testbed: Testbed, limits: ExtractionLimits | None = None
+    sandbox: Sandbox,
+    testbed: Testbed,
+    limits: ExtractionLimits | None = None,
+    *,
+    left_out: Collection[str] = (),
 ) -> ExtractedPatch:
     """Extract the patch from a sandbox that runs, was stopped, or died.
 
@@ -91,6 +96,7 @@ async def extract_patch(
         sandbox: the agent's sandbox.
         testbed: R, as it was put into the sandbox.
         limits: what exceeds a limit is named in ``problem``; the rest is extracted.
+        left_out: new files, and folders with a slash at their end, that the agent has not made.
 
     Raises:
         StorageFull: no space left on the host.
@@ -99,7 +105,7 @@ async def extract_patch(
     limits = limits or ExtractionLimits()
     folder = await to_thread.run_sync(make_scratch_folder, None)
     try:
-        return await _extract(sandbox, testbed, limits, folder)
+        return await _extract(sandbox, testbed, limits, folder, left_out)
     except SourceError as error:
         return ExtractedPatch(b"", 0, f"the patch cannot be created: {error}")
     except OSError as error:
@@ -110,7 +116,7 @@ async def extract_patch(
 
 
 async def _extract(
-    sandbox: Sandbox, testbed: Testbed, limits: ExtractionLimits, folder: Path
+    sandbox: Sandbox, testbed: Testbed, limits: ExtractionLimits, folder: Path, left_out: Collection[str]
 ) -> ExtractedPatch:
     base = await to_thread.run_sync(_base_tree, testbed)
     repository = await to_thread.run_sync(create_private_repository, folder, testbed, limits.git_s)
@@ -119,7 +125,9 @@ async def _extract(
         snapshot = TreeSnapshot(b"testbed", base, spool, bounds)
         read_problem = await read_tree(sandbox, snapshot, limits.stream_bytes, limits.read_s)
         await repository.add_blobs(spool)
-        selection = await select_changes(snapshot, repository, limits.content_bytes, whole=not read_problem)
+        selection = await select_changes(
+            snapshot, repository, limits.content_bytes, whole=not read_problem, left_out=left_out
+        )
     if selection.missing:
         # Contents of the patch that did not fit into the spool with ignored files are read again.
         with (folder / "spool-2").open("w+b") as spool:

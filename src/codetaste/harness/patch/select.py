@@ -44,7 +44,12 @@ class PatchSelection:
 
 
 async def select_changes(
-    snapshot: TreeSnapshot, repository: PrivateRepository, content_bytes: int, *, whole: bool
+    snapshot: TreeSnapshot,
+    repository: PrivateRepository,
+    content_bytes: int,
+    *,
+    whole: bool,
+    left_out: Collection[str] = (),
 ) -> PatchSelection:
     """Select the changes of ``snapshot`` that make the patch.
 
@@ -53,20 +58,25 @@ async def select_changes(
         repository: the repository in which git finds ignored files.
         content_bytes: limit on all contents together; the smallest are selected first.
         whole: the tree was read to its end, so that files that were not seen are deleted.
+        left_out: new files, and folders with a slash at their end, that are no changes.
 
     Raises:
         SourceError: git failed.
     """
     new = snapshot.changed.keys() - snapshot.base.entries.keys()
     problems, notes = [], _notes(snapshot)
+    before = _at_or_below(new, left_out)
+    if before:
+        notes.append(f"{_describe_names(before)} left out: there before the agent")
+    new -= before
     try:
         ignored = await _ignored(snapshot, new, repository, notes)
     except SourceError as error:
-        ignored = set()
+        ignored = set[bytes]()
         problems.append(f"git cannot list the ignored files, so none is left out: {error}")
 
     def chosen() -> PatchSelection:
-        changed = _fitting(snapshot, ignored, content_bytes, problems)
+        changed = _fitting(snapshot, ignored | before, content_bytes, problems)
         deleted = set(snapshot.unseen) if whole else set()
         deleted |= _replaced_files(changed, snapshot, deleted, problems)
         missing = frozenset(
@@ -75,6 +85,13 @@ async def select_changes(
         return PatchSelection(changed, frozenset(deleted), missing, tuple(problems), tuple(notes))
 
     return await to_thread.run_sync(chosen)
+
+
+def _at_or_below(names: Collection[bytes], left_out: Collection[str]) -> set[bytes]:
+    """Return the names that are, or are below, one of ``left_out``."""
+    encoded = [each.encode("utf-8", "surrogateescape") for each in left_out]
+    folders = tuple(each for each in encoded if each.endswith(b"/"))
+    return {name for name in names if name in encoded or name.startswith(folders)}
 
 
 async def _ignored(

@@ -30,6 +30,22 @@ async def changed_files(sandbox: Sandbox) -> tuple[str, ...]:
     return tuple(map(printable, lines[:_MAX_LISTED]))
 
 
+async def untracked_files(sandbox: Sandbox) -> tuple[str, ...]:
+    """Return the files and folders of /testbed that git neither has nor ignores, at most fifty.
+
+    A folder of which git has no file is one name, with a slash at its end. A name that is not UTF-8 is left
+    out. Where git does not work, as in an image without a repository, there is none.
+
+    Raises:
+        SandboxError: the sandbox is gone.
+    """
+    command = [*_GIT, "ls-files", "-z", "--others", "--exclude-standard", "--directory"]
+    done = await sandbox.run([*command, "--no-empty-directory"], limits=CommandLimits(wall_s=_STATUS_S))
+    listed = done.stdout if done.exit_code == 0 else b""
+    names = (name.decode(errors="replace") for name in listed.split(b"\0") if name)
+    return tuple(name for name in names if "\ufffd" not in name)[:_MAX_LISTED]
+
+
 async def clean_testbed(sandbox: Sandbox) -> None:
     """Remove all files of /testbed that git does not have.
 
