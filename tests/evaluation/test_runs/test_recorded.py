@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -187,3 +188,6 @@ def test_crashed_test_run_of_prediction_fails_with_note(benchmark: Benchmark) ->
     result = compare_with_baseline(CRASHED_RUN, read_baseline(benchmark, INSTANCE))
     assert result.passed is False
     assert result.notes[0] == "the test run gave no result: it counts as 0 passed, 0 failed"
+    killed = replace(CRASHED_RUN, error="the memory limit was reached")
+    note = compare_with_baseline(killed, read_baseline(benchmark, INSTANCE)).notes[0]
+    assert note.startswith("the test run gave no result (the memory limit was reached): ")

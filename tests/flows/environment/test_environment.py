@@ -105,16 +105,18 @@ def test_setup_agent_makes_an_environment(
 
 
 @pytest.mark.parametrize(
-    ("script", "message"),
-    [("hopeless", "3 tests; at least 10 are needed"), ("idle", "setup_system.sh: missing")],
+    ("script", "message", "logs_of_gates"),
+    [("hopeless", "3 tests; at least 10 are needed", 1), ("idle", "setup_system.sh: missing", 0)],
 )
 def test_agent_without_success_ends_with_the_failed_gate(
-    tmp_path: Path, sandbox: str, lean_image: str, script: str, message: str
+    tmp_path: Path, sandbox: str, lean_image: str, script: str, message: str, logs_of_gates: int
 ) -> None:
     made = make_environment_workspace(tmp_path, sandbox, lean_image, script, scripts=False)
     done = made.run("--json")
     assert done.code == 1
     assert message in done.out
+    logs = [path.read_text() for path in (made.out / "logs/environment").glob("*.gates.log")]
+    assert len([log for log in logs if message in log and "The end of the log" in log]) == logs_of_gates
     report = made.cli("report", str(made.out), "--table", "failed-environments", "--format", "csv")
     assert report.code == 0, report.err
     assert message in report.out

@@ -222,7 +222,8 @@ def _failures(run: TestRun, side: Side) -> Iterator[GateFailure]:
 def _faults(run: TestRun) -> Iterator[tuple[Gate, str]]:
     """Yield the gates that a run fails, and why; the first one counts."""
     if run.problem is not None:
-        yield Gate.SETUP if run.problem in _SETUP_PROBLEMS else Gate.RESULT, run.message
+        code = f" (exit code {run.exit_code})" if run.exit_code else ""
+        yield Gate.SETUP if run.problem in _SETUP_PROBLEMS else Gate.RESULT, f"{run.message}{code}"
     counts = run.counts
     if counts is None:
         yield Gate.RESULT, "run_tests reported no counts"

@@ -65,9 +65,11 @@ class PassResult:
         """Remarks on PASS for the reader; empty if PASS is unknown."""
         if self.passed is None:
             return ()
-        crash = self.tests is not None and self.tests.is_crash
-        crashed = [f"{CRASHED_RUN.error}: it counts as 0 passed, 0 failed"] if crash else []
-        return (*crashed, *self.baseline.notes)
+        if self.tests is None or not self.tests.is_crash:
+            return self.baseline.notes
+        why = "" if self.tests.error == CRASHED_RUN.error else f" ({self.tests.error})"
+        crashed = f"{CRASHED_RUN.error}{why}: it counts as 0 passed, 0 failed"
+        return (crashed, *self.baseline.notes)
 
 
 UNTESTED = PassResult()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from codetaste.benchmark.layout import FinishReason
+from codetaste.core.files import write_atomically
 from codetaste.core.units import format_exact_usd
 from codetaste.environment.images.existing import (
     added_bytes,
@@ -36,6 +37,7 @@ from codetaste.flows.environment.result import EnvironmentResult, load_scripts, 
 from codetaste.flows.environment.setup_run import SetupRun, scripts_effect
 from codetaste.flows.environment.suites import repeat_while_faulty
 from codetaste.flows.sources import digest_parts
+from codetaste.orchestration.journal.journal import LOGS_FOLDER
 from codetaste.orchestration.shortfall import Shortfall
 from codetaste.orchestration.wait import Wait, WaitReason
 from codetaste.sandbox.base import Privileges
@@ -75,6 +77,7 @@ class _Build:
     job: JobContext
     best: EnvironmentResult = field(default_factory=lambda: EnvironmentResult(Level.NONE))
     last_failure: str = ""
+    failures: list[str] = field(default_factory=list)
 
     async def prove(self, candidate: Candidate) -> GateReport:
         """Run the gates on a candidate, once.
@@ -95,9 +98,18 @@ class _Build:
         report = GateReport.from_json(await self.job.effect(f"gates/{tried}", run))
         outcome = "passes all gates" if report.failure is None else str(report.failure)
         self.job.note(f"{candidate.source}: {outcome}")
+        if report.failure is not None:
+            await self._write_log(f"{candidate.source}: {feedback(report.failure)}\n")
         for each in report.waived:
             self.job.note(f"{candidate.source}: published scripts need not pass {each}")
         return report
+
+    async def _write_log(self, failure: str) -> None:
+        """Write what the scripts of all candidates printed before they failed, for people."""
+        self.failures.append(failure)
+        path = self.context.out / LOGS_FOLDER / f"{self.task.key}.gates.log"
+        await to_thread.run_sync(write_atomically, path, "\n".join(self.failures))
+        self.job.note(f"what its scripts printed at last is in {path}")
 
     async def _run_gates(self, candidate: Candidate) -> GateReport:
         suites, base = self.context.suites, self.context.base_image
