@@ -112,7 +112,7 @@ def context(tree: EnrichedTree, file: str, name: str) -> MethodContext:
 
 
 def callers(found: MethodContext) -> list[tuple[str, str, int]]:
-    return [(each.relation.value, each.member, each.line) for each in found.callers]
+    return [(each.relation.value, each.member, line) for each in found.callers for line in each.lines]
 
 
 pytestmark = pytest.mark.heavy

@@ -126,7 +126,7 @@ def report(instances: Sequence[RefactoringInstance], rebuilt: Sequence[EnrichedR
         yield f"{index} {instance.type}: {one.outcome} {one.message}"
         if one.instance and (context := one.instance.context) and context.counts:
             yield (
-                f"    {len(context.callers)} calls of the target, {len(context.callees)} callees, "
+                f"    {len(context.callers)} callers, {len(context.callees)} callees, "
                 f"{context.counts.resolved_calls} of {context.counts.calls} calls resolved"
             )
         for key, (old, new) in fault.items():

@@ -188,19 +188,19 @@ class RelatedType:
 
 @dataclass(frozen=True, slots=True)
 class JavaCaller:
-    """A call of the target.
+    """A member of a named class that calls the target.
 
     Attributes:
-        relation: how it reaches the target.
-        path: the file of the call.
-        line: its line.
-        member: the method, field or initializer of a named class that has it, as CLASS#NAME.
-        method: that method; None for other members.
+        relation: how its calls reach the target.
+        path: its file.
+        lines: the lines of the calls.
+        member: the method, field or initializer, as CLASS#NAME.
+        method: the method; None for other members.
     """
 
     relation: CallerRelation
     path: str
-    line: int
+    lines: tuple[int, ...]
     member: str
     method: JavaMethod | None
 
@@ -252,7 +252,7 @@ class MethodContext:
         children: all its subtypes in the sources.
         overrides: the methods that it overrides, as CLASS#NAME.
         overridden_by: the methods that override it.
-        callers: its calls in all sources, by file and line.
+        callers: the members with calls of it in all sources, by file and line.
         callees: the methods that it calls, in the order of its first calls.
         package_sources: the other files of its package.
         left_out_files: files that were not compiled with it: a nearer source root has the same file.

@@ -39,7 +39,7 @@ class JdtService:
     """Answers from JVMs with Eclipse JDT.
 
     Attributes:
-        workers: the JVMs. Each keeps the indexes of the last two source trees.
+        workers: the JVMs. Each keeps the indexes of the last two source trees while it has room for them.
         timeout_s: limit of one request, seconds.
     """
 

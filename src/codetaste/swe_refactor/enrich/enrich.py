@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio
+from anyio import to_thread
+
+from codetaste.core.files import remove_tree
 from codetaste.errors import JavaError, SourceError
 from codetaste.java.jdt.model import MethodContext, MethodTarget, TargetOutcome
 from codetaste.swe_refactor.enrich.places import find_places
@@ -79,10 +83,13 @@ async def _ask(
     jdt: JdtService, repository: Repository, commit: str, targets: Sequence[MethodTarget | str]
 ) -> EnrichedTree:
     """Return what JDT says of those targets that are methods, in the tree of ``commit``."""
-    with tempfile.TemporaryDirectory(prefix="codetaste-sources-") as folder:
-        root = Path(folder) / "tree"
-        await export_java_files(repository, commit, root)
-        return await jdt.enrich(root, [each for each in targets if isinstance(each, MethodTarget)])
+    folder = Path(await to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="codetaste-sources-")))
+    try:
+        await export_java_files(repository, commit, folder / "tree")
+        return await jdt.enrich(folder / "tree", [each for each in targets if isinstance(each, MethodTarget)])
+    finally:
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(remove_tree, folder)
 
 
 def _target(refactoring: Refactoring, parsed: ParsedSources) -> MethodTarget | str:

@@ -6,6 +6,7 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.ref.SoftReference;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -118,8 +119,8 @@ public final class Jdt {
     record Relative(String name, String relation, boolean direct, String origin, String path, int startLine,
             int endLine) {}
 
-    /** One call of the target; relation is direct, overridden (through a method that it overrides) or unresolved. */
-    record Caller(String relation, String path, int line, String member, MethodView method) {}
+    /** A member with calls of the target: direct, overridden (of a method that it overrides) or unresolved. */
+    record Caller(String relation, String path, List<Integer> lines, String member, MethodView method) {}
 
     /** One method that the target calls; origin is source, library or unresolved. */
     record Callee(String name, String owner, String kind, List<String> parameters, String origin, List<Integer> lines,
@@ -681,10 +682,10 @@ public final class Jdt {
     // ---- enrichment ------------------------------------------------------------------------------------
 
     private static final class Enrichment {
-        private static final int KEPT = 2; // indexes that stay in memory
-        private static final Map<List<Object>, Index> INDEXES = new LinkedHashMap<>(8, 0.75f, true) {
+        private static final int KEPT = 2; // indexes that stay in memory while there is room
+        private static final Map<List<Object>, SoftReference<Index>> INDEXES = new LinkedHashMap<>(8, 0.75f, true) {
             @Override
-            protected boolean removeEldestEntry(Map.Entry<List<Object>, Index> eldest) {
+            protected boolean removeEldestEntry(Map.Entry<List<Object>, SoftReference<Index>> eldest) {
                 return size() > KEPT;
             }
         };
@@ -719,10 +720,11 @@ public final class Jdt {
                 stamps.add(List.of(path, Files.size(file), Files.getLastModifiedTime(file).toMillis()));
             }
             List<Object> key = List.of(tree.folder, classPath, level, set.roots, stamps);
-            Index index = INDEXES.get(key);
+            SoftReference<Index> kept = INDEXES.get(key);
+            Index index = kept == null ? null : kept.get();
             if (index == null) {
                 index = new Index(tree, set, classPath, level);
-                INDEXES.put(key, index);
+                INDEXES.put(key, new SoftReference<>(index));
             }
             return index;
         }
@@ -833,22 +835,27 @@ public final class Jdt {
         }
 
         private static List<Caller> callers(Index index, MethodInfo method) {
-            List<Caller> callers = new ArrayList<>();
-            index.callsTo.getOrDefault(method.key, List.of()).forEach(call -> callers.add(caller(index, "direct", call)));
+            Map<List<Object>, List<Call>> groups = new LinkedHashMap<>();
+            group(groups, "direct", index.callsTo.getOrDefault(method.key, List.of()));
             for (String key : method.overrides) {
-                index.callsTo.getOrDefault(key, List.of()).forEach(call -> callers.add(caller(index, "overridden", call)));
+                group(groups, "overridden", index.callsTo.getOrDefault(key, List.of()));
             }
-            for (Call call : index.unresolved.getOrDefault(method.name, List.of())) {
-                if (call.arguments < 0 || call.arguments == method.parameters.size()) {
-                    callers.add(caller(index, "unresolved", call));
-                }
-            }
-            callers.sort(Comparator.comparing(Caller::path).thenComparing(Caller::line));
+            group(groups, "unresolved", index.unresolved.getOrDefault(method.name, List.of()).stream()
+                    .filter(call -> call.arguments < 0 || call.arguments == method.parameters.size()).toList());
+            List<Caller> callers = new ArrayList<>();
+            groups.forEach((key, calls) -> callers.add(new Caller((String) key.get(0), (String) key.get(1),
+                    calls.stream().map(Call::line).distinct().sorted().toList(), (String) key.get(2),
+                    view(index, calls.get(0).member))));
+            callers.sort(Comparator.comparing(Caller::path).thenComparing(caller -> caller.lines().get(0)));
             return callers;
         }
 
-        private static Caller caller(Index index, String relation, Call call) {
-            return new Caller(relation, call.path, call.line, call.memberText, view(index, call.member));
+        private static void group(Map<List<Object>, List<Call>> groups, String relation, List<Call> calls) {
+            for (Call call : calls) {
+                int start = call.member == null ? -1 : call.member.start; // overloads have one name
+                List<Object> key = List.of(relation, call.path, call.memberText, start);
+                groups.computeIfAbsent(key, any -> new ArrayList<>()).add(call);
+            }
         }
 
         private static List<Callee> callees(Index index, MethodInfo method) {
