@@ -30,7 +30,7 @@ TEXTS = {
     static final int N = 1;
     void m(final int a) {
         for (final String each : list()) { if (a > 0) first(); else { second(); } }
-        try (var x = open()) { third(a + 1 - 2); } catch (A | B e) { } finally { done(); }
+        try (var x = open()) { third(a + 1 - 2); } catch (a.b.A.C | B e) { } finally { done(); }
         switch (a) { case 1: one(); break; default: }
         do { x++; } while (x < 3);
         for (int i = 0, j = 1; i < 3; i++) { }
@@ -40,7 +40,7 @@ TEXTS = {
         run(this::reference, new B() { void f() { inner(); } });
     }
     abstract void none();
-    static class In { In() { super(); } }
+    static class In { In() { super(); class Local { } } }
 }
 """,
     "Bad.java": "class Bad { void m( }",
@@ -277,7 +277,7 @@ def test_syntax_alone_gives_methods_with_statements_as_refactoring_miner_writes_
 ) -> None:
     parsed = answers[1]
     types = {each.name: each for each in parsed.types}
-    assert set(types) == {"a.A", "a.A.In", "Bad"}
+    assert set(types) == {"a.A", "a.A.In", "a.A.In.In.Local", "Bad"}
     assert [each.path for each in parsed.problems] == ["Bad.java"]
     assert types["a.A"].signature == "public abstract class A<T>\n        extends B "
     assert types["a.A.In"].package_name == "a.A"
@@ -289,7 +289,7 @@ def test_syntax_alone_gives_methods_with_statements_as_refactoring_miner_writes_
     }
     assert (method.body or "").startswith(
         "\nfor(final String each: list()){if(a > 0)first();\n{second();\n}}"
-        "try(var x=open())third(a + 1 - 2);\ncatch(A|B e)finallydone();\n"
+        "try(var x=open())third(a + 1 - 2);\ncatch(A.C|B e)finallydone();\n"
         "switch(a)case 1:one();\nbreak;\ndefault:do(x < 3){x++;\n}"
     )
 

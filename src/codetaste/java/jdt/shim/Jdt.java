@@ -987,12 +987,14 @@ public final class Jdt {
             return List.copyOf(names);
         }
 
-        /** The package and the names of the types around it, joined by dots. */
+        /** The package and the names of the types around it, of a local class of the methods too, joined by dots. */
         static String typeName(AbstractTypeDeclaration type) {
             StringBuilder name = new StringBuilder(type.getName().getIdentifier());
             for (ASTNode node = type.getParent(); node != null; node = node.getParent()) {
                 if (node instanceof AbstractTypeDeclaration outer) {
                     name.insert(0, outer.getName().getIdentifier() + ".");
+                } else if (node instanceof MethodDeclaration method) {
+                    name.insert(0, method.getName().getIdentifier() + ".");
                 } else if (node instanceof CompilationUnit unit && unit.getPackage() != null) {
                     name.insert(0, unit.getPackage().getName().getFullyQualifiedName() + ".");
                 }
@@ -1128,7 +1130,16 @@ public final class Jdt {
         }
 
         private static String declaration(SingleVariableDeclaration variable) {
-            return (Modifier.isFinal(variable.getModifiers()) ? "final " : "") + text(variable.getType()) + " " + variable.getName();
+            String types = String.join("|", Stream.of(text(variable.getType()).split("\\|")).map(StatementText::shortName).toList());
+            return (Modifier.isFinal(variable.getModifiers()) ? "final " : "") + types + " " + variable.getName();
+        }
+
+        /** A type without its package, if that has two parts or more. */
+        private static String shortName(String type) {
+            String name = type.split("[<\\[]", 2)[0];
+            java.util.regex.Matcher first = java.util.regex.Pattern.compile("\\.(?=\\p{Lu})").matcher(name);
+            boolean qualified = name.indexOf('.') != name.lastIndexOf('.') && !Character.isUpperCase(name.charAt(0));
+            return qualified && first.find() ? type.substring(first.end()) : type;
         }
 
         private static String text(ASTNode node) {
