@@ -20,7 +20,7 @@ from codetaste.swe_refactor.verify.local_repository import PreparedBuild
 from codetaste.swe_refactor.verify.outcome import VerificationOutcome
 from codetaste.swe_refactor.verify.problem import describe_problem, outcome_of_end, outcome_of_run
 from codetaste.swe_refactor.verify.project_sandbox import open_project_sandbox
-from codetaste.swe_refactor.verify.verification import Verification
+from codetaste.swe_refactor.verify.verification import LOG_CHARS, Verification
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -167,6 +167,6 @@ async def _compile_and_fetch(
             describe_problem(outcome, side.name, run),
             compiles_before=side is sides[1],
             compiles_after=False if side is sides[1] else None,
-            log=run.output,
+            log=run.output[-LOG_CHARS:],
         )
     return None

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
+LOG_CHARS = 8000
+"""How much of the end of a failed command's output is stored."""
+
 
 @dataclass(frozen=True, slots=True)
 class SideRun:

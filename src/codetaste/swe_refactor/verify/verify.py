@@ -33,7 +33,7 @@ from codetaste.swe_refactor.verify.prepare import PreparationFailed, prepare_bui
 from codetaste.swe_refactor.verify.problem import describe_problem, outcome_of_end, outcome_of_run
 from codetaste.swe_refactor.verify.project_sandbox import open_project_sandbox
 from codetaste.swe_refactor.verify.side import CandidateSide, TestedSide, run_side
-from codetaste.swe_refactor.verify.verification import SideRun, Verification
+from codetaste.swe_refactor.verify.verification import LOG_CHARS, SideRun, Verification
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -219,7 +219,7 @@ def _problem_of_side(side: CandidateSide, tested: TestedSide) -> Verification | 
         return Verification(VerificationOutcome.NO_TESTS, f"the side {side.name} has no report of any test")
     else:
         return None
-    return Verification(outcome, describe_problem(outcome, side.name, run), log=run.output)
+    return Verification(outcome, describe_problem(outcome, side.name, run), log=run.output[-LOG_CHARS:])
 
 
 def _with_sides(result: Verification, sides: Sequence[TestedSide]) -> Verification:
