@@ -13,6 +13,7 @@ import shutil
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+import anyio
 from anyio import to_thread
 
 from codetaste.core.files import locked, remove_tree, storage_error, write_atomically
@@ -106,7 +107,8 @@ class LocalRepository:
             raise storage_error(error, self.folder, SandboxError) from error
         finally:
             merge.close()
-            await to_thread.run_sync(remove_tree, stage)
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(remove_tree, stage)
 
     def record(self, prepared: PreparedBuild, *keys: str) -> None:
         """Remember that all is there that the build with these keys needs. Blocking.

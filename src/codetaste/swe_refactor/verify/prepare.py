@@ -38,6 +38,11 @@ _OF_JDK = {
     VerificationOutcome.BUILD_FAILS,
 }
 """Failures that another JDK may not have."""
+_COMPILES = {
+    VerificationOutcome.COMPILE_FAILS_BEFORE: (False, None),
+    VerificationOutcome.COMPILE_FAILS_AFTER: (True, False),
+}
+"""Whether the sides before and after compile."""
 _OF_FETCH = {VerificationOutcome.NEEDS_DOWNLOAD, VerificationOutcome.HANGS}
 """Failures of fetching what the tests need; others come from the program in place of their JVM."""
 
@@ -162,11 +167,12 @@ async def _compile_and_fetch(
         outcome = None if run.succeeded else outcome_of_run(run, after=side is sides[1])
         if outcome is None or (run.goal is not Goal.COMPILE and outcome not in _OF_FETCH):
             continue
+        before, after = _COMPILES.get(outcome, (None, None))
         return Verification(
             outcome,
             describe_problem(outcome, side.name, run),
-            compiles_before=side is sides[1],
-            compiles_after=False if side is sides[1] else None,
+            compiles_before=before,
+            compiles_after=after,
             log=run.output[-LOG_CHARS:],
         )
     return None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
+import secrets
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
+import anyio
 from anyio import from_thread, to_thread
 
 from codetaste.core.files import remove_tree
@@ -239,13 +240,14 @@ async def open_project_sandbox(
 
 @asynccontextmanager
 async def _testbed(tree: Path, scratch: Path) -> AsyncIterator[Testbed]:
-    folder = scratch / f"testbed-{tree.name}-{time.monotonic_ns()}"
+    folder = scratch / f"testbed-{secrets.token_hex(6)}"
     try:
         await to_thread.run_sync(build_testbed, [tree], folder, from_thread.check_cancelled)
         head = await to_thread.run_sync((folder / "git" / HEAD_REF).read_text)
         yield Testbed(folder, head.strip())
     finally:
-        await to_thread.run_sync(remove_tree, folder)
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(remove_tree, folder)
 
 
 def _settings(url: str) -> bytes:

@@ -8,12 +8,14 @@ JDKs are tried until one compiles both sides. Then all tests of both sides run w
 from __future__ import annotations
 
 import re
+import secrets
 import time
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import anyio
 from anyio import to_thread
 
 from codetaste.core.files import remove_tree
@@ -102,13 +104,14 @@ async def verify_candidate(
 async def _exported(
     context: VerifyContext, repository: Repository, candidate: VerificationRequest
 ) -> AsyncIterator[tuple[Path, Path]]:
-    folder = context.scratch / f"trees-{time.monotonic_ns()}"
+    folder = context.scratch / f"trees-{secrets.token_hex(6)}"
     try:
         for name, commit in (("before", candidate.before), ("after", candidate.after)):
             await repository.export(commit, folder / name)
         yield folder / "before", folder / "after"
     finally:
-        await to_thread.run_sync(remove_tree, folder)
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(remove_tree, folder)
 
 
 def _read_project(candidate: VerificationRequest, before: Path, after: Path) -> _Project | Verification:
