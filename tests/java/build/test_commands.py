@@ -61,7 +61,7 @@ def test_old_gradle_runs_on_its_own_jdk_and_a_wrapper_on_that_of_the_job() -> No
         BuildTool.GRADLE, Goal.TEST, CommandOptions("/j17", 17, wrapper=True, gradle_home="/j11")
     )
     assert new.argv[:2] == ("bash", "gradlew")
-    assert new.env == {"JAVA_HOME": "/j17", "CODETASTE_AGENT": ""}
+    assert new.env == {"JAVA_HOME": "/j17", "CODETASTE_AGENT": "", "CODETASTE_REPOSITORY": ""}
 
 
 @pytest.mark.parametrize(
@@ -79,3 +79,9 @@ def test_old_gradle_runs_on_its_own_jdk_and_a_wrapper_on_that_of_the_job() -> No
 def test_arg_line_of_poms(tmp_path: Path, pom: str, expected: ArgLine) -> None:
     (tmp_path / "pom.xml").write_text(pom)
     assert find_arg_line(read_poms(tmp_path)) == expected
+
+
+def test_compiling_runs_what_belongs_to_the_phase_of_the_tests_but_no_test() -> None:
+    command = build_command(BuildTool.MAVEN, Goal.COMPILE, CommandOptions("/j", 17, stub_jvm="/no/bin/java"))
+    assert command.argv[-1] == "test"
+    assert {"-DskipTests", "-Dmaven.test.skip.exec", "-Djvm=/no/bin/java"} <= set(command.argv)

@@ -27,7 +27,7 @@ class Goal(StrEnum):
     """What a command is to do."""
 
     COMPILE = "compile"
-    """Compile the code and its tests."""
+    """All that TEST does but the tests: compile code and tests, and what else belongs to the phase."""
     TEST = "test"
     """Run all tests; failed tests do not fail the command."""
     FETCH_FOR_TESTS = "fetch for tests"
@@ -74,7 +74,8 @@ class CommandOptions:
         offline: nothing is fetched.
         repository: further options of the tool, as where its local repository is.
         agent: of the JVM of tests.
-        stub_jvm: the program in place of the JVM of tests, for FETCH_FOR_TESTS.
+        repository_url: the Maven repository that stands for all of a build with Gradle; "" for their own.
+        stub_jvm: the program in place of the JVM of tests, for all goals but TEST.
         init_script: of Gradle.
         wrapper: Gradle's wrapper is run, on ``java_home``; else the Gradle on PATH.
         gradle_home: the JDK that the Gradle on PATH runs on.
@@ -85,6 +86,7 @@ class CommandOptions:
     offline: bool = True
     repository: tuple[str, ...] = ()
     agent: AgentOptions = AgentOptions()
+    repository_url: str = ""
     stub_jvm: str = ""
     init_script: str = ""
     wrapper: bool = False
@@ -101,11 +103,13 @@ def _maven(goal: Goal, options: CommandOptions) -> BuildCommand:
     argv += ["-o"] if options.offline else []
     argv += [*options.repository, "-Dstyle.color=never", *(f"-D{name}" for name in SKIPPED_CHECKS)]
     if goal is Goal.COMPILE:
-        return BuildCommand((*argv, "test-compile"), _environment(options))
+        # Poms can decide on the first two; a JVM that is none runs no test in any case.
+        no_tests = ("-DskipTests", "-Dmaven.test.skip.exec", *_stub_jvm(options))
+        return BuildCommand((*argv, *no_tests, "test"), _environment(options))
     argv += ["-DskipTests=false", "-Dmaven.test.skip=false", "-Dmaven.test.failure.ignore=true"]
     argv += ["-DdisableXmlReport=false"]
     if goal is Goal.FETCH_FOR_TESTS:
-        return BuildCommand((*argv, f"-Djvm={options.stub_jvm}", "test"), _environment(options))
+        return BuildCommand((*argv, *_stub_jvm(options), "test"), _environment(options))
     env = _environment(options)
     agent = options.agent
     if agent.option and agent.by_variable:
@@ -115,15 +119,19 @@ def _maven(goal: Goal, options: CommandOptions) -> BuildCommand:
     return BuildCommand((*argv, "test"), env)
 
 
+def _stub_jvm(options: CommandOptions) -> tuple[str, ...]:
+    return (f"-Djvm={options.stub_jvm}",) if options.stub_jvm else ()
+
+
 def _gradle(goal: Goal, options: CommandOptions) -> BuildCommand:
     argv = ["bash", "gradlew"] if options.wrapper else ["gradle"]
     argv += ["--no-daemon", "--console=plain", "--continue", "-q"]
     argv += ["--offline"] if options.offline else []
     argv += [*options.repository, "--init-script", options.init_script]
     level = f"1.{options.jdk}" if options.jdk < 9 else str(options.jdk)  # noqa: PLR2004 - named so since 9
-    env = _environment(options)
+    env = {**_environment(options), "CODETASTE_REPOSITORY": options.repository_url}
     if not options.wrapper:
-        env = {"JAVA_HOME": options.gradle_home or options.java_home}
+        env["JAVA_HOME"] = options.gradle_home or options.java_home
         env |= {"CODETASTE_JAVA_HOME": options.java_home, "CODETASTE_JAVA_LEVEL": level}
     if goal is Goal.COMPILE:
         return BuildCommand((*argv, "testClasses"), env)
@@ -139,7 +147,15 @@ def _environment(options: CommandOptions) -> dict[str, str]:
 
 INIT_SCRIPT = """\
 // Compile and test with the JDK of the job, whichever Gradle runs on, and measure coverage by an agent.
+def substitute = System.getenv('CODETASTE_REPOSITORY')
+def redirect = { each ->
+    // One repository stands for all others, which cannot be reached.
+    def isRemote = each instanceof MavenArtifactRepository && each.url.scheme in ['http', 'https']
+    if (substitute && isRemote) { each.url = substitute }
+}
 allprojects {
+    repositories.all redirect
+    buildscript.repositories.all redirect
     def javaHome = System.getenv('CODETASTE_JAVA_HOME')
     def agent = System.getenv('CODETASTE_AGENT')
     if (javaHome) plugins.withType(JavaPlugin) {

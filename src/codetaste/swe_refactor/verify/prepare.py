@@ -157,22 +157,20 @@ async def _compile_and_fetch(
     within_s = limits.fetch_s + limits.compile_s
     for side in sides:
         await project.put_tree(side.tree)
-        fetches = side is sides[1] or sides[0].build_key != sides[1].build_key
-        if fetches and (await project.run(Goal.FETCH_FOR_TESTS, jdk, within_s)).succeeded:
-            continue
         run = await project.run(Goal.COMPILE, jdk, within_s)
-        if run.succeeded and fetches:
-            # What failed is not compilation: the network, or the JVM of tests that was none.
-            run = await project.run(Goal.FETCH_FOR_TESTS, jdk, within_s)
         outcome = None if run.succeeded else outcome_of_run(run, after=side is sides[1])
-        if outcome is None or (run.goal is not Goal.COMPILE and outcome not in _OF_FETCH):
-            continue
-        before, after = _COMPILES.get(outcome, (None, None))
-        return Verification(
-            outcome,
-            describe_problem(outcome, side.name, run),
-            compiles_before=before,
-            compiles_after=after,
-            log=run.output[-LOG_CHARS:],
-        )
+        if outcome is None and (side is sides[1] or sides[0].build_key != sides[1].build_key):
+            # It may fail, because the program in place of the tests' JVM does.
+            run = await project.run(Goal.FETCH_FOR_TESTS, jdk, within_s)
+            failure = None if run.succeeded else outcome_of_run(run, after=side is sides[1])
+            outcome = failure if failure in _OF_FETCH else None
+        if outcome is not None:
+            before, after = _COMPILES.get(outcome, (None, None))
+            return Verification(
+                outcome,
+                describe_problem(outcome, side.name, run),
+                compiles_before=before,
+                compiles_after=after,
+                log=run.output[-LOG_CHARS:],
+            )
     return None

@@ -153,6 +153,7 @@ class ProjectSandbox:
             offline=self.offline,
             repository=self._repository_options(),
             agent=agent or AgentOptions(),
+            repository_url=self.context.repository_url,
             stub_jvm=f"{_STUB_HOME}/bin/java",
             init_script=_INIT_FILE,
             wrapper=self.build.needs_wrapper,
