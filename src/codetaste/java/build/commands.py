@@ -127,7 +127,7 @@ def _gradle(goal: Goal, options: CommandOptions) -> BuildCommand:
     argv = ["bash", "gradlew"] if options.wrapper else ["gradle"]
     argv += ["--no-daemon", "--console=plain", "--continue", "-q"]
     argv += ["--offline"] if options.offline else []
-    argv += [*options.repository, "--init-script", options.init_script]
+    argv += [*options.repository, f"--init-script={options.init_script}"]
     level = f"1.{options.jdk}" if options.jdk < 9 else str(options.jdk)  # noqa: PLR2004 - named so since 9
     env = {**_environment(options), "CODETASTE_REPOSITORY": options.repository_url}
     if not options.wrapper:

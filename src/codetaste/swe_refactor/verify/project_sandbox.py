@@ -197,7 +197,7 @@ class ProjectSandbox:
 
     def _repository_options(self) -> tuple[str, ...]:
         if self.build.tool is BuildTool.GRADLE:
-            return ("-g", f"{HOME}/.gradle")
+            return (f"--gradle-user-home={HOME}/.gradle",)
         if self.maven >= _TAIL_MAVEN:
             return (f"-Dmaven.repo.local.tail={_MAVEN_MOUNT}",)
         return (f"-Dmaven.repo.local={_MAVEN_MOUNT}",) if self.offline else ()
