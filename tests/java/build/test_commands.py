@@ -50,7 +50,9 @@ def test_fetching_runs_the_goal_of_the_tests_without_their_jvm() -> None:
 
 
 def test_old_gradle_runs_on_its_own_jdk_and_a_wrapper_on_that_of_the_job() -> None:
-    old = build_command(BuildTool.GRADLE, Goal.COMPILE, CommandOptions("/j8", 8, gradle_home="/j11"))
+    old = build_command(
+        BuildTool.GRADLE, Goal.COMPILE, CommandOptions("/j8", 8, init_script="/a", gradle_home="/j11")
+    )
     assert old.argv[0] == "gradle"
     assert old.shown == "gradle --no-daemon --console=plain --continue -q --offline testClasses"
     assert (old.env["JAVA_HOME"], old.env["CODETASTE_JAVA_HOME"], old.env["CODETASTE_JAVA_LEVEL"]) == (
