@@ -64,8 +64,9 @@ async def test_prepared_build_is_found_by_all_of_its_keys(tmp_path: Path) -> Non
     local = LocalRepository(tmp_path / "local")
     await local.open()
     assert local.find("maven", "a", "b") is None
-    local.record(PreparedBuild(11), "maven", "a", "b")
-    assert local.find("maven", "a", "b") == PreparedBuild(11)
+    prepared = PreparedBuild(11, {8: "/opt/jdk/8", 11: "/opt/jdk/11"}, (3, 9))
+    local.record(prepared, "maven", "a", "b")
+    assert local.find("maven", "a", "b") == prepared
     assert local.find("maven", "b", "a") is None
     next(local.folder.glob("prepared/*")).write_text("no JSON")
     assert local.find("maven", "a", "b") is None

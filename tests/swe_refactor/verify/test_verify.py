@@ -98,6 +98,21 @@ async def test_candidates_of_one_project(context: VerifyContext, history: Histor
 
 @pytest.mark.heavy
 @pytest.mark.timeout(1800)
+async def test_coverage_is_measured_where_the_pom_decides_on_the_options_of_the_jvm(
+    context: VerifyContext, history: History
+) -> None:
+    literal = "<version>3.2.5</version><configuration><argLine>-Xmx64m</argLine></configuration>"
+    after = history.commit({SHOP: AFTER, "pom.xml": POM.replace("<version>3.2.5</version>", literal)})
+    result = await verify(context, history, after)
+    assert (result.outcome, result.detail) == (Outcome.VERIFIED, "")
+    assert result.after is not None
+    (covered,) = result.after.coverage
+    assert covered is not None
+    assert covered.is_covered
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(1800)
 async def test_builds_that_cannot_be_used_are_named(context: VerifyContext, history: History) -> None:
     history.first = history.commit({TEST: None, "src/test/java/org/example/NameTest.java": None})
     without = await verify(context, history, history.first, after_methods=())
@@ -111,6 +126,13 @@ async def test_builds_that_cannot_be_used_are_named(context: VerifyContext, hist
     dying = with_statement("Runtime.getRuntime().halt(3);")
     history.first = history.commit({TEST: dying})
     assert (await verify(context, history, history.first, after_methods=())).outcome is Outcome.JVM_DIES
+
+    exits = "<properties><argLine>-Xmx32m -XX:+ExitOnOutOfMemoryError</argLine>"
+    memory = with_statement(
+        "for (long[][] all = new long[9999][]; all != null;) all[0] = new long[99999999];"
+    )
+    history.first = history.commit({TEST: memory, "pom.xml": POM.replace("<properties>", exits)})
+    assert (await verify(context, history, history.first, after_methods=())).outcome is Outcome.OUT_OF_MEMORY
 
     unknown = POM.replace("<version>4.13.2", "<version>4.99.99")
     history.first = history.commit({"pom.xml": unknown})

@@ -23,7 +23,7 @@ from codetaste.errors import SandboxError
 from codetaste.source.tree.writer import TreeLimits, name_problem
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable
+    from collections.abc import AsyncIterable, Mapping
     from contextlib import AbstractAsyncContextManager
     from io import BufferedWriter
     from pathlib import Path
@@ -42,9 +42,17 @@ _LEFT_OUT = (".lastUpdated", ".lock", ".part", ".tmp")
 
 @dataclass(frozen=True, slots=True)
 class PreparedBuild:
-    """A build that was proven to compile both sides: ``jdk`` is the feature release."""
+    """A build that was proven to compile both sides.
+
+    Attributes:
+        jdk: feature release of the JDK that compiles them.
+        jdks: all JDKs of its sandbox: folder by feature release.
+        maven: release of its Maven, the first two numbers; zeros without one.
+    """
 
     jdk: int
+    jdks: Mapping[int, str]
+    maven: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +90,10 @@ class LocalRepository:
     def find(self, *keys: str) -> PreparedBuild | None:
         """Return what is known of a build with these keys; None if it was not prepared. Blocking."""
         try:
-            return PreparedBuild(**json.loads(self._record(keys).read_text("utf-8")))
-        except (OSError, ValueError, TypeError):
+            data = json.loads(self._record(keys).read_text("utf-8"))
+            jdks = {int(jdk): home for jdk, home in data["jdks"].items()}
+            return PreparedBuild(data["jdk"], jdks, tuple(data["maven"]))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return None
 
     async def add(self, name: str, archive: AsyncIterable[bytes]) -> None:

@@ -87,7 +87,7 @@ async def prepare_build(
     async with (
         context.local.writing(),
         open_allowlist_egress(context.hosts, note=note) as egress,
-        open_project_sandbox(context, job, build, egress, offline=False) as project,
+        open_project_sandbox(context, job, build, egress) as project,
     ):
         began = time.monotonic()
         try:
@@ -103,7 +103,9 @@ async def prepare_build(
             if end is None:
                 raise
             raise PreparationFailed(Verification(outcome_of_end(end), str(end))) from None
-        return Preparation(PreparedBuild(jdk), time.monotonic() - began, tuple(refused))
+        return Preparation(
+            PreparedBuild(jdk, project.jdks, project.maven), time.monotonic() - began, tuple(refused)
+        )
 
 
 def _check_wrapper(context: VerifyContext, build: Build) -> None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from codetaste.java.build.build_system import Build
     from codetaste.sandbox.base import CommandResult, Egress, Sandbox
+    from codetaste.swe_refactor.verify.local_repository import PreparedBuild
     from codetaste.swe_refactor.verify.settings import VerifyContext
 
 JACOCO = "/opt/codetaste/jacoco"
@@ -54,7 +55,9 @@ export JAVA_HOME
 for home in /opt/jdk/* /usr/lib/jvm/*; do
     [ -x "$home/bin/javac" ] || continue
     printf '%s ' "$(readlink -f "$home")"
-    "$home/bin/javac" -version 2>&1 | head -n 1
+    # Starting each takes a second on a busy machine.
+    sed -n 's/^JAVA_VERSION="\\(.*\\)"/javac \\1/p' "$home/release" 2>/dev/null | grep . ||
+        "$home/bin/javac" -version 2>&1
     JAVA_HOME=$home
 done
 printf 'maven '
@@ -103,8 +106,8 @@ class ProjectSandbox:
     jdks: Mapping[int, str] = field(default_factory=dict)
     maven: tuple[int, int] = (0, 0)
 
-    async def prepare(self) -> None:
-        """Find the JDKs, and make the local repository usable.
+    async def find_tools(self) -> None:
+        """Find the JDKs and the release of Maven.
 
         Raises:
             SandboxError: the sandbox is gone.
@@ -117,6 +120,13 @@ class ProjectSandbox:
         self.jdks = dict(sorted(homes.items()))
         if maven := _MAVEN.search(output):
             self.maven = int(maven[1]), int(maven[2])
+
+    async def use_repository(self) -> None:
+        """Make the local repository of the host usable.
+
+        Raises:
+            SandboxError: the sandbox is gone.
+        """
         if self.build.tool is BuildTool.GRADLE:
             await self._copy(_GRADLE_MOUNT, f"{HOME}/.gradle")
         elif not self.offline and self.maven < _TAIL_MAVEN:
@@ -212,9 +222,9 @@ class ProjectSandbox:
 
 @asynccontextmanager
 async def open_project_sandbox(
-    context: VerifyContext, job: str, build: Build, egress: Egress, *, offline: bool
+    context: VerifyContext, job: str, build: Build, egress: Egress, prepared: PreparedBuild | None = None
 ) -> AsyncIterator[ProjectSandbox]:
-    """Open a sandbox for builds of the project.
+    """Open a sandbox for builds of the project: offline, if the build is ``prepared``.
 
     Raises:
         SandboxError: it cannot be opened.
@@ -234,8 +244,12 @@ async def open_project_sandbox(
         lifetime_s=2 * limits.jdks * (limits.compile_s + limits.fetch_s) + 4 * limits.tests_s + _MARGIN_S,
     )
     async with context.sandboxes.open(spec) as sandbox:
-        project = ProjectSandbox(sandbox, context, build, offline)
-        await project.prepare()
+        project = ProjectSandbox(sandbox, context, build, offline=prepared is not None)
+        if prepared is None:
+            await project.find_tools()
+        else:
+            project.jdks, project.maven = prepared.jdks, prepared.maven
+        await project.use_repository()
         yield project
 
 

@@ -129,6 +129,8 @@ async def _run_tests(
         notes,
     )
     problem = outcome_of_ended_tests(run.output, nothing_passed=bool(report.cases) and not counts.passed)
+    if problem is not None and run.lacked_memory:
+        problem = VerificationOutcome.OUT_OF_MEMORY
     return TestedSide(run, result, report.statuses, problem)
 
 

@@ -67,7 +67,7 @@ class _Project:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What decides which files the build needs."""
+        """What decides which files the build needs; the image is another part of it."""
         return self.tool, self.before.build_key, self.after.build_key
 
 
@@ -151,7 +151,7 @@ def _exists(tree: Path, target: MoveTarget) -> bool:
 
 
 async def _verify(context: VerifyContext, candidate: VerificationRequest, project: _Project) -> Verification:
-    known = await to_thread.run_sync(partial(context.local.find, *project.keys))
+    known = await to_thread.run_sync(partial(context.local.find, context.image, *project.keys))
     if known is not None:
         result = await _test(context, candidate, project, known)
         if result.outcome not in _OF_PREPARATION:
@@ -162,7 +162,9 @@ async def _verify(context: VerifyContext, candidate: VerificationRequest, projec
         )
     except PreparationFailed as failed:
         return failed.result
-    await to_thread.run_sync(partial(context.local.record, preparation.prepared, *project.keys))
+    await to_thread.run_sync(
+        partial(context.local.record, preparation.prepared, context.image, *project.keys)
+    )
     result = await _test(context, candidate, project, preparation.prepared)
     return replace(result, fetch_s=preparation.fetch_s, refused_hosts=preparation.refused_hosts)
 
@@ -186,12 +188,8 @@ async def _test(
     sides: list[TestedSide] = []
     result = Verification(VerificationOutcome.VERIFIED, jdk=jdk)
     async with AsyncExitStack() as stack:
-        opened = open_project_sandbox(context, candidate.key, project.build, no_egress(), offline=True)
+        opened = open_project_sandbox(context, candidate.key, project.build, no_egress(), prepared)
         sandbox = await stack.enter_async_context(opened)
-        if jdk not in sandbox.jdks:
-            return replace(
-                result, outcome=VerificationOutcome.MISSING_JDK, detail=f"there is no JDK {jdk}", jdk=None
-            )
         try:
             for side in (project.before, project.after):
                 sides.append(await run_side(sandbox, side, jdk, tests_s))
