@@ -127,6 +127,8 @@ EVALUATION_FOLDER = "evaluation"
 RESULT_FILE = "evaluation_result.json"
 SCORES_FILE = "scores.json"
 ACTIVITY_FILE = "activity.json"
+REFACTORINGS_FILE = "refactorings.json"
+REFACTORING_ROWS_FILE = "refactorings.jsonl"
 POSITIVE_SARIF_FILE = "rules_positive.sarif"
 NEGATIVE_SARIF_FILE = "rules_negative.sarif"
 TEST_OUTPUT_FILE = "test_output.txt"
@@ -139,7 +141,13 @@ TRIAL_FILES = (
 TRIAL_LOG_FILES = (EXECUTION_LOG_FILE, *PLAN_LOG_FILES.values())
 EVALUATION_FILES = (
     *(RESULT_FILE, SCORES_FILE, ACTIVITY_FILE, POSITIVE_SARIF_FILE, NEGATIVE_SARIF_FILE, TEST_OUTPUT_FILE),
-    *(RULE_OUTPUT_FILE, INSTANCE_METADATA_FILE, *RULES_FILES.values()),
+    *(
+        REFACTORINGS_FILE,
+        REFACTORING_ROWS_FILE,
+        RULE_OUTPUT_FILE,
+        INSTANCE_METADATA_FILE,
+        *RULES_FILES.values(),
+    ),
 )
 
 

@@ -9,6 +9,7 @@ from pydantic import AliasChoices, Field, field_validator, model_validator
 from codetaste.core.section import Section
 from codetaste.core.units import Bytes, format_size
 from codetaste.evaluation.changed_lines import Exclusions
+from codetaste.refactorings.config import RefactoringMinerConfig
 
 if TYPE_CHECKING:
     from typing import Self
@@ -37,6 +38,11 @@ class EvaluateConfig(Section):
     pseudo_agents: bool = Field(default=True, validation_alias=AliasChoices("pseudo_agents", "references"))
     """Whether to score the golden patch and an empty patch too, as the agents ``golden_agent`` and
     ``null_agent``: they show whether an instance is valid."""
+    refactorings: bool = False
+    """Whether to compare the refactorings of each prediction with the human's, by RefactoringMiner, where a
+    patch changes files in a language that it reads: Java, Python, Kotlin, TypeScript, JavaScript."""
+    refactoring_miner: RefactoringMinerConfig = RefactoringMinerConfig()
+    """How RefactoringMiner is run for that."""
     rules: str = BENCHMARK_RULES
     """Source of the rules: "benchmark", or "discover/ID" for the rules that this run discovers with the model
     ID."""

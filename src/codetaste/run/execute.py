@@ -35,6 +35,11 @@ from codetaste.flows.discover.jobs import discovery_handlers, discovery_jobs
 from codetaste.flows.environment.jobs import environment_handlers, environment_jobs, lost_images
 from codetaste.flows.evaluate.context import EvaluationContext, load_references
 from codetaste.flows.evaluate.jobs import evaluation_handlers, evaluation_jobs
+from codetaste.flows.evaluate.refactoring_jobs import (
+    RefactoringContext,
+    refactoring_handlers,
+    refactoring_jobs,
+)
 from codetaste.flows.evaluate.test_jobs import test_handlers, test_jobs
 from codetaste.flows.infer.context import InferenceContext
 from codetaste.flows.infer.jobs import inference_handlers, inference_jobs
@@ -43,6 +48,7 @@ from codetaste.orchestration.budget.cost import BudgetLimits, NamedLimits
 from codetaste.orchestration.job import Job, Outcome
 from codetaste.orchestration.limit_changes import watch_changes
 from codetaste.orchestration.session import open_session
+from codetaste.refactorings.service import refactoring_service
 from codetaste.report.dry_run import describe_repeats, format_worst_case, prices_to_json
 from codetaste.report.live.display import live_display
 from codetaste.report.live.logs import logs_folder, run_logs
@@ -62,11 +68,13 @@ from codetaste.run.signals import StopRequest, until_stopped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.llm.metering.metered import MeteredModel
     from codetaste.orchestration.session import Session
     from codetaste.run.config import Config
+    from codetaste.run.flow_plan import FlowPlan
     from codetaste.run.plan import RunOptions, RunPlan
 
 MODELS_FOLDER = "models"
@@ -117,7 +125,7 @@ async def open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions)
     cache = await to_thread.run_sync(cache_dir, notify)
     warnings: list[str] = []
     descriptions, discovery, environments, inference, evaluation = None, None, None, None, None
-    if plan.passes or plan.evaluations or plan.tested:
+    if plan.passes or plan.evaluations or plan.tested or plan.refactored:
         scan = await open_scan_context(benchmark, resolved.rules(), cache)
         warnings.extend(filter(None, [scan.engine.warning]))
         _check_engine(planned, options, scan.engine.version)
@@ -147,12 +155,25 @@ async def open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions)
     if plan.steps:
         inference = InferenceContext(benchmark, models, resolved.prompts, opened)
         agent_configs = {agent.id: inference.agent_config(agent) for agent in config.used_agents()}
-    if plan.evaluations or plan.tested:
-        references = await to_thread.run_sync(load_references, benchmark, plan.evaluations)
+    if plan.evaluations or plan.tested or plan.refactored:
+        references = await to_thread.run_sync(
+            load_references, benchmark, (*plan.evaluations, *plan.refactored)
+        )
         evaluation = EvaluationContext(benchmark, out, section, scan, references, agent_configs)
         await to_thread.run_sync(evaluation.remove_scratch)
-    flows = (descriptions, discovery, environments, inference, evaluation)
+    refactorings = await _open_refactorings(stack, plan, evaluation, cache)
+    flows = (descriptions, discovery, environments, inference, evaluation, refactorings)
     return RunContext(out, plan, session, progress, models, *flows)
+
+
+async def _open_refactorings(
+    stack: AsyncExitStack, plan: FlowPlan, evaluation: EvaluationContext | None, cache: Path
+) -> RefactoringContext | None:
+    """Open the service that compares refactorings, if the run does."""
+    if evaluation is None or not plan.refactored:
+        return None
+    service = refactoring_service(evaluation.config.refactoring_miner, cache)
+    return RefactoringContext(evaluation, await stack.enter_async_context(service))
 
 
 def _repeated_keys(planned: RunPlan, options: RunOptions) -> frozenset[str]:
@@ -265,6 +286,9 @@ async def _add_jobs(context: RunContext) -> None:
             suites = context.environments.suites
             session.add_handlers(test_handlers(context.evaluation, suites))
             jobs.extend(test_jobs(plan.tested, suites, budget))
+        if context.refactorings is not None:
+            session.add_handlers(refactoring_handlers(context.refactorings))
+            jobs.extend(refactoring_jobs(plan.refactored, context.refactorings, budget))
     session.add(*_needed_jobs(jobs, plan.selected_keys))
 
 

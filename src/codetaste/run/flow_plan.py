@@ -36,7 +36,8 @@ class FlowPlan:
     """Descriptions, discovery passes, environments, trial steps, evaluations of a run, with prerequisites.
 
     ``selected_keys`` are the job keys that the user selected; all other jobs are prerequisites of these.
-    ``tested`` are the evaluations whose test runs are selected or needed.
+    ``tested`` are the evaluations whose test runs are selected or needed, ``refactored`` those whose
+    refactorings are compared.
     """
 
     descriptions: tuple[DescriptionTask, ...] = ()
@@ -46,6 +47,7 @@ class FlowPlan:
     evaluations: tuple[EvaluationTask, ...] = ()
     tested: tuple[EvaluationTask, ...] = ()
     selected_keys: frozenset[str] = frozenset()
+    refactored: tuple[EvaluationTask, ...] = ()
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -137,13 +139,15 @@ def plan_flows(
         *(step.key for step in steps),
         *dict.fromkeys(key for task in evaluations for key in task.test_titles),
         *(task.key for task in evaluations),
+        *(task.refactorings_key for task in evaluations if task.refactorings),
     ]
     for glob in only:
         if not any(fnmatchcase(key, glob) for key in keys):
             raise ConfigError(f"--only {glob}: matches no job{did_you_mean(glob, keys)}")
     chosen = frozenset(key for key in keys if not only or any(fnmatchcase(key, glob) for glob in only))
     scored = tuple(each for each in evaluations if each.key in chosen)
-    needed = chosen.union(*(each.needs for each in scored))
+    refactored = tuple(each for each in evaluations if each.refactorings_key in chosen)
+    needed = chosen.union(*(each.needs for each in scored), *(each.refactoring_needs for each in refactored))
     tested = tuple(each for each in evaluations if needed.intersection(each.test_titles))
     needed = needed.union(*((each.image_key, *each.patch_keys) for each in tested))
     chosen_steps = with_previous_steps(step for step in steps if step.key in needed)
@@ -158,6 +162,7 @@ def plan_flows(
         scored,
         tested,
         chosen,
+        refactored,
     )
 
 

@@ -141,6 +141,10 @@ def _make_dry_run(config: Config, flows: FlowPlan, prices: Mapping[str, PriceEnt
         ),
         *(PlannedJob(step.key, step.needs, step.model_id, step.group) for step in flows.steps),
         *(PlannedJob(task.key, task.needs, "", task.group) for task in flows.evaluations),
+        *(
+            PlannedJob(task.refactorings_key, task.refactoring_needs, "", "refactorings")
+            for task in flows.refactored
+        ),
     )
     planned: dict[str, PlannedJob] = {}
     for job in jobs:

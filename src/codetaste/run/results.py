@@ -25,6 +25,7 @@ from codetaste.flows.evaluate.finish import (
     write_measured_baselines,
 )
 from codetaste.flows.evaluate.predictions import prediction_folder
+from codetaste.flows.evaluate.refactoring_jobs import describe_refactorings, write_compared_refactorings
 from codetaste.flows.evaluate.result import EvaluationResult
 from codetaste.flows.infer.finish import finish_trials
 from codetaste.flows.infer.outputs import output_folder
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from codetaste.flows.discover.context import DiscoveryContext
     from codetaste.flows.environment.context import EnvironmentContext
     from codetaste.flows.evaluate.context import EvaluationContext
+    from codetaste.flows.evaluate.refactoring_jobs import RefactoringContext
     from codetaste.flows.infer.context import InferenceContext
     from codetaste.orchestration.job import Outcome
     from codetaste.orchestration.session import Session
@@ -67,6 +69,7 @@ class RunContext:
     environments: EnvironmentContext | None
     inference: InferenceContext | None
     evaluation: EvaluationContext | None
+    refactorings: RefactoringContext | None
 
 
 async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) -> list[SummaryLine]:
@@ -100,6 +103,7 @@ async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) 
         if not session.scheduler.draining:
             scores = await finish_evaluations(plan.evaluations, outcomes, trials, context.evaluation, blobs)
         await write_measured_baselines(plan.tested, outcomes, context.out / ENVIRONMENTS_FOLDER, blobs)
+        await write_compared_refactorings(plan.refactored, outcomes, context.evaluation, blobs)
         await to_thread.run_sync(context.evaluation.remove_scratch)
     results = {
         key: EvaluationResult.from_json(outcome.value)
@@ -120,6 +124,10 @@ async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) 
         lines.append(
             SummaryLine(outcome, task.title, "", result.summary if result else "", path, hidden=hidden)
         )
+    for task in plan.refactored:
+        outcome = outcomes[task.refactorings_key]
+        text = describe_refactorings(outcome)
+        lines.append(SummaryLine(outcome, f"{task.title} refactorings", "", text))
     return lines
 
 

@@ -24,6 +24,8 @@ BAD: dict[str, list[str]] = {
     "doctor": ["surplus"],
     "agents": ["surplus"],
     "agents install": ["no-such-agent"],
+    "java": ["surplus"],
+    "java install": ["no-such-jars"],
     "benchmark check": ["--benchmark", "nowhere"],
     "benchmark fetch": ["codetaste10"],
     "benchmark list": ["--language", "klingon"],
@@ -59,7 +61,14 @@ BAD: dict[str, list[str]] = {
 
 
 ELSEWHERE = {
-    *("agents install", "benchmark adopt", "benchmark export", "benchmark fetch", "benchmark from-repo"),
+    *(
+        "agents install",
+        "java install",
+        "benchmark adopt",
+        "benchmark export",
+        "benchmark fetch",
+        "benchmark from-repo",
+    ),
     *("mine explain", "mine run", "review"),
     *(name for name in BAD if name.startswith(("environment ", "image "))),
 }
@@ -85,6 +94,7 @@ def good_input(name: str, workspace: Workspace, alpha: TinyBenchmark) -> list[st
         "settle": ["r"],
         "doctor": [],
         "agents": [],
+        "java": [],
         "benchmark list": bench,
         "benchmark show": ["tiny*", *bench],
         "benchmark new": [

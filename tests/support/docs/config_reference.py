@@ -23,6 +23,7 @@ from pydantic import AliasChoices, AwareDatetime, BaseModel
 from pydantic.fields import FieldInfo
 
 from codetaste.core.units import Bytes, Seconds, Usd
+from codetaste.evaluation.config import EvaluateConfig
 from codetaste.flows.mine.plan import MineConfig
 from codetaste.llm.price import LongRates, Price
 from codetaste.run.config import Config
@@ -56,7 +57,7 @@ def sections() -> Iterator[tuple[str, str, type[BaseModel]]]:
         assert model is not None
         several = get_origin(field.annotation) is tuple
         yield name, f"`[[{name}]]`" if several else f"`[{name}]`", model
-        if model is MineConfig:
+        if model in {MineConfig, EvaluateConfig}:
             yield from _tables_in(name, model)
     yield "price", "`price` of `[[models]]`", Price
     yield "above", "`above` of `price`", LongRates

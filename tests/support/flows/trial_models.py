@@ -292,3 +292,17 @@ def slow_reply(_request: Request) -> ScriptedReply:
 
 def gone(_request: Request) -> Message:
     raise ModelRefused("the scripted provider is gone")
+
+
+def java_coder(request: Request) -> Message:
+    """Extract the loop of Shop.total under another name than the human, and rename Shop.other."""
+    script = (
+        "import re; path = 'src/p/Shop.java'; text = open(path).read(); "
+        "start, end = text.index('  int sum = 0'), text.index('  System.out'); loop = text[start:end]; "
+        "text = text.replace(loop, '  int sum = sumUp(prices, count);\\n  ', 1); "
+        "text = text.replace('other(', 'another('); "
+        "head = '  int sumUp(int[] prices, int count) {\\n'; "
+        "method = head + loop.rstrip() + '\\n    return sum;\\n  }\\n'; "
+        "open(path, 'w').write(text[:text.rindex('}')] + method + '}\\n')"
+    )
+    return next_step(request, [shell(f'python3 -c "{script}"'), FINISH])

@@ -20,7 +20,7 @@ def tools_in(cache: Path, jars: str) -> Path:
         class_path(load_artifact_set(jars), installed)
     except ToolMissing as error:
         pytest.skip(str(error))
-    cache.mkdir(exist_ok=True)
+    cache.mkdir(parents=True, exist_ok=True)
     for folder in (jars_folder(installed), installed / INSTALLED_FOLDER):
         if folder.is_dir():
             (cache / folder.name).symlink_to(folder)

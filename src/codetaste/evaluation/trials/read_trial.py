@@ -17,6 +17,7 @@ from codetaste.benchmark.layout import (
     MODES,
     NULL,
     PREDICTION_FILE,
+    REFACTORINGS_FILE,
     RESULT_FILE,
     SCORES_FILE,
     Mode,
@@ -24,6 +25,7 @@ from codetaste.benchmark.layout import (
 )
 from codetaste.core.text import printable
 from codetaste.evaluation.activity.counts import activity_from_json
+from codetaste.evaluation.activity.refactorings import refactoring_counts_from_json
 from codetaste.evaluation.evaluate import EvaluationStatus
 from codetaste.evaluation.metrics import passes
 from codetaste.evaluation.output.scores_json import SCORES_FORMAT
@@ -49,6 +51,7 @@ from codetaste.source.patch.parse import MAX_PATCH_BYTES
 
 if TYPE_CHECKING:
     from codetaste.evaluation.activity.counts import Activity
+    from codetaste.evaluation.activity.refactorings import RefactoringCounts
     from codetaste.evaluation.trials.context import ReadContext
     from codetaste.evaluation.trials.find import TrialFolder
     from codetaste.evaluation.trials.records import TrialMetadata
@@ -85,6 +88,7 @@ def read_trial(trial: TrialFolder, context: ReadContext) -> TrialRecord | None:
         scores=scores,
         activity=_activity(trial, context),
         published=_published(trial, metadata, result, scores, context),
+        refactorings=_refactorings(trial, context),
     )
 
 
@@ -221,6 +225,19 @@ def _activity(trial: TrialFolder, context: ReadContext) -> Activity | None:
     if activity is None:
         context.add_problem(label, ProblemKind.NUMBER, "does not contain activity counts")
     return activity
+
+
+def _refactorings(trial: TrialFolder, context: ReadContext) -> RefactoringCounts | None:
+    label = f"{trial.label}/{EVALUATION_FOLDER}/{REFACTORINGS_FILE}"
+    try:
+        data = read_json_object(trial.folder / EVALUATION_FOLDER / REFACTORINGS_FILE, context.root)
+        return refactoring_counts_from_json(data)
+    except FileProblem as problem:
+        if problem.kind is not ProblemKind.MISSING:
+            context.add_fault(label, problem)
+    except ValueError as error:
+        context.add_problem(label, ProblemKind.FORMAT, str(error))
+    return None
 
 
 def _published(

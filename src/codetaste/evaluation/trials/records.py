@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.evaluation.activity.counts import Activity
+    from codetaste.evaluation.activity.refactorings import RefactoringCounts
     from codetaste.evaluation.metrics import TestCounts
 
 
@@ -198,6 +199,7 @@ class TrialRecord:
         scores: its outcome and its values as we count them.
         activity: what the agent did, from its transcript.
         published: None if the published harness drops this trial from every mean.
+        refactorings: how its refactorings compare with the human's; None if that is unknown.
     """
 
     run: str
@@ -214,6 +216,7 @@ class TrialRecord:
     scores: TrialScores
     activity: Activity | None = None
     published: PublishedScores | None = None
+    refactorings: RefactoringCounts | None = None
 
     @property
     def pseudo(self) -> bool:

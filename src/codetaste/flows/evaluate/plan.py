@@ -34,6 +34,8 @@ class EvaluationTask:
     """Id of the model that discovers the rules in this run; None for the benchmark's rules."""
     baseline_runs: int = 0
     """Test runs on each of R and R∘X* that PASS is measured with; 0 takes recorded results."""
+    refactorings: bool = False
+    """Whether its refactorings are compared with the human's."""
     patch: bytes | None = None
     """The patch, if it was given by hand: it belongs to no trial and to no pseudo agent."""
 
@@ -102,6 +104,16 @@ class EvaluationTask:
         return f"tests/{self.key.removeprefix('evaluate/')}"
 
     @property
+    def refactorings_key(self) -> str:
+        """The key of the job that compares the refactorings."""
+        return f"refactorings/{self.key.removeprefix('evaluate/')}"
+
+    @property
+    def refactoring_needs(self) -> tuple[str, ...]:
+        """The keys of the jobs that this job needs."""
+        return (self.sources_key, *self.patch_keys)
+
+    @property
     def test_titles(self) -> dict[str, str]:
         """The titles of the test runs that measure PASS, by key; none if it is of recorded results."""
         own = {self.tests_key: f"{self.title} tests"} if self.baseline_runs else {}
@@ -149,10 +161,15 @@ def evaluation_tasks(
     """List the evaluations; those of pseudo agents come first, since their predictions need no agent run."""
     by, runs = config.discovery_model, config.baseline_runs if config.tests else 0
     pseudo = (
-        EvaluationTask(instance, agent_id, rules_model_id=by, baseline_runs=runs)
+        EvaluationTask(
+            instance, agent_id, rules_model_id=by, baseline_runs=runs, refactorings=config.refactorings
+        )
         for instance in (instances if config.pseudo_agents else ())
         for agent_id in (GOLDEN, NULL)
     )
     executions = (step for step in steps if step.kind is StepKind.EXECUTE)
-    trials = (EvaluationTask(step.trial.instance, step.trial.agent.id, step, by, runs) for step in executions)
+    trials = (
+        EvaluationTask(step.trial.instance, step.trial.agent.id, step, by, runs, config.refactorings)
+        for step in executions
+    )
     return (*pseudo, *trials)

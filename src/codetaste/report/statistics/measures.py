@@ -93,6 +93,16 @@ def _activity(name: str, title: str, unit: Unit) -> Measure:
     return Measure(name, title, title, unit, count)
 
 
+def _refactoring(name: str, title: str, unit: Unit) -> Measure:
+    """Return a measure of the comparison of a trial's refactorings with the human's."""
+
+    def value(record: TrialRecord) -> float | None:
+        found = None if record.refactorings is None else getattr(record.refactorings, name)
+        return None if found is None else float(found)
+
+    return Measure(f"refactorings_{name}", title, title, unit, value)
+
+
 PASS = _score("passed", "PASS", r"\textsc{Pass}", tested=True)
 ALIGNMENT = _score("alignment", "A", r"$\mathcal{A}$", tested=True)
 ALIGNMENT_PLUS = _score("alignment_plus", "A⁺", r"$\mathcal{A}^{+}$", tested=True)
@@ -116,5 +126,12 @@ RAN_TESTS = _activity("ran_tests", "Ran tests", Unit.FRACTION)
 TEST_RUNS = _activity("test_runs", "Test runs", Unit.NUMBER)
 MADE_BULK_EDITS = _activity("made_bulk_edits", "Replaced in bulk", Unit.FRACTION)
 BULK_EDITS = _activity("bulk_edits", "Bulk edits", Unit.NUMBER)
+HUMAN_REFACTORINGS = _refactoring("human", "Human's", Unit.NUMBER)
+AGENT_REFACTORINGS = _refactoring("agent", "Agent's", Unit.NUMBER)
+AGREED_REFACTORINGS = _refactoring("agreed", "Both", Unit.NUMBER)
+SAME_REFACTORINGS = _refactoring("same_result", "Same result", Unit.NUMBER)
+REFACTORING_RECALL = _refactoring("recall", "Of the human's", Unit.FRACTION)
+REFACTORING_PRECISION = _refactoring("precision", "Of the agent's", Unit.FRACTION)
+REFACTORING_PURITY = _refactoring("purity", "Pure", Unit.FRACTION)
 RATES = (PASS, ALIGNMENT, ALIGNMENT_PLUS, ALIGNMENT_MINUS, IFR, IFR_PLUS, IFR_MINUS)
 PRECISION = (PREC, PREC_PLUS, PREC_MINUS)

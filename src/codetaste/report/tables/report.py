@@ -13,6 +13,7 @@ from codetaste.report.tables.benchmark import table_1, table_2
 from codetaste.report.tables.comparison import comparison_table, differences_table
 from codetaste.report.tables.effort import attempts_table, counts_table, effort_table
 from codetaste.report.tables.groups import group_table
+from codetaste.report.tables.refactorings import refactorings_table
 from codetaste.report.tables.scores import strict_success_table, table_3, table_4, table_5
 
 if TYPE_CHECKING:
@@ -39,9 +40,10 @@ TableName = Literal[
     "effort",
     "attempts",
     "counts",
+    "refactorings",
 ]
 TABLE_NAMES: tuple[TableName, ...] = get_args(TableName)
-DEFAULT_TABLES = ("comparison", "4", "5", "effort", "attempts", "counts")
+DEFAULT_TABLES = ("comparison", "4", "5", "effort", "attempts", "counts", "refactorings")
 """The tables of a report unless tables are named."""
 _BENCHMARK = {"1": table_1, "2": table_2}
 _MAX_LISTED = 60
@@ -108,6 +110,7 @@ _OF_VIEW: dict[str, Callable[[AggregatedTrials], Table | None]] = {
     "effort": effort_table,
     "attempts": attempts_table,
     "counts": counts_table,
+    "refactorings": refactorings_table,
 }
 
 

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import get_args
 
 import anyio
 import anyio.to_thread
@@ -23,9 +24,12 @@ import anyio.to_thread
 from codetaste.cli.options import AsJson
 from codetaste.console.command import command
 from codetaste.console.json import json_document
-from codetaste.console.streams import print_result
-from codetaste.core.paths import constraints_file, resource_dir
-from codetaste.errors import CodetasteError, SandboxError, SandboxMissing
+from codetaste.console.streams import notify, print_result
+from codetaste.core.paths import cache_dir, constraints_file, resource_dir
+from codetaste.core.text import one_line
+from codetaste.errors import CodetasteError, SandboxError, SandboxMissing, ToolMissing
+from codetaste.refactorings.config import RefactoringMinerConfig
+from codetaste.refactorings.service import refactoring_miner
 from codetaste.rules.engine.install import find_rule_engine
 from codetaste.run.config import read_config
 from codetaste.sandbox.containment.engine import probe_engines
@@ -124,6 +128,7 @@ async def examine_machine() -> DoctorReport:
             _check_ripgrep(),
             _check_jq(),
             await _check_git(),
+            *await _check_refactoring_miner(),
         ),
         sandbox=await _check_sandbox(),
         containers=tuple([await _check_engine(place) for place in candidate_sockets()]),
@@ -234,6 +239,23 @@ def _check_jq() -> Finding:
     found = shutil.which("jq")
     purpose = "scripts of the published harness's agents use it; in bubblewrap it has to be the host's"
     return Finding("jq", ready=found is not None, detail=found or purpose, remedy="sudo apt-get install jq")
+
+
+async def _check_refactoring_miner() -> tuple[Finding, ...]:
+    """Check which JDK and jars each release of RefactoringMiner has; only comparing refactorings needs it."""
+    cache = await anyio.to_thread.run_sync(cache_dir, notify)
+    findings = []
+    for version in get_args(RefactoringMinerConfig.model_fields["version"].annotation):
+        name = f"RefactoringMiner {version}"
+        remedy = f"codetaste java install refactoring-miner-{version}"
+        try:
+            program = await refactoring_miner(RefactoringMinerConfig(version=version), cache)
+        except ToolMissing as error:
+            findings.append(Finding(name, detail=one_line(error), remedy=remedy))
+            continue
+        detail = f"{len(program.class_path)} jars, run by the JDK {program.jdk.version} in {program.jdk.home}"
+        findings.append(Finding(name, ready=True, detail=detail))
+    return tuple(findings)
 
 
 async def _check_sandbox() -> tuple[Finding, ...]:
