@@ -21,7 +21,7 @@ def refactoring(kind: str, line: int, result: str, *, pure: bool | None = None) 
     return Refactoring(kind, f"{kind} m{line} to {result}", left, (place(1, result),), verdict)
 
 
-def test_type_and_element_decide_and_the_result_is_told_apart() -> None:
+def test_type_and_element_decide_and_results_are_compared() -> None:
     human = [refactoring("Extract Method", 1, "a()", pure=True), refactoring("Rename Method", 5, "b()")]
     agent = [
         refactoring("Extract Method", 1, "x()", pure=False),
