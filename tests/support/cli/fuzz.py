@@ -63,7 +63,7 @@ _MODULES = (
     "codetaste.run.__main__",
     *(
         f"codetaste.cli.commands.{name}"
-        for name in ("report", "import_", "benchmark", "agents", "evaluate", "rules")
+        for name in ("report", "import_", "benchmark", "installation.agents", "evaluate", "rules")
     ),
     *(f"codetaste.cli.commands.runs.{name}" for name in ("status", "limit", "settle")),
 )
