@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _FIND_CLASSES = """
 test -s "$1" || { printf 'no record\\n'; exit 0; }
 shift
-for name in "$@"; do
-    find . -type f '(' -path "*/$name.class" -o -path "*/$name\\$*.class" ')' -print
+for pattern in "$@"; do
+    find . -type f -path "*/$pattern.class" ! -path "*/$pattern/*.class" -print
 done
 """
 _REPORT = """
@@ -38,7 +38,7 @@ _UPPER = re.compile(r"[A-Z_$]")
 def agent_option(agent: str, targets: Sequence[CoverageTarget]) -> str:
     """Return the option of a JVM with the agent that records the classes of ``targets`` alone."""
     # In a command line of a shell "$" would be a variable: classes that only begin so are recorded, too.
-    patterns = sorted({f"{_class_file(target).replace('/', '.')}*" for target in targets})
+    patterns = sorted({_recorded_classes(target) for target in targets})
     return f"-javaagent:{JACOCO}/{agent}=destfile={EXEC_FILE},append=true,includes={':'.join(patterns)}"
 
 
@@ -50,8 +50,8 @@ async def measure_coverage(
     Raises:
         SandboxError: the sandbox ended.
     """
-    names = sorted({_class_file(target) for target in targets})
-    found = (await project.script(_FIND_CLASSES, EXEC_FILE, *names)).decode(errors="surrogateescape")
+    patterns = sorted({pattern for target in targets for pattern in _class_files(target)})
+    found = (await project.script(_FIND_CLASSES, EXEC_FILE, *patterns)).decode(errors="surrogateescape")
     if found.startswith("no record"):
         return None
     files = _first_of_each(found.splitlines(), targets)[:_MAX_CLASS_FILES]
@@ -72,13 +72,36 @@ async def measure_coverage(
         return CoverageReport()
 
 
-def _class_file(target: CoverageTarget) -> str:
-    """Return the path of the outermost class of a method, without its suffix; the package may be missing."""
-    parts = target.class_name.split(".") if target.class_name else [target.stem]
+def _recorded_classes(target: CoverageTarget) -> str:
+    """Return a pattern of the agent for the classes that ``target`` may be in."""
+    if target.class_name:
+        return f"{_outermost(target).replace('/', '.')}*"
+    package = _package(target)
+    return f"{package.replace('/', '.')}.*" if package else f"*{target.stem}*"
+
+
+def _class_files(target: CoverageTarget) -> tuple[str, ...]:
+    """Return patterns of the paths of the class files that ``target`` may be in, without their suffix."""
+    if target.class_name:
+        return _outermost(target), f"{_outermost(target)}$*"
+    package = _package(target)
+    # A file may have several classes, all of its package.
+    return (f"{package}/*",) if package else (target.stem, f"{target.stem}$*")
+
+
+def _outermost(target: CoverageTarget) -> str:
+    """Return the path of the outermost class of a method."""
+    parts = target.class_name.split(".")
     first = next((at for at, part in enumerate(parts) if part == target.stem), None)
     if first is None:
         first = next((at for at, part in enumerate(parts) if _UPPER.match(part)), len(parts) - 1)
     return "/".join(parts[: first + 1])
+
+
+def _package(target: CoverageTarget) -> str:
+    """Return the folder of the package, as far as the usual layout tells; "" if it does not."""
+    _, found, package = target.path.rpartition("/")[0].partition("/java/")
+    return package if found else ""
 
 
 def _first_of_each(files: Sequence[str], targets: Sequence[CoverageTarget]) -> list[str]:

@@ -99,10 +99,10 @@ async def prepare_build(
                 result = replace(result, detail=f"{result.detail}; it asked for {', '.join(refused)}")
             raise PreparationFailed(result) from None
         except SandboxError:
-            end = project.sandbox.end
-            if end is None:
+            outcome = outcome_of_end(project.sandbox.end)
+            if outcome is None:
                 raise
-            raise PreparationFailed(Verification(outcome_of_end(end), str(end))) from None
+            raise PreparationFailed(Verification(outcome, str(project.sandbox.end))) from None
         return Preparation(
             PreparedBuild(jdk, project.jdks, project.maven), time.monotonic() - began, tuple(refused)
         )

@@ -31,13 +31,13 @@ def outcome_of_run(run: BuildRun, *, after: bool) -> VerificationOutcome:
     return outcome
 
 
-def outcome_of_end(end: SandboxEnd) -> VerificationOutcome:
-    """Return the outcome of a build that ended its sandbox."""
-    return (
-        VerificationOutcome.OUT_OF_MEMORY
-        if end.reason is EndReason.OUT_OF_MEMORY
-        else VerificationOutcome.SANDBOX_ENDS
-    )
+def outcome_of_end(end: SandboxEnd | None) -> VerificationOutcome | None:
+    """Return the outcome of a build that ended its sandbox; None if it ended for another reason, or not."""
+    if end is None or not end.reason.caused_by_agent:
+        return None
+    if end.reason is EndReason.OUT_OF_MEMORY:
+        return VerificationOutcome.OUT_OF_MEMORY
+    return VerificationOutcome.SANDBOX_ENDS
 
 
 def describe_problem(outcome: VerificationOutcome, side: str, run: BuildRun) -> str:

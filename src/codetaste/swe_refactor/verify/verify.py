@@ -202,10 +202,11 @@ async def _test(
                 if again.problem is None and again.result is not None:
                     new &= again.failures
         except SandboxError:
-            end = sandbox.sandbox.end
-            if end is None:
+            outcome = outcome_of_end(sandbox.sandbox.end)
+            if outcome is None:
                 raise
-            return _with_sides(replace(result, outcome=outcome_of_end(end), detail=str(end)), sides)
+            ended = replace(result, outcome=outcome, detail=str(sandbox.sandbox.end))
+            return _with_sides(ended, sides)
     return _judge(_with_sides(result, sides), new)
 
 
