@@ -16,6 +16,8 @@ from codetaste.core.paths import cache_dir
 from codetaste.java.artifacts.artifact_set import artifact_set_names, load_artifact_set
 from codetaste.java.artifacts.store import install_artifacts, is_installed, jars_folder
 from codetaste.java.jdk import find_jdks
+from codetaste.java.jdk_package import install_jdk
+from codetaste.refactorings.service import MINIMUM_JAVA
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +58,7 @@ async def list_java(*, json_: AsJson = False) -> int:
 @java.command(usage="Usage: codetaste java install [OPTIONS] [NAMES...]")
 @command
 async def install(*names: str, json_: AsJson = False) -> int:
-    """Fetch pinned jars from the Maven repository that this host uses.
+    """Fetch pinned jars from the Maven repository that this host uses, and a JDK if none is new enough.
 
     Args:
         names: Sets of jars; default all.
@@ -65,6 +67,7 @@ async def install(*names: str, json_: AsJson = False) -> int:
     Raises:
         ConfigError: there is no set of that name.
         SourceError: a jar cannot be fetched, or is not the pinned one.
+        ToolMissing: no JDK is new enough, and none can be fetched on this host.
         StorageFull: no space left.
     """
     cache = await to_thread.run_sync(cache_dir, notify)
@@ -73,9 +76,21 @@ async def install(*names: str, json_: AsJson = False) -> int:
         await install_artifacts(each, cache)
         if not json_:
             print_result(f"{each.name}: {len(each.artifacts)} jars in {jars_folder(cache)}")
+    minimum = max(_minimum_java(each.name) for each in wanted)
+    if not any(jdk.feature >= minimum and jdk.compiler for jdk in await find_jdks(cache=cache)):
+        notify(f"no JDK of release {minimum} or newer: fetching one from Debian's archive (0.4 GB)")
+        jdk = await install_jdk(cache)
+        if not json_:
+            print_result(f"JDK {jdk.version}: {jdk.home}")
     if json_:
         print_result(json_document({"installed": [_set_to_json(each, cache) for each in wanted]}))
     return 0
+
+
+def _minimum_java(name: str) -> int:
+    """Return the release of Java that the jars of the set ``name`` need."""
+    versions = {f"refactoring-miner-{version}": feature for version, feature in MINIMUM_JAVA.items()}
+    return versions.get(name, min(MINIMUM_JAVA.values()))
 
 
 def _set_to_json(each: ArtifactSet, cache: Path) -> dict[str, Any]:
