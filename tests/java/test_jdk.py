@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anyio
 import pytest
 
+from codetaste.core.processes import process_exists, process_stat
 from codetaste.errors import ToolMissing
 from codetaste.java import jdk as jdk_module
 from codetaste.java.jdk import feature_release, find_jdk, find_jdks, read_jdk
@@ -75,3 +77,30 @@ def test_feature_release_of_a_version(version: str, feature: int | None) -> None
 
 async def test_a_folder_without_java_is_none(tmp_path: Path) -> None:
     assert await read_jdk(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    "home",
+    ["/" + "a" * 5000, "/a\0b", "loop", "folder", "file"],
+    ids=["long", "null", "loop", "folder", "file"],
+)
+async def test_a_home_that_is_none_is_left_out(host: Path, home: str) -> None:
+    (host / "loop").symlink_to("loop")
+    (host / "folder" / "bin" / "java").mkdir(parents=True)
+    (host / "file" / "bin").mkdir(parents=True)
+    (host / "file" / "bin" / "java").write_text("no program")
+    found = await find_jdks([host / home], environ={"JAVA_HOME": str(host / home), "PATH": ""})
+    assert [each.feature for each in found] == [8, 11, 25]
+
+
+async def test_nothing_of_a_java_that_hangs_runs_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jdk_module, "_VERSION_TIMEOUT_S", 0.5)
+    java = make_jdk(tmp_path / "hangs", "21") / "bin" / "java"
+    java.write_text(f"#!/bin/sh\nsleep 600 & echo $! >{tmp_path}/child\nwait\n")
+    assert await read_jdk(tmp_path / "hangs") is None
+    child = int((tmp_path / "child").read_text())
+    for _ in range(100):  # until init has reaped it
+        if not process_exists(child) or process_stat(child)[0] == b"Z":
+            return
+        await anyio.sleep(0.1)
+    pytest.fail("a child of java -version still runs")

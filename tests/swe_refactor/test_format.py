@@ -93,6 +93,10 @@ def test_a_file_is_read_and_written(tmp_path: Path) -> None:
         ([document(), 3], "instance 1: must be an object"),
         ({"instances": []}, "file: must be a JSON list of instances"),
         ([document(x=float("nan"))], "file: not valid JSON: NaN is no JSON"),
+        ([document(coverageInfo={"a\nb\x1b" + "c" * 500: {}})], "instance 0: coverageInfo.a b\\x1bccc"),
+        ([document(codetaste={"context": {"a": 1}})], "codetaste: Value error, context."),
+        ([document(codetaste={"structure": 5})], "codetaste: Value error, structure"),
+        ([{}] * 1000, " more problems"),
     ],
 )
 def test_a_fault_is_one_line_with_file_index_and_key(file: Any, message: str) -> None:
@@ -109,7 +113,7 @@ def test_all_faults_are_named_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[", '[{"a": 1, "a": 2}]', "[" * 100_000, '["\\u12"]', f"[1{'0' * 5000}]"]
+    "text", ["", "[", '[{"a": 1, "a": 2}]', "[" * 100_000, '["\\u12"]', f"[1{'0' * 5000}]", "[1e999]"]
 )
 def test_what_is_no_json_is_one_line(text: str) -> None:
     with pytest.raises(ConfigError) as caught:

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.core.concurrency import gather
+from codetaste.core.processes import kill_process_group
 from codetaste.errors import ToolMissing
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ INSTALLED_FOLDER = "jdks"
 _PLACES = ("/usr/lib/jvm", "/opt/java", "/Library/Java/JavaVirtualMachines")
 _HOME_PLACES = (".sdkman/candidates/java", ".jdks")
 _VERSION_TIMEOUT_S = 30.0
+_VERSION_BYTES = 64 * 1024
+_KILL_S = 5.0
 _VERSION = re.compile(r'version "([^"]+)"')
 
 
@@ -72,9 +76,9 @@ async def find_jdks(
     if home := environment.get(HOME_VARIABLE):
         first.append(Path(home))
     others = await to_thread.run_sync(lambda: list(_usual_places(environment, cache)))
-    homes = dict.fromkeys([path.resolve() for path in (*first, *others)])
+    preferred, usual = await to_thread.run_sync(lambda: (_existing(first), _existing(others)))
+    homes = dict.fromkeys((*preferred, *usual))
     found = [jdk for jdk in await gather([partial(read_jdk, home) for home in homes]) if jdk is not None]
-    preferred = {path.resolve() for path in first}
     return tuple(sorted(found, key=lambda jdk: (jdk.home not in preferred, jdk.feature)))
 
 
@@ -104,32 +108,49 @@ async def find_jdk(
 
 async def read_jdk(home: Path) -> Jdk | None:
     """Return the JDK in the folder ``home``; None if there is none that works."""
-    java = home / "bin" / "java"
-    if not await anyio.Path(java).is_file():
-        return None
     try:
         with anyio.fail_after(_VERSION_TIMEOUT_S):
-            done = await anyio.run_process(
-                [str(java), "-version"],
-                check=False,
-                stdin=subprocess.DEVNULL,
-                stderr=subprocess.STDOUT,
-                env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
-            )
-    except (OSError, TimeoutError):
+            said = await _read_version(home / "bin" / "java")
+        compiler = await anyio.Path(home / "bin" / "javac").exists()
+    except (OSError, ValueError):  # a time-out is an OSError; no path has a null character
         return None
-    match = _VERSION.search(done.stdout.decode(errors="replace"))
+    match = _VERSION.search(said)
     feature = feature_release(match[1]) if match else None
-    if done.returncode or match is None or feature is None:
-        return None
-    compiler = await anyio.Path(home / "bin" / "javac").exists()
-    return Jdk(home, feature, match[1], compiler)
+    return None if match is None or feature is None else Jdk(home, feature, match[1], compiler)
+
+
+async def _read_version(java: Path) -> str:
+    """Return the beginning of what ``java -version`` writes, "" if it fails; nothing of it runs on."""
+    process = await anyio.open_process(
+        [str(java), "-version"],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
+        env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
+        start_new_session=True,
+    )
+    output = bytearray()
+    try:
+        assert process.stdout is not None  # noqa: S101 - it is a pipe
+        async for chunk in process.stdout:
+            output += chunk[: _VERSION_BYTES - len(output)]
+        return "" if await process.wait() else output.decode(errors="replace")
+    finally:
+        await kill_process_group(process, _KILL_S)
 
 
 def feature_release(version: str) -> int | None:
     """Return the feature release of a Java version: 8 of "1.8.0_402" and of "8", 25 of "25-ea"; else None."""
     match = re.match(r"(?:1\.)?(\d{1,3})(?!\d)", version.strip())
     return int(match[1]) if match else None
+
+
+def _existing(homes: Iterable[Path]) -> dict[Path, None]:
+    """Return the folders among ``homes`` that exist, without links, in their order. Blocking."""
+    found: dict[Path, None] = {}
+    for home in homes:
+        with suppress(OSError, RuntimeError, ValueError):  # a loop of links, a name that no folder has
+            found[home.resolve(strict=True)] = None
+    return found
 
 
 def _usual_places(environ: Mapping[str, str], cache: Path | None) -> Iterator[Path]:

@@ -49,6 +49,6 @@ class DetectionCache:
 
     @staticmethod
     def _read(path: Path) -> Detection | None:
-        with suppress(OSError, ValueError, LookupError, TypeError):
+        with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
             return detection_from_json(json.loads(read_regular_file(path)))
         return None

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 
+from codetaste.core.files import read_regular_file
 from codetaste.core.hashing import file_sha256, json_digest
+from codetaste.core.text import one_line
 from codetaste.errors import SourceError
 from codetaste.java.artifacts.artifact_set import load_artifact_set
 from codetaste.java.artifacts.store import class_path
@@ -45,6 +47,7 @@ MINIMUM_JAVA = {"3.1.4": 23, "3.0.10": 17}
 
 _FORMAT = 1
 """Increment it when the same answer of the shim becomes another detection."""
+_MAX_LINK_BYTES = 16 * 1024
 _COMMIT = re.compile("[0-9a-f]{40}")
 _OPTIONS = (
     # Natives of tree-sitter and swc are loaded; later releases of Java refuse that without this option.
@@ -206,11 +209,16 @@ async def repository_folder(clone: Path) -> Path:
     own = clone / ".git"
     git_dir = own if await anyio.Path(own).exists() else clone
     if await anyio.Path(own).is_file():
-        text = await anyio.Path(own).read_text("utf-8", "surrogateescape")
-        git_dir = clone / text.removeprefix("gitdir:").strip()
+        try:
+            content = await to_thread.run_sync(read_regular_file, own, _MAX_LINK_BYTES)
+        except OSError as error:
+            raise SourceError(f"{own}: cannot be read: {error.strerror}") from None
+        if b"\0" in content:
+            raise SourceError(f"{clone}: not a git repository: .git names no folder")
+        git_dir = clone / os.fsdecode(content.removeprefix(b"gitdir:").strip())
     done = await run_git("rev-parse", "--path-format=absolute", "--git-common-dir", git_dir=git_dir)
     if not done.ok:
-        raise SourceError(f"{clone}: not a git repository: {done.stderr.strip()[-200:]}")
+        raise SourceError(f"{clone}: not a git repository: {one_line(done.stderr)}")
     return Path(os.fsdecode(done.output.removesuffix(b"\n")))
 
 

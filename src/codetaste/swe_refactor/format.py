@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from codetaste.core.files import read_text_file, write_atomically
-from codetaste.core.text import one_line, shorten
+from codetaste.core.text import one_line, plural, printable, shorten
 from codetaste.errors import ConfigError
 from codetaste.swe_refactor.instance import RefactoringInstance
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 MAX_FILE_BYTES = 1024**3
 _MAX_VALUE_CHARS = 60
+_MAX_PROBLEMS = 100
 
 
 def read_instances(path: Path) -> tuple[RefactoringInstance, ...]:
@@ -42,7 +44,9 @@ def parse_instances(text: str, name: str) -> tuple[RefactoringInstance, ...]:
         ConfigError: as for ``read_instances``.
     """
     try:
-        documents = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
+        documents = json.loads(
+            text, object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite
+        )
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{name}: not valid JSON: {one_line(error)}") from None
     if not isinstance(documents, list):
@@ -65,6 +69,9 @@ def parse_instances(text: str, name: str) -> tuple[RefactoringInstance, ...]:
             )
         seen.setdefault(instance.unique_id, index)
         instances.append(instance)
+    if len(problems) > _MAX_PROBLEMS:
+        left = len(problems) - _MAX_PROBLEMS
+        problems[_MAX_PROBLEMS:] = [f"{name}: {plural(left, 'more problem')}"]
     if problems:
         raise ConfigError(*problems)
     return tuple(instances)
@@ -98,9 +105,15 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
+def _finite(text: str) -> float:
+    if math.isinf(number := float(text)):
+        raise ValueError(f"{shorten(text, _MAX_VALUE_CHARS)} is too large a number")
+    return number
+
+
 def _messages(error: ValidationError) -> Iterator[str]:
     for fault in error.errors(include_url=False):
-        key = ".".join(map(str, fault["loc"]))
+        key = printable(".".join(map(str, fault["loc"])), _MAX_VALUE_CHARS)
         if fault["type"] == "missing":
             yield f"{key}: missing"
         else:

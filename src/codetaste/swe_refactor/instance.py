@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, TypeAdapter, ValidationError, field_validator
 from pydantic.alias_generators import to_camel
 
+from codetaste.core.text import printable
 from codetaste.java.jdt.model import MethodContext, ProjectStructure
 
 if TYPE_CHECKING:
@@ -120,6 +121,19 @@ class RefactoringInstance(_Published):
     """What codetaste adds."""
 
     _document: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    @field_validator("own")
+    @classmethod
+    def _can_be_read(cls, own: dict[str, Any]) -> dict[str, Any]:
+        """Refuse what ``context`` and ``structure`` could not return."""
+        for key, kind in ((_CONTEXT, _CONTEXT_TYPE), (_STRUCTURE, _STRUCTURE_TYPE)):
+            try:
+                kind.validate_python(own[key]) if key in own else None
+            except ValidationError as error:
+                fault = error.errors(include_url=False)[0]
+                place = ".".join(map(str, (key, *fault["loc"])))
+                raise ValueError(f"{printable(place)}: {fault['msg']}") from None
+        return own
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> RefactoringInstance:

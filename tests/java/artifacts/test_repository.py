@@ -50,8 +50,32 @@ def test_a_host_without_maven_uses_the_central_repository(tmp_path: Path) -> Non
     assert maven_repository({"HOME": str(tmp_path), "PATH": ""}).startswith("https://repo.")
 
 
-def test_settings_that_are_no_xml_are_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"<settings>",
+        b'<?xml version="1.0" encoding="nope"?><settings/>',
+        b'<?xml version="1.0" encoding="utf-7"?><settings/>',
+        b'<?xml version="1.0" encoding="idna"?><settings/>',
+    ],
+)
+def test_settings_that_are_no_xml_are_one_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / ".m2").mkdir()
-    (tmp_path / ".m2" / "settings.xml").write_text("<settings>")
-    with pytest.raises(SourceError, match=r"settings\.xml"):
+    (tmp_path / ".m2" / "settings.xml").write_bytes(content)
+    with pytest.raises(SourceError, match=r"settings\.xml: it cannot be read: .+"):
         maven_repository({"HOME": str(tmp_path), "PATH": ""})
+
+
+@pytest.mark.parametrize("damage", ["no zip", "no pom"])
+def test_a_damaged_installation_of_maven_is_one_line(tmp_path: Path, damage: str) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "bin" / "mvn").write_text("#!/bin/sh\n")
+    (tmp_path / "bin" / "mvn").chmod(0o755)
+    library = tmp_path / "lib" / "maven-model-builder-3.jar"
+    library.write_bytes(b"no zip")
+    if damage == "no pom":
+        with zipfile.ZipFile(library, "w") as archive:
+            archive.writestr("other", "")
+    with pytest.raises(SourceError, match=r"maven-model-builder-3\.jar: it cannot be read"):
+        maven_repository({"HOME": str(tmp_path), "PATH": str(tmp_path / "bin")})

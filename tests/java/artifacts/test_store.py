@@ -72,7 +72,17 @@ async def test_a_lost_or_damaged_jar_is_fetched_again(
         paths[1].write_bytes(b"short")
         assert not is_installed(WANTED, tmp_path)
         await install(index, tmp_path, monkeypatch)
+        assert [path.read_bytes() for path in paths] == [ONE, TWO]
+        paths[0].write_bytes(b"jar 0ne")  # of the same size
+        await install(index, tmp_path, monkeypatch)
     assert [path.read_bytes() for path in paths] == [ONE, TWO]
+
+
+async def test_the_class_path_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(PackageIndex(FILES)) as index:
+        await install(index, tmp_path, monkeypatch)
+    monkeypatch.chdir(tmp_path.parent)
+    assert all(path.is_file() and path.is_absolute() for path in class_path(WANTED, Path(tmp_path.name)))
 
 
 async def test_a_repository_without_the_jar_is_one_line(

@@ -180,3 +180,37 @@ def test_any_ci_file_is_read(text: str) -> None:
         assert all(
             5 <= int(version.removeprefix("1.").split(".")[0]) <= 40 for version, _ in find_ci_versions(tree)
         )
+
+
+ODD_LINES = {
+    ".sdkmanrc": "\n" * 200_000,
+    ".tool-versions": "\n" * 200_000,
+    ".travis.yml": "java: " + "-" * 200_000 + "\njdk: 11",
+    "build.gradle": "sourceCompatibility" + " " * 200_000,
+}
+
+
+@pytest.mark.parametrize("name", ODD_LINES)
+def test_no_line_of_a_project_keeps_it_busy(tmp_path: Path, name: str) -> None:
+    """Patterns that go back over a line again and again would take minutes for each of these files."""
+    write(tmp_path, {"build.gradle": "", name: ODD_LINES[name]})
+    assert evidence(tmp_path) == ([("tested", 11)] if name == ".travis.yml" else [])
+
+
+def test_properties_that_grow_without_a_bound_say_nothing(tmp_path: Path) -> None:
+    grow = "".join(f"<a{n}>{f'${{a{n + 1}}}' * 1000}</a{n}>" for n in range(9))
+    level = "<maven.compiler.source>${a0}</maven.compiler.source><java.version>11</java.version>"
+    assert evidence(write(tmp_path, pom(f"{grow}<a9>x</a9>{level}"))) == [("level", 11)]
+
+
+def test_a_build_file_can_have_any_size_and_any_name(tmp_path: Path) -> None:
+    write(tmp_path, {"build.gradle": "x" * 2_000_000})
+    before = build_files_digest(tmp_path)
+    write(tmp_path, {"build.gradle": "x" * 2_000_000 + "y"})
+    assert build_files_digest(tmp_path) != before
+    write(tmp_path, {"a\n\udcff.gradle": "sourceCompatibility = 8"})
+    lines = [str(each) for each in find_jdk_evidence(tmp_path, find_build(tmp_path))]
+    assert lines == ["level 8 (a \\udcff.gradle)"]
+    wrapper = f"distributionUrl=gradle-{'9' * 5000}.zip"
+    write(tmp_path, {"gradle/wrapper/gradle-wrapper.properties": wrapper})
+    assert find_build(tmp_path).needs_wrapper

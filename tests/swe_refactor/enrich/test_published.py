@@ -131,3 +131,19 @@ def test_what_a_detection_lacks_is_named() -> None:
     twice = replace(PARSED, types=PARSED.types * 2)
     with pytest.raises(SourceError, match="several methods"):
         published_fields(extract, find_places(extract), CHANGED, twice, frozenset())
+
+
+@pytest.mark.parametrize("odd", ["// a\rb\n", "\r"])
+def test_lines_that_end_without_a_line_feed_are_no_instance(odd: str) -> None:
+    """Detections count such lines, texts do not: the fields would have other lines than the method's."""
+    for side in ("before", "after"):
+        texts = {path: odd + text for path, text in getattr(CHANGED, side).items()}
+        changed = replace(CHANGED, **{side: texts})
+        with pytest.raises(SourceError, match="end without a line feed"):
+            published_fields(
+                FOUND["Extract Method"],
+                find_places(FOUND["Extract Method"]),
+                changed,
+                PARSED,
+                frozenset(BEFORE),
+            )

@@ -59,3 +59,9 @@ def test_reason_is_the_first_line_that_says_what_went_wrong(output: str, line: s
 @given(st.text())
 def test_reason_is_always_one_line(output: str) -> None:
     assert "\n" not in first_error(output)
+
+
+@pytest.mark.parametrize("words", ["Plugin id: ", "ExecutionException"])
+def test_no_output_keeps_the_patterns_busy(words: str) -> None:
+    """A pattern that goes on to the end of a line from each of these words would take minutes."""
+    assert outcome_of_failed_build(words * 20_000) is Outcome.BUILD_FAILS

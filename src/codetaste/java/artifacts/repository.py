@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+from codetaste.core.text import one_line
 from codetaste.errors import SourceError
 
 if TYPE_CHECKING:
@@ -79,8 +80,9 @@ def _mirrors(path: Path) -> list[tuple[str, str]]:
         return []
     try:
         root = ET.parse(path).getroot()  # noqa: S314 - this user's own file
-    except ET.ParseError as error:
-        raise SourceError(f"{path}: {error}") from None
+    except (ET.ParseError, OSError, ValueError, LookupError) as error:
+        # The last two come from encodings that Python has and XML cannot have.
+        raise SourceError(f"{path}: it cannot be read: {one_line(error)}") from None
     found = []
     for mirror in root.iterfind(".//{*}mirror"):
         values = {child.tag.rpartition("}")[2]: (child.text or "").strip() for child in mirror}
@@ -94,7 +96,10 @@ def _mirrors(path: Path) -> list[tuple[str, str]]:
 def _defaults(maven: Path) -> list[str]:
     """Return the repositories of the POM from which all others inherit; Maven has it in a library."""
     for library in (maven / "lib").glob("maven-model-builder*.jar"):
-        with zipfile.ZipFile(library) as archive:
-            pom = archive.read("org/apache/maven/model/pom-4.0.0.xml").decode()
+        try:
+            with zipfile.ZipFile(library) as archive:
+                pom = archive.read("org/apache/maven/model/pom-4.0.0.xml").decode()
+        except (OSError, ValueError, LookupError, zipfile.BadZipFile) as error:
+            raise SourceError(f"{library}: it cannot be read: {one_line(error)}") from None
         return re.findall(r"<url>\s*(https?://[^<\s]+)", pom)
     raise SourceError(f"{maven} is no installation of Maven")

@@ -61,13 +61,16 @@ def class_path(wanted: ArtifactSet, cache: Path) -> tuple[Path, ...]:
             f"{wanted.name} is not installed: run `codetaste java install {wanted.name}` "
             f"({wanted.size // 1_000_000} MB)"
         )
-    return tuple(jars_folder(cache) / each.path for each in wanted.artifacts)
+    folder = jars_folder(cache).absolute()  # JVMs have a folder of their own
+    return tuple(folder / each.path for each in wanted.artifacts)
 
 
 async def install_artifacts(
     wanted: ArtifactSet, cache: Path, *, progress: Callable[[int, int], None] = lambda _done, _all: None
 ) -> tuple[Path, ...]:
-    """Return the jars of the set, and fetch those that are missing; safe to call from several processes.
+    """Return the jars of the set, and fetch those that are missing or altered.
+
+    The content of each one is compared with its digest. It is safe to call from several processes.
 
     Args:
         wanted: the set.
@@ -78,8 +81,6 @@ async def install_artifacts(
         SourceError: a jar cannot be fetched, or is not the pinned one.
         StorageFull: no space left.
     """
-    if await to_thread.run_sync(is_installed, wanted, cache):
-        return await to_thread.run_sync(class_path, wanted, cache)
     folder = jars_folder(cache)
     base = await to_thread.run_sync(maven_repository)
     limiter, done = anyio.CapacityLimiter(_CONCURRENT), 0

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from codetaste.core.files import read_regular_file
+from codetaste.core.hashing import file_sha256
 from codetaste.source.tree.walk import walk_tree
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _OTHER_TOOLS = {
     "BUCK": "Buck",
 }
 _DISTRIBUTION = re.compile(r"^distributionUrl\s*=\s*(\S+)", re.MULTILINE)
-_VERSION = re.compile(r"gradle-(\d+(?:\.\d+)*)")
+_VERSION = re.compile(r"gradle-(\d{1,9}(?:\.\d+)*)")
 _BUILD_FILE = re.compile(
     rb"(?:.*/)?(?:pom\.xml|[^/]*\.gradle(?:\.kts)?|gradle\.properties|libs\.versions\.toml"
     rb"|gradle-wrapper\.properties|\.mvn/(?:extensions\.xml|maven\.config|jvm\.config)|gradle\.lockfile)"
@@ -95,8 +96,8 @@ def build_files_digest(tree: Path) -> str:
     root = os.fsencode(tree)
     for name, item in sorted(walk_tree(root), key=lambda each: each[0]):
         if _BUILD_FILE.fullmatch(name) and item.is_file(follow_symlinks=False):
-            content = read_regular_file(tree / os.fsdecode(name), _MAX_BYTES)
-            digest.update(b"%d %s %s\n" % (len(name), name, hashlib.sha256(content).digest()))
+            content = file_sha256(tree / os.fsdecode(name))  # of any size, unlike what is read of them
+            digest.update(b"%d %s %s\n" % (len(name), name, bytes.fromhex(content)))
     return digest.hexdigest()
 
 

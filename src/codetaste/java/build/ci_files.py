@@ -38,6 +38,8 @@ _INLINE = re.compile(
     re.IGNORECASE,
 )
 _MAX_FILES, _MAX_VERSION, _MIN_VERSION = 50, 40, 5
+_MAX_LINE_CHARS = 2000
+"""Longer lines say nothing about a JDK, and would keep these patterns busy for hours."""
 
 
 def find_ci_versions(tree: Path) -> Iterator[tuple[str, str]]:
@@ -53,6 +55,8 @@ def find_ci_versions(tree: Path) -> Iterator[tuple[str, str]]:
 def _versions(text: str) -> Iterator[str]:
     under: int | None = None
     for raw in text.splitlines():
+        if len(raw) > _MAX_LINE_CHARS:
+            continue
         line = raw.split(" #", 1)[0].rstrip()
         if found := _KEY.match(line):
             rest = found["rest"].strip()

@@ -14,6 +14,8 @@ _PRIMITIVES = {
 }  # fmt: skip
 _PARAMETER = re.compile(r"(\[*)(?:L([^;]+);|([BCDFIJSZ]))")
 _ANNOTATION = re.compile(r"@[\w.]+(?:\([^)]*\))?\s*")
+_MAX_CHARS = 2000
+"""Of a type in a source: nested type arguments are taken away level by level."""
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]?")
 """Names that type variables usually have."""
 
@@ -50,7 +52,7 @@ def _fits(compiled: str, source: str) -> bool:
 
 def _plain(source: str) -> tuple[str, int]:
     """Return the name without annotations and type arguments, and the number of dimensions."""
-    text = _ANNOTATION.sub("", source).removeprefix("final ").replace("...", "[]")
+    text = _ANNOTATION.sub("", source[:_MAX_CHARS]).removeprefix("final ").replace("...", "[]")
     while (shorter := re.sub(r"<[^<>]*>", "", text)) != text:
         text = shorter
     text = re.sub(r"\s+", "", text)

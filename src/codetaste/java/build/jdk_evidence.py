@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from codetaste.core.text import printable
 from codetaste.java.build.build_system import BuildTool, read_text
 from codetaste.java.build.ci_files import find_ci_versions
 from codetaste.java.build.pom import read_poms
@@ -26,7 +27,7 @@ _VERSION = re.compile(r"(?:1\.)?(\d{1,2})(?![\d])")
 _GRADLE_FILES = ("*.gradle", "*.gradle.kts", "gradle.properties")
 _MAX_GRADLE_FILES = 500
 _GRADLE_LEVEL = re.compile(
-    r"""\b(?:source|target)Compatibility\s*(?:=|\s|\()\s*(?:JavaVersion\.VERSION_|JavaVersion\.toVersion\()?"""
+    r"""\b(?:source|target)Compatibility\s{0,20}(?:=|\s|\()\s{0,20}(?:JavaVersion\.VERSION_|JavaVersion\.toVersion\()?"""
     r"""['"]?(\d+(?:[._]\d+)?)|\boptions\.release(?:\.set\(|\s*=)\s*(\d+)"""
 )
 _GRADLE_TOOLCHAIN = re.compile(r"""JavaLanguageVersion\.of\(\s*['"]?(\d+)|\bjvmToolchain\(\s*(\d+)""")
@@ -65,7 +66,7 @@ class JdkEvidence:
 
     def __str__(self) -> str:
         """Return it as one line."""
-        return f"{self.kind} {self.version} ({self.place})"
+        return f"{self.kind} {self.version} ({printable(self.place)})"
 
 
 def find_jdk_evidence(tree: Path, build: Build) -> tuple[JdkEvidence, ...]:
@@ -129,8 +130,8 @@ def _statements(tree: Path, build: Build) -> Iterator[tuple[EvidenceKind, str, s
 def _version_files(tree: Path) -> Iterator[tuple[EvidenceKind, str, str]]:
     patterns = {
         ".java-version": r"^\D{0,20}?(\d[\w.]*)",
-        ".sdkmanrc": r"^\s*java\s*=\s*(\S+)",
-        ".tool-versions": r"^\s*java\s+(?:[a-z]+-(?:[a-z0-9]+-)?)?(\d\S*)",
+        ".sdkmanrc": r"^[ \t]*java[ \t]*=[ \t]*(\S+)",
+        ".tool-versions": r"^[ \t]*java[ \t]+(?:[a-z]+-(?:[a-z0-9]+-)?)?(\d\S*)",
     }
     for name, pattern in patterns.items():
         if found := re.search(pattern, read_text(tree / name), re.MULTILINE):

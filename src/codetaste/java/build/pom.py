@@ -20,6 +20,8 @@ _MAX_BYTES = 2 * 1024**2
 _SKIPPED = frozenset({"target", "node_modules", ".git", "archetype-resources"})
 _REFERENCE = re.compile(r"\$\{([^}]+)\}")
 _MAX_HOPS = 10
+_MAX_VALUE_CHARS = 4000
+"""Properties in properties can grow without a bound."""
 _LATE = re.compile(r"[@$]\{argLine\}")
 
 
@@ -55,12 +57,12 @@ class Poms:
                         yield PomValue(text, f"{place}: {path.rpartition('/')[2]}")
 
     def resolve(self, text: str) -> str:
-        """Return ``text`` with its properties replaced; "" if one of them is unknown."""
+        """Return ``text`` with its properties replaced; "" if one is unknown, or it grows too long."""
         for _ in range(_MAX_HOPS):
             if not (found := _REFERENCE.search(text)):
                 return text
             value = self.properties.get(found[1])
-            if value is None:
+            if value is None or len(text) + text.count(found[0]) * len(value) > _MAX_VALUE_CHARS:
                 return ""
             text = text.replace(found[0], value)
         return ""

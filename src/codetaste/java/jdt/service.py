@@ -68,10 +68,11 @@ class JdtService:
         Raises:
             JavaError: no answer in time, or a JVM that ran out of memory or failed.
         """
+        places = await to_thread.run_sync(lambda: [str(path.absolute()) for path in (root, *libraries)])
         request = {
             "op": "enrich",
-            "root": str(root),
-            "class_path": [str(path) for path in libraries],
+            "root": places[0],
+            "class_path": places[1:],
             "level": level,
             "targets": [asdict(target) for target in targets],
         }

@@ -76,6 +76,8 @@ class Jvm:
             raise JavaError(message, JavaOutcome.TIMEOUT) from None
         if answer.get("id") != number:
             raise JavaError(f"{self.program.name}: answered another request", JavaOutcome.CRASH)
+        if not answer.keys() & {"answer", "error"}:
+            raise JavaError(f"{self.program.name}: a reply without an answer", JavaOutcome.CRASH)
         self.served = number
         self._cut_stderr()
         if "error" in answer:
@@ -125,7 +127,8 @@ class Jvm:
             size = f"{self.program.heap_bytes // 1024**2} MB"
             message = f"{self.program.name}: the JVM ran out of its memory of {size}"
             return JavaError(message, JavaOutcome.MEMORY)
-        last = tail.strip().splitlines()[-1:] or ["no message"]
+        lines = [line for line in tail.splitlines() if line.strip() and not line.startswith("\t")]
+        last = lines[-1:] or ["no message"]  # not the places of a stack trace
         message = f"{self.program.name}: the JVM ended with {code}: {shorten(last[0], _MESSAGE_CHARS)}"
         return JavaError(message, JavaOutcome.CRASH)
 
@@ -163,8 +166,10 @@ async def start_jvm(program: JavaProgram, scratch: Path) -> Jvm:
             env=program.environment(scratch),
             start_new_session=True,
         )
-    except OSError as error:
+    except BaseException as error:
         stderr.close()
+        if not isinstance(error, OSError):
+            raise
         message = f"{program.name}: {program.jdk.java} cannot be run: {error.strerror or error}"
         raise JavaError(message, JavaOutcome.CRASH) from error
     sending, receiving = process.stdin, process.stdout

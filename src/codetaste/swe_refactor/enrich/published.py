@@ -7,6 +7,7 @@ these fields are unrelated lines there.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import SourceError
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from codetaste.swe_refactor.enrich.places import RefactoringPlaces
     from codetaste.swe_refactor.enrich.sources import ChangedSources
 
+_LONE_RETURN = re.compile(r"\r(?!\n)")
+"""A line end for Eclipse JDT and RefactoringMiner; not for the published pipeline and git."""
 _MOVES = ("Move Method", "Move And Rename Method", "Move And Inline Method")
 
 
@@ -117,7 +120,11 @@ def _text(texts: Mapping[str, str], place: CodeRange) -> str:
 
 
 def _slice(texts: Mapping[str, str], place: CodeRange) -> str:
-    return slice_lines(_text(texts, place), place.start_line, place.end_line)
+    text = _text(texts, place)
+    found = slice_lines(text, place.start_line, place.end_line)
+    if not found or _LONE_RETURN.search(text):
+        raise SourceError(f"{place.path}: it has lines that end without a line feed, which cannot be counted")
+    return found
 
 
 def _with_tab(refactoring: Refactoring) -> str:

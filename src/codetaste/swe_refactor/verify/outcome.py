@@ -55,8 +55,8 @@ _MARKS: tuple[tuple[VerificationOutcome, re.Pattern[str]], ...] = (
         re.compile(
             r"Could not resolve dependenc|Could not find artifact|Could not transfer artifact"
             r"|in offline mode|Non-resolvable (?:parent POM|import POM)|PluginResolutionException"
-            r"|Could not resolve all|No cached version of|Plugin \[?id: .* was not found|Could not download"
-            r"|could not be resolved"
+            r"|Could not resolve all|No cached version of|Plugin \[?id: .{1,300} was not found"
+            r"|Could not download|could not be resolved"
         ),
     ),
     (
@@ -75,7 +75,8 @@ _MARKS: tuple[tuple[VerificationOutcome, re.Pattern[str]], ...] = (
     (
         VerificationOutcome.JVM_DIES,
         re.compile(
-            r"The forked VM terminated|ExecutionException.*forked VM|Error occurred in starting fork"
+            r"The forked VM terminated|ExecutionException.{0,300}forked VM"
+            r"|Error occurred in starting fork"
             r"|Process 'Gradle Test Executor \d+' finished with non-zero exit value|SIGSEGV"
         ),
     ),

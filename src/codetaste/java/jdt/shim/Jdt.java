@@ -166,6 +166,13 @@ public final class Jdt {
                         .sorted()
                         .forEach(files::add);
             }
+            files.removeIf(path -> {
+                boolean lost = !Files.exists(folder.resolve(path));
+                if (lost) { // a name that is not UTF-8 leads nowhere as text
+                    problems.add(new Problem(path, 0, "encoding", "its name is not UTF-8"));
+                }
+                return lost;
+            });
             for (String path : files) {
                 String text = text(path);
                 if (text.indexOf('\ufffd') >= 0) {
@@ -243,8 +250,7 @@ public final class Jdt {
 
         String text(String path) {
             try {
-                String text = new String(Files.readAllBytes(folder.resolve(path)), StandardCharsets.UTF_8);
-                return text.startsWith("\ufeff") ? text.substring(1) : text;
+                return Syntax.withoutMark(new String(Files.readAllBytes(folder.resolve(path)), StandardCharsets.UTF_8));
             } catch (IOException error) {
                 throw new java.io.UncheckedIOException(error);
             }
@@ -923,10 +929,16 @@ public final class Jdt {
                     .map(problem -> new Problem(path, problem.getSourceLineNumber(), "syntax", problem.getMessage()));
         }
 
+        /** The text without the byte order mark, which JDT takes for a syntax error. */
+        static String withoutMark(String text) {
+            return text.startsWith("\ufeff") ? text.substring(1) : text;
+        }
+
         static Parsed parse(ParseRequest request) {
             List<ParsedType> types = new ArrayList<>();
             List<Problem> problems = new ArrayList<>();
-            new TreeMap<>(request.contents).forEach((path, text) -> {
+            new TreeMap<>(request.contents).forEach((path, content) -> {
+                String text = withoutMark(content);
                 CompilationUnit unit = (CompilationUnit) parser(text, level(text)).createAST(null);
                 firstProblem(path, unit).ifPresent(problems::add);
                 unit.accept(new ASTVisitor() {
