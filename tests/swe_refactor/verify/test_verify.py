@@ -51,7 +51,7 @@ async def verify(context: VerifyContext, history: History, after: str, **more: o
     return await verify_candidate(context, await open_repository(history.folder), request)
 
 
-@pytest.mark.heavy
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 async def test_candidates_of_one_project(context: VerifyContext, history: History) -> None:
     till = CoverageTarget(SHOP, "org.example.Shop.Till", "total", 7, 9)
@@ -96,7 +96,7 @@ async def test_candidates_of_one_project(context: VerifyContext, history: Histor
     assert "after" in result.detail
 
 
-@pytest.mark.heavy
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 async def test_coverage_is_measured_where_the_pom_decides_on_the_options_of_the_jvm(
     context: VerifyContext, history: History
@@ -111,7 +111,7 @@ async def test_coverage_is_measured_where_the_pom_decides_on_the_options_of_the_
     assert covered.is_covered
 
 
-@pytest.mark.heavy
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 async def test_builds_that_cannot_be_used_are_named(context: VerifyContext, history: History) -> None:
     history.first = history.commit({TEST: None, "src/test/java/org/example/NameTest.java": None})
@@ -147,7 +147,7 @@ async def test_builds_that_cannot_be_used_are_named(context: VerifyContext, hist
     assert "99" in result.detail
 
 
-@pytest.mark.heavy
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 async def test_build_that_hangs_costs_its_time_limit(context: VerifyContext, history: History) -> None:
     hanging = with_statement("try { Thread.sleep(9999999); } catch (InterruptedException problem) { }")
