@@ -110,11 +110,11 @@ async def read_jdk(home: Path) -> Jdk | None:
     """Return the JDK in the folder ``home``; None if there is none that works."""
     try:
         with anyio.fail_after(_VERSION_TIMEOUT_S):
-            said = await _read_version(home / "bin" / "java")
+            printed = await _read_version(home / "bin" / "java")
         compiler = await anyio.Path(home / "bin" / "javac").exists()
     except (OSError, ValueError):  # a time-out is an OSError; no path has a null character
         return None
-    match = _VERSION.search(said)
+    match = _VERSION.search(printed)
     feature = feature_release(match[1]) if match else None
     return None if match is None or feature is None else Jdk(home, feature, match[1], compiler)
 
