@@ -366,3 +366,24 @@ def test_any_setting_is_read_or_reported_in_lines(tmp_path: Path, key: str, valu
 @given(raw=mutated_configs())
 def test_many_mutated_configs_are_read_or_reported_in_lines(tmp_path: Path, raw: dict[str, Any]) -> None:
     read_or_problems(write_config(tmp_path, raw))
+
+
+def test_a_config_of_swe_refactor_names_no_benchmark_and_no_other_flow(tmp_path: Path) -> None:
+    path = tmp_path / "build.toml"
+    path.write_text("""
+[run]
+name = "build"
+[swe_refactor.build]
+repositories = ["junit4"]
+types = ["Move Method"]
+""")
+    config = read_config(path)
+    assert config.swe_refactor is not None
+    assert config.swe_refactor.build.types == ("Move Method",)
+    with pytest.raises(ConfigError) as caught:
+        read_config(path, ["evaluate.tests=false"])
+    assert [line.partition(": ")[2] for line in caught.value.problems] == [
+        "evaluate: [swe_refactor.build] is for a config of its own; remove one of both"
+    ]
+    with pytest.raises(ConfigError, match="types"):
+        read_config(path, ["swe_refactor.build.types=['Rename Method']"])

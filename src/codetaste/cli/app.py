@@ -84,6 +84,11 @@ mine.command(
 )
 app.command(mine)
 app.command(
+    "codetaste.cli.commands.swe_refactor:swe_refactor",
+    name="swe-refactor",
+    help="Build, list and check instances of SWE-Refactor: pure refactorings of Java projects.",
+)
+app.command(
     "codetaste.cli.commands.benchmark.review:review",
     usage="Usage: codetaste review [OPTIONS] FOLDER",
     help="""\

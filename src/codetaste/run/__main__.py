@@ -19,12 +19,10 @@ from codetaste.console.streams import notify, print_result, result_stream, width
 from codetaste.errors import ConfigError
 from codetaste.report.dry_run import render_dry_run
 from codetaste.run.config import read_config
-from codetaste.run.limits import load_limits
 from codetaste.run.plan import RunOptions, plan_run
 from codetaste.run.signals import signals_raise_keyboard_interrupt
 
 if TYPE_CHECKING:
-    from codetaste.run.config import Config
     from codetaste.run.plan import RunPlan
 
 app = App(
@@ -72,9 +70,15 @@ def run(  # noqa: PLR0913 - the options of the command line
     def plan_and_run() -> int:
         with signals_raise_keyboard_interrupt():
             base = read_config(config, set_)
-            if base.mine is not None and not dry_run:
-                return _mine_and_run(base, config, RunOptions(rerun, rerun_failed, yes, exit_zero, json_))
-            planned = plan_run(config, set_, only) if base.mine is None else _plan_mining(base, config)
+            if base.mine is None and base.swe_refactor is None:
+                planned = plan_run(config, set_, only)
+            else:
+                from codetaste.run.mined import dispatch  # noqa: PLC0415 - not for other runs
+
+                if not dry_run:
+                    options = RunOptions(rerun, rerun_failed, yes, exit_zero, json_)
+                    return dispatch.run_without_benchmark(base, config, options)
+                planned = dispatch.plan_without_benchmark(base, config)
         if dry_run:  # needs no event loop
             print_result(render_dry_run(planned.dry_run, width_of(result_stream()), as_json=json_))
             return 0
@@ -92,20 +96,6 @@ def run(  # noqa: PLR0913 - the options of the command line
         return anyio.run(run_and_report, planned, options)
 
     return run_command(plan_and_run, as_json=json_)
-
-
-def _plan_mining(base: Config, path: Path) -> RunPlan:
-    """Plan the mining alone: what the other flows do depends on what it finds."""
-    from codetaste.run.mined.mining import plan_mining  # noqa: PLC0415 - not for other runs
-
-    return plan_mining(load_limits(base, path), path)
-
-
-def _mine_and_run(base: Config, path: Path, options: RunOptions) -> int:
-    """Run a config that mines its own benchmark."""
-    from codetaste.run.mined.report import assemble_and_report  # noqa: PLC0415 - not for other runs
-
-    return anyio.run(assemble_and_report, base, path, options)
 
 
 def ask_before_repeats(planned: RunPlan) -> None:

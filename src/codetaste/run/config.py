@@ -28,6 +28,7 @@ from codetaste.harness.config import AgentConfig
 from codetaste.llm.config import ModelConfig
 from codetaste.rules.config import RulesConfig
 from codetaste.sandbox.config import SandboxConfig
+from codetaste.swe_refactor.config import SweRefactorConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,10 +56,14 @@ class RunConfig(Section):
     of that name in ``prompts/``."""
 
 
+_MAKES_BENCHMARK = ("mine", "swe_refactor")
+"""Sections of runs that name no benchmark."""
+
+
 def _may_mine(schema: dict[str, Any]) -> None:
-    """A run that mines its benchmark names none."""
+    """A run that mines its benchmark, or builds instances of SWE-Refactor, names none."""
     schema["required"] = [name for name in schema["required"] if name != "benchmark"]
-    schema["anyOf"] = [{"required": ["benchmark"]}, {"required": ["mine"]}]
+    schema["anyOf"] = [{"required": [name]} for name in ("benchmark", *_MAKES_BENCHMARK)]
 
 
 class Config(Section):
@@ -78,12 +83,14 @@ class Config(Section):
     discover: DiscoverConfig | None = None
     environment: EnvironmentConfig | None = None
     evaluate: EvaluateConfig | None = None
+    swe_refactor: SweRefactorConfig | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _mined_benchmark(cls, data: Any) -> Any:  # noqa: ANN401 - TOML data
         """A run that mines has its own benchmark, in its folder."""
-        if isinstance(data, dict) and "mine" in data and isinstance(run := data.get("run"), dict):
+        makes = isinstance(data, dict) and any(name in data for name in _MAKES_BENCHMARK)
+        if makes and isinstance(run := data.get("run"), dict):
             folder = Path(str(run.get("out", "runs"))) / str(run.get("name", "")) / MINED_BENCHMARK
             return {**data, "benchmark": data.get("benchmark", {"path": str(folder)})}
         return data
@@ -211,6 +218,15 @@ def _cross_section_problems(config: Config) -> Iterator[str]:
             yield f"tracks[{number}]{problem}"
     yield from _duplicate_tracks(config)
     yield from _evaluation_problems(config)
+    yield from _construction_problems(config)
+
+
+def _construction_problems(config: Config) -> Iterator[str]:
+    """Check that no other flow is beside ``[swe_refactor]``, whose instances they cannot use."""
+    others = ("mine", "describe", "discover", "environment", "evaluate", "tracks")
+    for name in others if config.swe_refactor is not None else ():
+        if getattr(config, name):
+            yield f"{name}: [swe_refactor.build] is for a config of its own; remove one of both"
 
 
 def _unknown_models(config: Config, known: Sequence[str]) -> Iterator[str]:

@@ -1,0 +1,62 @@
+"""``codetaste swe-refactor list``: list the instances of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from codetaste.cli.options import AsJson, Several
+from codetaste.console.command import command
+from codetaste.console.json import json_document
+from codetaste.console.streams import print_result, result_stream, width_of
+from codetaste.core.text import did_you_mean, plural, printable
+from codetaste.errors import ConfigError
+from codetaste.report.render.text import render_text
+from codetaste.swe_refactor.format import read_instances
+from codetaste.swe_refactor.instance import REFACTORING_TYPES
+from codetaste.swe_refactor.tables import ProjectInstances, project_table
+
+if TYPE_CHECKING:
+    from codetaste.swe_refactor.instance import RefactoringInstance
+
+
+@command
+def print_instances(file: Path, /, *, type_: Several = (), json_: AsJson = False) -> int:
+    """Print a line for each instance, and their number by type.
+
+    Args:
+        file: A file in the published shape, such as runs/NAME/swe_refactor/instances.json.
+        type_: Only those of this type, such as "Extract Method".
+        json_: Print the result as JSON.
+
+    Raises:
+        ConfigError: the file cannot be read, or there is no such type.
+    """
+    unknown = [each for each in type_ if each not in REFACTORING_TYPES]
+    if unknown:
+        near = did_you_mean(unknown[0], list(REFACTORING_TYPES))
+        raise ConfigError(f"--type {unknown[0]}: none of the six types{near}")
+    found = [each for each in read_instances(file) if not type_ or each.type in type_]
+    if json_:
+        print_result(json_document({"instances": [_row(each) for each in found]}))
+        return 0
+    for each in found:
+        state = "verified" if each.verified else "not verified"
+        line = f"{each.unique_id}  {each.type}  {each.method_name_before}  {state}"
+        print_result(printable(line))
+    if found:
+        table = project_table([ProjectInstances(file.stem, found)])
+        print_result(render_text(table, width_of(result_stream())))
+    print_result(plural(len(found), "instance"))
+    return 0
+
+
+def _row(instance: RefactoringInstance) -> dict[str, Any]:
+    return {
+        "id": instance.unique_id,
+        "commit": instance.commit_id,
+        "type": instance.type,
+        "method": instance.method_name_before,
+        "file": instance.file_path_before,
+        "verified": instance.verified,
+    }
