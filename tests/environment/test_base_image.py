@@ -218,7 +218,7 @@ def test_tools_of_an_image_are_checked_without_building_it(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checks = (ToolCheck("git", "git --version | cut -d' ' -f3", "2"), ToolCheck("rust", "rustc --version"))
-    monkeypatch.setattr("codetaste.cli.commands.image.check.polyglot_checks", lambda: checks)
+    monkeypatch.setattr("codetaste.environment.base_image.check.polyglot_checks", lambda: checks)
     arguments = ["image", "check", engine.base, "--engine", engine.kind, "--socket", engine.engine.socket]
     problems = codetaste(capsys, *arguments, code=1)
     assert "git: ok" in problems

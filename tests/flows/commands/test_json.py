@@ -26,6 +26,11 @@ BAD: dict[str, list[str]] = {
     "agents install": ["no-such-agent"],
     "java": ["surplus"],
     "java install": ["no-such-jars"],
+    "swe-refactor build": ["nofile.toml"],
+    "swe-refactor check": ["nofile.json"],
+    "swe-refactor explain": ["nowhere", "abc"],
+    "swe-refactor list": ["nofile.json"],
+    "swe-refactor show": ["nofile.json", "x"],
     "benchmark check": ["--benchmark", "nowhere"],
     "benchmark fetch": ["codetaste10"],
     "benchmark list": ["--language", "klingon"],
@@ -70,7 +75,7 @@ ELSEWHERE = {
         "benchmark from-repo",
     ),
     *("mine explain", "mine run", "review"),
-    *(name for name in BAD if name.startswith(("environment ", "image "))),
+    *(name for name in BAD if name.startswith(("environment ", "image ", "swe-refactor "))),
 }
 """Good input to them needs a registry, a container engine or a whole benchmark: other tests have that."""
 
