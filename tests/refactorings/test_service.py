@@ -164,6 +164,7 @@ async def test_bad_input_has_a_named_outcome_and_the_rest_goes_on(
         await repository_folder(tmp_path)
 
 
+@pytest.mark.slow
 async def test_a_request_over_its_limits_costs_only_itself(
     tmp_path: Path, history: tuple[Path, list[str]]
 ) -> None:
