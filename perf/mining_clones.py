@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 from measure import Report, arguments, machine, measured, versions
-from repositories import git
+from repositories import import_history
 
 from codetaste.mining.clones.clone import open_clone
 from codetaste.mining.clones.commits import read_commits
@@ -49,10 +49,7 @@ _WORDS = ("total", "order", "price", "cart", "stock", "user", "count", "index", 
 
 def make_history(folder: Path, commits: int) -> None:
     """Make a bare clone with so many commits."""
-    folder.mkdir(parents=True)
-    git(folder, "init", "--quiet", "--bare", ".")
-    git(folder, "fast-import", "--quiet", stdin=b"".join(_stream(commits)))
-    git(folder, "symbolic-ref", "HEAD", "refs/heads/made")
+    import_history(folder, b"".join(_stream(commits)))
 
 
 def _stream(commits: int) -> Iterator[bytes]:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 from measure import Report, arguments, interleaved, machine, measured, ratio, versions
-from repositories import git
+from repositories import git, import_history
 
 from codetaste.core.concurrency import gather
 from codetaste.core.paths import cache_dir
@@ -52,10 +52,7 @@ _WORDS = ("total", "order", "price", "cart", "stock", "user", "count", "index", 
 
 def make_history(folder: Path, commits: int) -> None:
     """Make a bare clone with so many commits."""
-    folder.mkdir(parents=True)
-    git(folder, "init", "--quiet", "--bare", ".")
-    git(folder, "fast-import", "--quiet", stdin=b"".join(_stream(commits)))
-    git(folder, "symbolic-ref", "HEAD", "refs/heads/made")
+    import_history(folder, b"".join(_stream(commits)))
 
 
 def _stream(commits: int) -> Iterator[bytes]:

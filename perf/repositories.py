@@ -18,3 +18,11 @@ def git(where: Path, *words: str | Path, stdin: bytes | None = None) -> bytes:
     return subprocess.run(
         command, cwd=where, check=True, capture_output=True, input=stdin, env=environment
     ).stdout
+
+
+def import_history(folder: Path, stream: bytes) -> None:
+    """Make a bare clone in ``folder`` of a stream for ``git fast-import`` with the branch "made"."""
+    folder.mkdir(parents=True)
+    git(folder, "init", "--quiet", "--bare", ".")
+    git(folder, "fast-import", "--quiet", stdin=stream)
+    git(folder, "symbolic-ref", "HEAD", "refs/heads/made")
