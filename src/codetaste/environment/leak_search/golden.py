@@ -238,7 +238,7 @@ def _known_in_base(base: Path, wanted: list[_GoldenContent], check: Callable[[],
         if len(content) in sizes:
             known.contents.add(blob_id(content))
         if names:
-            words |= _names(path, content)
+            words |= _names_in(content)
     # A name may be a part of a longer one of R, with which a compiled file of R has it, too.
     joined = b"\n".join(sorted(words))
     known.names.update(name for name in names if name in joined)
@@ -272,8 +272,10 @@ def _compiled_path(file: _GoldenContent) -> bytes:
 
 def _names(path: bytes, content: bytes) -> set[bytes]:
     """Return the identifiers and texts that the compiled form of a source keeps."""
-    if _suffix(path) not in _COMPILED:
-        return set()
+    return _names_in(content) if _suffix(path) in _COMPILED else set()
+
+
+def _names_in(content: bytes) -> set[bytes]:
     texts = {b"".join(groups) for groups in _TEXT.findall(content)}
     return {*_NAME.findall(content), *texts}
 

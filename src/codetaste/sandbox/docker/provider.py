@@ -79,7 +79,7 @@ class DockerSandboxProvider:
     _disk: DiskWatch
     _starts: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_STARTS_AT_ONCE))
     _network: str = ""
-    _bases: dict[str, str] = field(default_factory=dict)
+    _bases: dict[str, tuple[str, bool]] = field(default_factory=dict)
     _lock: anyio.Lock = field(default_factory=anyio.Lock)
 
     @property
@@ -102,7 +102,7 @@ class DockerSandboxProvider:
             )
         name = f"codetaste-{secrets.token_hex(6)}"
         folder = self.folder / name
-        image = await self._base_image(spec.image or self.image)
+        image, health_check = await self._base_image(spec.image or self.image)
         network = await self._shared_network() if spec.egress.network else ""
         resolved = replace(spec, image=image)
         trust = trust_variables(BUNDLE_MOUNT) if self._bundle(spec) else {}
@@ -116,7 +116,7 @@ class DockerSandboxProvider:
                     env=with_java_trust(env) if trust else env,
                     root=spec.privileges is not Privileges.NONE,
                 ) as supervisor,
-                self._container(name, resolved, supervisor, network) as ident,
+                self._container(name, resolved, supervisor, network, health_check=health_check) as ident,
             ):
                 sandbox = DockerSandbox(spec, supervisor, self.engine, name)
                 async with self._starts:
@@ -146,7 +146,7 @@ class DockerSandboxProvider:
 
     @asynccontextmanager
     async def _container(
-        self, name: str, spec: SandboxSpec, supervisor: SupervisorClient, network: str
+        self, name: str, spec: SandboxSpec, supervisor: SupervisorClient, network: str, *, health_check: bool
     ) -> AsyncIterator[str]:
         bundle = self._bundle(spec)
         container = ContainerSpec(
@@ -157,7 +157,7 @@ class DockerSandboxProvider:
             labels=make_labels(self.run, spec.job, spec.lifetime_s),
             seccomp=self.seccomp,
             network=network,
-            health_check=await has_health_check(self.engine, spec.image),
+            health_check=health_check,
         )
         config = container_config(container, self.kind)
         try:
@@ -175,11 +175,12 @@ class DockerSandboxProvider:
         finally:
             await self._delete(f"containers/{name}", v="1", force="1")
 
-    async def _base_image(self, image: str) -> str:
-        """Return the image, derived where necessary, that has what sandboxes need."""
+    async def _base_image(self, image: str) -> tuple[str, bool]:
+        """Return the image that has what sandboxes need, and whether it has a health check."""
         async with self._lock:
             if image not in self._bases:
-                self._bases[image] = await derive_base_image(self.engine, image, self.run)
+                base = await derive_base_image(self.engine, image, self.run)
+                self._bases[image] = base, await has_health_check(self.engine, base)
             return self._bases[image]
 
     async def _delete(self, path: str, **params: str) -> None:
@@ -205,7 +206,7 @@ class DockerSandboxProvider:
 
     async def close(self) -> None:
         """Remove what the sandboxes share: the network and derived images."""
-        images = [f"images/{base}" for image, base in self._bases.items() if base != image]
+        images = [f"images/{base}" for image, (base, _) in self._bases.items() if base != image]
         networks = [f"networks/{self._network}"] if self._network else []
         self._bases, self._network = {}, ""
         for path in (*networks, *images):
