@@ -7,11 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from codetaste.swe_refactor.instance import RefactoringInstance
+from codetaste.swe_refactor.review import InstanceVerdict, new_instance_review
 from support.flows.tiny_benchmark import MODELS, PRICE, Bench, make_workspace
+from support.swe_refactor.documents import COMMIT, document
 
 FUZZER = Path(__file__).parents[1] / "support" / "cli" / "fuzz.py"
 
@@ -45,6 +49,19 @@ def interrupt(run: Path) -> None:
         ledger.write_text("".join(each for each in entries if json.loads(each)["call"] in journalled))
 
 
+def write_reviewed_instances(path: Path) -> None:
+    """Write instances of SWE-Refactor, and beside them what two reviewers decided about them."""
+    documents = [document(uniqueId=f"{COMMIT}_{number}") for number in range(4)]
+    path.write_text(json.dumps(documents, indent=4))
+    lines: list[dict[str, object]] = [{"seed": 7, "size": 3, "by": "Ann", "at": "2026-01-31T12:00:00.000Z"}]
+    for number, each in enumerate(documents):
+        instance = RefactoringInstance.from_document(each)
+        for by, verdict in (("Ann", "correct"), ("Bea", ("wrong", "unsure")[number % 2])):
+            made = new_instance_review(instance, InstanceVerdict(verdict), "a note", by)
+            lines.append(asdict(made))
+    (path.parent / "pure.reviews.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+
+
 def fuzz(folder: Path, *, processes: int, inputs: int, suffixes: tuple[str, ...] = ()) -> None:
     """Give ``inputs`` mutated files to commands, in ``processes`` workers, each with its own seeds.
 
@@ -56,6 +73,7 @@ def fuzz(folder: Path, *, processes: int, inputs: int, suffixes: tuple[str, ...]
     cache = folder.parent / "cache"
     folder.mkdir(exist_ok=True)
     shutil.copy(MODELS, folder / "play.py")
+    write_reviewed_instances(folder / "pure.json")
     (folder / "tools.py").write_text(TOOL)
     tools = [f"codetaste.agent.rule_tools:{name}" for name in ("bash_explore", "register", "finish")]
     discover = f"budget_usd = 1.0\ntools = {json.dumps([*tools, 'tools.py:count'])}"

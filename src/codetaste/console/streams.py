@@ -101,8 +101,13 @@ def colour(text: str, name: str) -> str:
 
 def result_is_coloured() -> bool:
     """Whether the result goes to a terminal that shows colours, and the user has not set ``NO_COLOR``."""
+    return is_coloured(result_stream())
+
+
+def is_coloured(stream: TextIO) -> bool:
+    """Whether ``stream`` is a terminal that shows colours, and the user has not set ``NO_COLOR``."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
-    return result_stream().isatty() and not plain
+    return stream.isatty() and not plain
 
 
 def _open_streams() -> None:

@@ -33,6 +33,7 @@ _TEMPORARY_NAME = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}\.tmp")
 
 MAX_INPUT_BYTES = 64 * 1024**2
 """Maximum size of an input file, where no smaller one is stated."""
+_PART_BYTES = 1024**2
 
 MAX_LINE_BYTES = 256 * 1024**2
 """Maximum size of a line of a journal, ledger or cassette: two of the largest replies that are read."""
@@ -142,11 +143,15 @@ def read_regular_file(path: Path, limit: int = MAX_INPUT_BYTES) -> bytes:
     Raises:
         OSError: as ``open_regular_file``, or it has more than ``limit`` bytes.
     """
+    parts, left = [], limit + 1
     with open_regular_file(path) as file:
-        content = file.read(limit + 1)
-    if len(content) > limit:
+        # Not all at once: that would reserve the memory of the limit.
+        while part := file.read(min(left, _PART_BYTES)):
+            parts.append(part)
+            left -= len(part)
+    if not left:
         raise OSError(errno.EINVAL, f"larger than {limit:,} bytes", str(path))
-    return content
+    return b"".join(parts)
 
 
 def lines_of(file: BufferedReader, path: Path) -> Iterator[bytes]:

@@ -30,6 +30,7 @@ BAD: dict[str, list[str]] = {
     "swe-refactor check": ["nofile.json"],
     "swe-refactor explain": ["nowhere", "abc"],
     "swe-refactor list": ["nofile.json"],
+    "swe-refactor review": ["nofile.json"],
     "swe-refactor show": ["nofile.json", "x"],
     "benchmark check": ["--benchmark", "nowhere"],
     "benchmark fetch": ["codetaste10"],

@@ -45,6 +45,14 @@ READING = (
     ("agents", "list"),
 )
 """Commands that start no program and change no file but those of an import."""
+INSTANCES = (
+    ("swe-refactor", "review", "pure.json", "--summary"),
+    ("swe-refactor", "review", "pure.json", "--summary", "--json"),
+    ("swe-refactor", "check", "pure.json"),
+    ("swe-refactor", "list", "pure.json"),
+    ("swe-refactor", "show", "pure.json", "0"),
+)
+"""Commands that read instances of SWE-Refactor, and what people decided about them."""
 RESUMING = (("run", "config.toml"), ("run", "replay.toml"))
 """Commands that resume a run: one that has finished, one that was interrupted. They use what Python files,
 cassettes and ledgers have."""
@@ -66,6 +74,7 @@ _MODULES = (
         for name in ("report", "import_", "benchmark", "installation.agents", "evaluate", "rules")
     ),
     *(f"codetaste.cli.commands.runs.{name}" for name in ("status", "limit", "settle")),
+    *(f"codetaste.cli.commands.swe_refactor.{name}" for name in ("review", "check", "list", "show")),
 )
 _WORDS = (
     b"NaN",
@@ -266,6 +275,8 @@ def restore(folder: Path, before: dict[Path, bytes]) -> None:
 
 def choose_command(rng: random.Random, path: Path) -> tuple[str, ...]:
     """Return a command that may read ``path``."""
+    if path.name.startswith("pure."):
+        return rng.choice(INSTANCES)
     if path.suffix in {".py", ".jsonl"} and rng.random() < RESUMING_SHARE:
         return rng.choice(RESUMING)
     return rng.choice(SCANNING if rng.random() < SCANNING_SHARE else READING)

@@ -53,11 +53,13 @@ def run_on_terminal(
     size: TerminalSize = DEFAULT_SIZE,
     typed: str = "",
     until: Callable[[TerminalOutput, int], None] | None = None,
+    answers: Sequence[str] = (),
 ) -> TerminalOutput:
     """Run ``command`` in ``folder`` on a pseudo-terminal.
 
     ``typed`` is on the screen before the command starts. ``until`` is called after each read, with the
-    process id. A question is answered with no.
+    process id. A question, which ends with "? ", and a prompt, which ends with ": ", get the next one of
+    ``answers``; a question for yes or no is answered with no.
     """
     main, sub = pty.openpty()
     fcntl.ioctl(sub, termios.TIOCSWINSZ, struct.pack("HHHH", size.lines, size.columns, 0, 0))
@@ -68,7 +70,7 @@ def run_on_terminal(
     screen = pyte.Screen(max(1, size.columns), size.lines)
     stream = pyte.ByteStream(screen)
     stream.feed(typed.encode())
-    terminal = TerminalOutput()
+    terminal, replies = TerminalOutput(), list(answers)
     deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
         try:
@@ -84,7 +86,9 @@ def run_on_terminal(
             terminal.screens.append(shown)
         if until is not None:
             until(terminal, process.pid)
-        if data.endswith(b"[y/N] "):
+        if replies and data.endswith((b"? ", b": ")):
+            os.write(main, f"{replies.pop(0)}\n".encode())
+        elif data.endswith(b"[y/N] "):
             os.write(main, b"n\n")
     os.close(main)
     terminal.code = process.wait(TIMEOUT_S)

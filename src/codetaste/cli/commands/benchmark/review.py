@@ -18,6 +18,7 @@ from codetaste.benchmark.benchmark import Benchmark, open_benchmark
 from codetaste.benchmark.facts.facts import describe_benchmark
 from codetaste.benchmark.layout import Track
 from codetaste.cli.options import AsJson, Flag, OptionalPath, Several
+from codetaste.cli.questions import ask, default_reviewer
 from codetaste.console.command import command
 from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 _MAX_TEXT_BYTES = 4 * 1024**2
 _MAX_LINE = 20_000
 _QUESTION = "[a]ccept, [e]dit, [r]eject, [s]kip or [q]uit? "
+_WORDS = {"accept": "a", "edit": "e", "reject": "r", "skip": "s", "quit": "q"}
 _WHY = "Why (a model that tries again reads it)? "
 _RULE = "─" * 72
 
@@ -88,7 +90,7 @@ def review(
     decided: list[Review] = []
     if not list_:
         found = [each for each in _descriptions(benchmark, chosen) if all_ or each.review is None]
-        reviewer = by or _reviewer()
+        reviewer = by or default_reviewer()
         decided.extend(_decide_all(benchmark, found, reviewer))
     after = list(_descriptions(open_benchmark(folder), chosen))
     data = _to_json(folder, after, decided)
@@ -112,7 +114,7 @@ def _decide_all(benchmark: Benchmark, found: Sequence[_Description], reviewer: s
     for number, each in enumerate(found, 1):
         _show(benchmark, each, f"{number} of {len(found)}")
         while True:
-            answer = _ask(_QUESTION)
+            answer = ask(_QUESTION, _WORDS)
             if answer is None or answer == "q":
                 return
             if answer == "s":
@@ -134,7 +136,7 @@ def _take(benchmark: Benchmark, each: _Description, answer: str, reviewer: str) 
         case "a":
             verdict = Verdict.ACCEPTED
         case "r":
-            verdict, comment = Verdict.REJECTED, _ask(_WHY, lower=False) or ""
+            verdict, comment = Verdict.REJECTED, ask(_WHY) or ""
         case "e":
             edited = _edit(each)
             if edited is None:
@@ -167,21 +169,6 @@ def _save_aside(text: str) -> Path:
     with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
         file.write(text)
     return Path(name)
-
-
-def _ask(question: str, *, lower: bool = True) -> str | None:
-    """Return a line of standard input; None at its end. An answer may be a whole word."""
-    sys.stderr.write(question)
-    sys.stderr.flush()
-    line = sys.stdin.readline()
-    if not line:
-        sys.stderr.write("\n")
-        return None
-    if not sys.stdin.isatty():
-        sys.stderr.write("\n")
-    text = line.strip()
-    words = {"accept": "a", "edit": "e", "reject": "r", "skip": "s", "quit": "q"}
-    return words.get(text.lower(), text.lower()) if lower else text
 
 
 def _edit(each: _Description) -> str | None:
@@ -244,16 +231,6 @@ def _show(benchmark: Benchmark, each: _Description, place: str) -> None:
                 *(f"{mark} {line}".rstrip() for line in text.strip().splitlines()),
             ]
     notify("\n".join(printable(line, _MAX_LINE) for line in [*lines, ""]))
-
-
-def _reviewer() -> str:
-    """Return git's user.name, else $USER, else "unknown"."""
-    try:
-        git = subprocess.run(["git", "config", "user.name"], capture_output=True, text=True, check=False)
-        name = git.stdout.strip()
-    except OSError:
-        name = ""
-    return name or os.environ.get("USER") or "unknown"
 
 
 def _describe_review(made: Review) -> str:

@@ -25,3 +25,7 @@ swe_refactor.command(
     "codetaste.cli.commands.swe_refactor.explain:explain",
     help="Say in which step a commit and its refactorings left a run, and why.",
 )
+swe_refactor.command(
+    "codetaste.cli.commands.swe_refactor.review:review",
+    help="Decide in the terminal about a random subset of a file's instances; summarise the decisions.",
+)

@@ -61,6 +61,15 @@ def select_instance(instances: Sequence[RefactoringInstance], name: str) -> Refa
 
 def describe_instance(instance: RefactoringInstance) -> Iterator[str]:
     """Yield lines about an instance, with the method before and after."""
+    yield from describe_facts(instance)
+    yield "── before"
+    yield from instance.source_code_before_refactoring.splitlines()
+    yield "── after"
+    yield from instance.source_code_after_refactoring.splitlines()
+
+
+def describe_facts(instance: RefactoringInstance) -> Iterator[str]:
+    """Yield lines about an instance without any code."""
     yield instance.unique_id
     yield instance.description.replace("\t", " ", 1)
     yield f"commit       {instance.commit_id}"
@@ -77,7 +86,3 @@ def describe_instance(instance: RefactoringInstance) -> Iterator[str]:
         yield f"JDK          {instance.java_release}"
     for name, counter in (instance.coverage_info or {}).items():
         yield f"coverage     {name}: {counter.covered} covered, {counter.missed} missed"
-    yield "── before"
-    yield from instance.source_code_before_refactoring.splitlines()
-    yield "── after"
-    yield from instance.source_code_after_refactoring.splitlines()
