@@ -128,3 +128,19 @@ def test_check_lists_every_mistake(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "run.nam" in done.stderr
     assert "run.name: missing" in done.stderr
+
+
+def test_config_of_a_construction_is_checked_with_its_clones(tmp_path: Path) -> None:
+    assert codetaste("init", "--example", "swe-refactor-build", cwd=tmp_path).returncode == 0
+    missing = codetaste("config", "check", "swe-refactor-build.toml", cwd=tmp_path)
+    assert missing.returncode == 2
+    assert missing.stderr.endswith("swe_refactor.build.repositories: junit4: no such folder\n")
+    (tmp_path / "junit4").mkdir()
+    done = codetaste("config", "check", "swe-refactor-build.toml", cwd=tmp_path)
+    assert done.stdout == "swe-refactor-build.toml: no mistakes; 1 clone\n", done.stderr
+
+
+def test_config_that_mines_is_checked_without_a_benchmark(tmp_path: Path) -> None:
+    assert codetaste("init", "--example", "mine-local", cwd=tmp_path).returncode == 0
+    done = codetaste("config", "check", "mine-local.toml", cwd=tmp_path)
+    assert done.stdout == "mine-local.toml: no mistakes; 1 model\n", done.stderr

@@ -62,8 +62,16 @@ INSTANCES_FILE = "instances.json"
 
 
 def plan_construction(limits: RuntimeLimits, path: Path) -> RunPlan:
-    """Plan the construction of a config that was read from ``path``. Reads and starts nothing else."""
+    """Plan the construction of a config that was read from ``path``. Reads and starts nothing else.
+
+    Raises:
+        ConfigError: a clone is no folder.
+    """
     config, section = limits.config, _section(limits.config)
+    if missing := [each for each in section.repositories if not (path.parent / each.expanduser()).is_dir()]:
+        raise ConfigError(
+            *(f"{path}: swe_refactor.build.repositories: {each}: no such folder" for each in missing)
+        )
     benchmark = Benchmark(limits.directory, ())
     resolved = ResolvedConfig(config, path.parent, benchmark, (), (), Prompts())
     jobs = tuple(PlannedJob(f"detect/{each.name}/*", (), "", "projects") for each in section.repositories)

@@ -12,6 +12,7 @@ from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
 from codetaste.core.text import plural
 from codetaste.run.config import read_config
+from codetaste.run.mined.dispatch import plan_without_benchmark
 from codetaste.run.plan import resolve_and_select
 
 if TYPE_CHECKING:
@@ -36,23 +37,31 @@ def check(
     Raises:
         ConfigError: one line for each mistake, with file and key.
     """
-    resolved, _ = resolve_and_select(config, read_config(config, set_))
+    base = read_config(config, set_)
+    if base.mine is None and base.swe_refactor is None:
+        resolved, _ = resolve_and_select(config, base)
+    else:
+        resolved = plan_without_benchmark(base, config).resolved
     for model in resolved.used_models():
         if model.key_env is not None and not os.environ.get(model.key_env):
             notify(f"{config}: models[{model.id}] needs {model.key_env}, which is not set")
     found = _selected_to_json(resolved)
-    print_result(json_document(found) if json_ else f"{config}: no mistakes; {_describe(found)}")
+    described = "; ".join(["no mistakes", *_describe(found)])
+    print_result(json_document(found) if json_ else f"{config}: {described}")
     return 0
 
 
 def _selected_to_json(resolved: ResolvedConfig) -> dict[str, list[str]]:
+    section = resolved.config.swe_refactor
     return {
         "instances": [instance.id for instance in resolved.instances],
         "models": [model.id for model in resolved.used_models()],
         "agents": [agent.id for agent in resolved.config.used_agents()],
         "tools": [tool.spec.name for tool in resolved.tools],
+        "clones": [str(path) for path in section.build.repositories] if section else [],
     }
 
 
-def _describe(found: dict[str, list[str]]) -> str:
-    return ", ".join(plural(len(names), what.removesuffix("s")) for what, names in found.items() if names)
+def _describe(found: dict[str, list[str]]) -> list[str]:
+    counted = [plural(len(names), what.removesuffix("s")) for what, names in found.items() if names]
+    return [", ".join(counted)] if counted else []
