@@ -67,6 +67,49 @@ def test_list_and_show(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Move Method" in capsys.readouterr().err
 
 
+def test_a_selection_is_written_to_a_new_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    documents = [
+        document(uniqueId="1", projectName="junit4", description="Ä\t\ud800"),
+        document(uniqueId="2", projectName="gson", type="Move Method", unknown=[1.0]),
+        document(uniqueId="3", type="Move Method", testResult=False),
+    ]
+    file, new = tmp_path / "all.json", tmp_path / "new.json"
+    file.write_text(json.dumps(documents, indent=4))
+
+    def select(*arguments: str) -> list[str]:
+        new.unlink(missing_ok=True)
+        assert run("list", file, *arguments, "--to", new) == 0
+        found = json.loads(new.read_text())
+        assert new.read_text() == json.dumps([documents[int(e["uniqueId"]) - 1] for e in found], indent=4)
+        return [each["uniqueId"] for each in found]
+
+    assert select() == ["1", "2", "3"]
+    assert new.read_bytes() == file.read_bytes()
+    assert select("--type", "Move Method") == ["2", "3"]
+    assert select("--type", "Move Method", "--verified") == ["2"]
+    assert select("--project", "gs*", "--project", "junit4") == ["1", "2"]
+    assert select("--project", "x") == []
+    capsys.readouterr()
+    assert run("list", file, "--to", new) == 2
+    assert "exists; name a new file" in capsys.readouterr().err
+    assert run("list", file, "--to", file / "new.json") == 1
+    assert "cannot be written" in capsys.readouterr().err
+    assert run("list", file) == 0
+    assert "gson" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [("--only", "detect/*"), ("--rerun",), ("--rerun-failed",)])
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_a_construction_refuses_options_that_select_jobs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('[run]\nname = "r"\n[swe_refactor.build]\nrepositories = ["nowhere"]\n')
+    assert run("build", config, *options, *more) == 2
+    assert f"{options[0]}: not with [swe_refactor.build]" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
 def test_check(tmp_path: Path, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("check", file) == 0
     assert "1 instance: 0 with problems" in capsys.readouterr().out

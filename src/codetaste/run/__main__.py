@@ -75,8 +75,9 @@ def run(  # noqa: PLR0913 - the options of the command line
             else:
                 from codetaste.run.mined import dispatch  # noqa: PLC0415 - not for other runs
 
+                options = RunOptions(rerun, rerun_failed, yes, exit_zero, json_)
+                dispatch.check_options(base, only, options)
                 if not dry_run:
-                    options = RunOptions(rerun, rerun_failed, yes, exit_zero, json_)
                     return dispatch.run_without_benchmark(base, config, options)
                 planned = dispatch.plan_without_benchmark(base, config)
         if dry_run:  # needs no event loop

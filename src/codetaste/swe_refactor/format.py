@@ -87,7 +87,7 @@ def write_instances(path: Path, instances: Iterable[RefactoringInstance]) -> Non
 
     Raises:
         StorageFull: no space left.
-        OSError: the file cannot be written.
+        JournalError: the file cannot be written.
     """
     write_atomically(path, format_instances(instances))
 

@@ -114,9 +114,9 @@ class RefactoringInstance(_Published):
     compile_jdk: int | float | str | None = Field(None, alias="compileJDK")
     """The JDK, 1.8 for Java 8; see ``java_release``."""
     project_name: str | None = None
-    """In later files."""
+    """The repository's name without its owner. In later files."""
     compile_command: str | None = None
-    """In later files."""
+    """The command that compiles and tests both sides. In later files."""
     own: dict[str, Any] = Field(default_factory=dict, alias=OWN_KEY)
     """What codetaste adds."""
 
@@ -152,12 +152,15 @@ class RefactoringInstance(_Published):
         return self._document
 
     def updated(self, changes: Mapping[str, Any]) -> RefactoringInstance:
-        """Return the instance with other values of some JSON keys; keys that are new come last.
+        """Return the instance with other values of some JSON keys; new keys come last, before our own.
 
         Raises:
             pydantic.ValidationError: a value is of another type.
         """
-        return self.from_document({**self._document, **changes})
+        document = {**self._document, **changes}
+        if OWN_KEY in document:
+            document[OWN_KEY] = document.pop(OWN_KEY)
+        return self.from_document(document)
 
     def with_own(self, **values: Any) -> RefactoringInstance:  # noqa: ANN401 - JSON
         """Return the instance with more values below codetaste's own key."""

@@ -20,7 +20,11 @@ _TOTAL = "Total"
 
 @dataclass(frozen=True, slots=True)
 class ProjectInstances:
-    """The instances of one project; ``commits`` in its history and ``stars`` are None if not known."""
+    """The instances of one project.
+
+    ``commits`` is the number of all commits in its history, whichever were read, and ``stars`` that on its
+    page, as in Table 6 of the paper; None if not known.
+    """
 
     name: str
     instances: Sequence[RefactoringInstance]

@@ -8,7 +8,7 @@ import pytest
 
 from codetaste.errors import ConfigError
 from codetaste.mining.clones.clone import open_clone
-from codetaste.swe_refactor.build.commits import SKIPPED, list_commits
+from codetaste.swe_refactor.build.commits import SKIPPED, count_commits, list_commits
 from support.source.repositories import GitRepository, make_repository
 
 pytestmark = pytest.mark.anyio
@@ -54,6 +54,8 @@ async def test_the_end_of_a_shallow_clone_is_named(tmp_path: Path) -> None:
     repository.git("clone", "--quiet", "--bare", "--depth=1", url, str(shallow))
     found = await list_commits(await open_clone(shallow), "HEAD", None)
     assert [(each.name, each.skipped) for each in found] == [(names[0], "shallow")]
+    assert await count_commits(await open_clone(shallow)) is None
+    assert await count_commits(await open_clone(tmp_path / "owner/repo")) == 5
 
 
 @pytest.mark.parametrize("revision", ["nowhere", "--all", "a..b"])

@@ -57,6 +57,17 @@ async def list_commits(clone: Clone, revision: str, newest: int | None) -> list[
     return list(_parse(listed.output, clone.shallow))
 
 
+async def count_commits(clone: Clone) -> int | None:
+    """Return the number of commits in the history of a clone's HEAD; None if not all of it is there.
+
+    Raises:
+        SourceError: git takes too long.
+        ToolMissing: git is not installed.
+    """
+    counted = await run_git("rev-list", "--count", "HEAD", git_dir=clone.git_dir)
+    return int(counted.output) if counted.ok and not clone.shallow else None
+
+
 def _parse(output: bytes, shallow: frozenset[str]) -> Iterator[HistoryCommit]:
     for entry in output.split(_MARK)[1:]:
         head, _, paths = entry.partition(b"\0")

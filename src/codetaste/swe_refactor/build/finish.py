@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codetaste.core.text import one_line
-from codetaste.swe_refactor.build.commits import SKIPPED
+from codetaste.swe_refactor.build.commits import SKIPPED, count_commits
 from codetaste.swe_refactor.build.context import CommitTask
 from codetaste.swe_refactor.build.outcomes import (
     ENRICHED,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from codetaste.orchestration.job import Outcome
-    from codetaste.swe_refactor.build.context import BuildContext, Project
+    from codetaste.swe_refactor.build.context import BuildContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ async def finish_construction(
 
     Raises:
         JournalError: a stored text is missing or damaged.
+        SourceError: git takes too long to count the commits.
     """
     projects, outcomes = [], list[CandidateOutcome]()
     for project in context.projects.values():
@@ -64,12 +65,8 @@ async def finish_construction(
                 outcomes.append(outcome)
                 if outcome.is_instance:
                     instances.append(await _instance(document, task, outcome, done, load_text))
-        projects.append(ProjectInstances(project.name, instances, _mined(project)))
+        projects.append(ProjectInstances(project.name, instances, await count_commits(project.clone)))
     return Construction(tuple(projects), tuple(outcomes))
-
-
-def _mined(project: Project) -> int:
-    return len(project.commits)
 
 
 async def _instance(
@@ -79,7 +76,8 @@ async def _instance(
     done: Mapping[str, Outcome],
     load_text: Callable[[str], Awaitable[str]],
 ) -> RefactoringInstance:
-    instance = RefactoringInstance.from_document(json.loads(await load_text(document)))
+    stored = RefactoringInstance.from_document(json.loads(await load_text(document)))
+    instance = stored.updated({"projectName": task.project.rpartition("/")[2]})
     verified = done.get(task.verify_key(outcome.unique_id))
     if verified is None:
         return instance

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"([\w$]+)\(")
 _JAVA_8 = 8
+_OFFLINE = {"-o", "--offline"}
+"""Options of commands that find all that they need in the sandbox."""
 
 
 async def verification_request(
@@ -75,9 +77,17 @@ def verified_instance(instance: RefactoringInstance, verification: Verification)
         "compileResultBefore": verification.compiles_before,
         "compileResultCurrent": verification.compiles_after,
         "compileJDK": 1.8 if jdk == _JAVA_8 else jdk,
+        "compileCommand": _compile_command(verification),
     }
     details = {**verification.to_json(), "log": ""}
     return instance.updated(changes).with_own(verification=details)
+
+
+def _compile_command(verification: Verification) -> str | None:
+    """Return the command that compiles and tests, as a reader would run it: with a network."""
+    if not verification.commands:
+        return None
+    return " ".join(part for part in verification.commands[0].split(" ") if part not in _OFFLINE)
 
 
 def _counters(verification: Verification) -> dict[str, dict[str, int]] | None:
