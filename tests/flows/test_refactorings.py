@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from support.flows.tiny_benchmark import Bench, TinyBenchmark, Workspace
+from support.cli.invoke import codetaste
+from support.flows.tiny_benchmark import Bench, TinyBenchmark, Workspace, git
 from support.flows.trial_runs import make_trial_workspace, output_folder
 from support.refactorings.examples import EXTRACTED, LONG, PATH, SHORT, java
 from support.refactorings.java_tools import tools_in
@@ -85,3 +86,35 @@ def test_a_hung_comparison_costs_its_time_limit_and_is_named(tmp_path: Path, sho
     ended = {job["key"]: job for job in result.json["jobs"]}
     refactorings = [job for key, job in ended.items() if "refactorings" in str(key)]
     assert all(job["ending"] != "ok" for job in refactorings)
+
+
+def test_evaluate_compares_the_refactorings_of_one_patch(
+    tmp_path: Path, shop: TinyBenchmark, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(shop.cache))
+    rules = shop.bench.root / "assets/rules" / shop.row.path
+    rules.mkdir(parents=True)
+    java_rule = {"id": "r", "pattern": "add(...)", "message": "m", "severity": "INFO", "languages": ["java"]}
+    for sign, found in (("positive", [{**java_rule, "metadata": {}}]), ("negative", [])):
+        (rules / f"rules_{sign}.yml").write_text(json.dumps({"rules": found}))
+    clone = shop.bench.repos / "tiny" / shop.row.repo
+    patch = tmp_path / "prediction.diff"
+    text = git(clone, "diff", shop.row.base, shop.row.golden)
+    patch.write_text(text.replace("add(", "addUp(") + "\n")
+    bench = ["--benchmark", shop.bench.root, "--repos", shop.bench.repos, "--instance", "tiny*"]
+    shown = codetaste(capsys, "evaluate", *bench, "--patch", patch, "--refactorings")
+    assert "Refactorings of the patch beside the human's" in shown
+    assert "both: Extract Method, src/p/Shop.java: " in shown
+    written = json.loads((tmp_path / "evaluation/refactorings.json").read_text())
+    assert (written["counts"]["agreed"], written["counts"]["same_result"]) == (1, 0)
+    assert len((tmp_path / "evaluation/refactorings.jsonl").read_text().splitlines()) == 1
+    golden = codetaste(capsys, "evaluate", *bench, "--patch", "golden", "--refactorings", "--json")
+    found = json.loads(golden)["refactorings"]
+    assert (found["outcome"], found["counts"]["same_result"], found["rows"][0]["by"]) == (
+        "compared",
+        1,
+        "both",
+    )
+    shown = codetaste(capsys, "evaluate", *bench, "--patch", "null", "--refactorings")
+    assert "human: Extract Method" in shown
+    assert "refactorings" not in codetaste(capsys, "evaluate", *bench, "--patch", "null")

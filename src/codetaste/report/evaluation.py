@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 from codetaste.core.text import plural, printable
 from codetaste.evaluation.metrics import alignment, ifr, ifr_minus, ifr_plus
+from codetaste.report.render.text import render_text
+from codetaste.report.tables.refactorings import patch_refactorings_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from codetaste.evaluation.activity.refactorings import RefactoringComparison
     from codetaste.evaluation.evaluate import Evaluation
     from codetaste.rules.scan.model import Match
 
@@ -21,6 +24,18 @@ _VALUE_WIDTH = 6
 def render_evaluation(evaluation: Evaluation, title: str) -> str:
     """Render ``evaluation`` as lines; ``title`` is the first."""
     return "\n".join(printable(line, 2_000) for line in (title, *_body(evaluation)))
+
+
+def render_refactorings(comparison: RefactoringComparison, evaluation: Evaluation, width: int | None) -> str:
+    """Render how the refactorings of the patch compare with the human's: a table beside IFR, and each one."""
+    counts = comparison.counts
+    if counts is None:
+        return printable(f"refactorings: {comparison.describe()}")
+    rules = evaluation.rule_counts
+    table = patch_refactorings_table(None if rules is None else ifr(rules), counts)
+    each = [f"{row.by}: {row.type}, {row.path}: {row.element}" for row in comparison.rows]
+    lines = _list_rules("refactorings", [printable(line) for line in each])
+    return "\n".join([render_text(table, width), *lines])
 
 
 def _body(evaluation: Evaluation) -> Iterator[str]:

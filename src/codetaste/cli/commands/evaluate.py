@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, replace
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -22,13 +23,21 @@ from codetaste.cli.container_runs import (
     InstanceSelection,
     run_tests,
 )
-from codetaste.cli.options import AsJson, OptionalPath
+from codetaste.cli.options import AsJson, Flag, OptionalPath
 from codetaste.console.command import command
 from codetaste.console.exit_codes import STOPPED
 from codetaste.console.json import json_document
-from codetaste.console.streams import print_result
+from codetaste.console.streams import notify, print_result, result_stream, width_of
+from codetaste.core.paths import cache_dir
 from codetaste.errors import ConfigError, PatchTooLarge, RuleError, SourceError
+from codetaste.evaluation.activity.refactorings import (
+    compare_patches,
+    refactoring_rows,
+    refactorings_to_json,
+    write_refactorings,
+)
 from codetaste.evaluation.changed_lines import Exclusions
+from codetaste.evaluation.config import EvaluateConfig
 from codetaste.evaluation.evaluate import evaluate as evaluate_patch
 from codetaste.evaluation.evaluate import too_large_evaluation
 from codetaste.evaluation.metrics import CRASHED_RUN
@@ -47,16 +56,21 @@ from codetaste.evaluation.test_runs.recorded import (
 )
 from codetaste.flows.evaluate.measured_tests import MeasuredTests, with_test_run
 from codetaste.flows.evaluate.plan import EvaluationTask, given_prediction
-from codetaste.report.evaluation import render_evaluation
+from codetaste.refactorings.service import refactoring_service
+from codetaste.report.evaluation import render_evaluation, render_refactorings
 from codetaste.source.checkout import checkout_trees
 from codetaste.source.patch.parse import read_patch
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.instance import Instance
+    from codetaste.evaluation.activity.refactorings import RefactoringComparison
     from codetaste.evaluation.evaluate import Evaluation
     from codetaste.evaluation.metrics import TestCounts
     from codetaste.evaluation.rule_set import RuleSet
+    from codetaste.refactorings.service import RefactoringService
 
 _RUN = Path("run")
 """The value of ``--tests`` that is not a file; a file of that name is ``./run``."""
@@ -98,6 +112,14 @@ class _Task:
         return _PSEUDO_AGENTS.get(self.source, "")
 
 
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """The scores of the patch, and the comparison of its refactorings, if there is one."""
+
+    evaluation: Evaluation
+    refactorings: RefactoringComparison | None = None
+
+
 @command
 async def evaluate(  # noqa: PLR0913 - the options of the command
     *,
@@ -110,6 +132,7 @@ async def evaluate(  # noqa: PLR0913 - the options of the command
     baseline_runs: BaselineRuns = DEFAULT_BASELINE_RUNS,
     exclusions: Exclusions = Exclusions.PUBLISHED,
     containers: Annotated[ContainerOptions, Parameter(name="*")] = DEFAULT_CONTAINERS,
+    refactorings: Flag = False,
     json_: AsJson = False,
 ) -> int:
     """Evaluate the patch, write and print the results.
@@ -128,16 +151,18 @@ async def evaluate(  # noqa: PLR0913 - the options of the command
         exclusions: Which files do not count for precision: those that the published harness excludes, or
             none.
         containers: With --tests run, where tests run.
+        refactorings: Compare the refactorings of the patch with the human's, by RefactoringMiner.
         json_: Print the result as JSON.
 
     Returns:
-        The exit code, 1 if the patch has no score, or if its tests should run and have no result.
+        The exit code, 1 if the patch has no score, or if its tests should run or its refactorings be compared
+        and there is no result.
 
     Raises:
         ConfigError: an argument names something missing or invalid.
         SourceError: the trees are unavailable.
         EngineError: the rule engine could not be run at all.
-        ToolMissing: there is no rule engine, or no git.
+        ToolMissing: there is no rule engine, no git, or no RefactoringMiner to compare refactorings.
         SandboxMissing: tests should run, and there is no container engine or no base image.
         JournalError: results cannot be written, or the folder of the test runs is in use.
     """
@@ -164,19 +189,32 @@ async def evaluate(  # noqa: PLR0913 - the options of the command
         return _Task(opened, chosen, patch, content, oversize, rules, output, correctness, folder)
 
     task = await to_thread.run_sync(read_inputs)
-    if tests == _RUN and not task.oversize:
-        prediction = _prediction(task, baseline_runs)
-        selection = InstanceSelection(benchmark=benchmark, repos=repos, instance=(task.instance.id,))
-        measured = await run_tests(selection, containers, [prediction])
-        if measured is None:
-            return STOPPED
-        task = _with_tests(task, measured[prediction.key])
-    evaluation = await _evaluate_task(task, exclusions)
+    async with _open_miner(wanted=refactorings) as miner:
+        if tests == _RUN and not task.oversize:
+            prediction = _prediction(task, baseline_runs)
+            selection = InstanceSelection(benchmark=benchmark, repos=repos, instance=(task.instance.id,))
+            measured = await run_tests(selection, containers, [prediction])
+            if measured is None:
+                return STOPPED
+            task = _with_tests(task, measured[prediction.key])
+        result = await _evaluate_task(task, exclusions, miner)
     if task.folder is not None:
-        await to_thread.run_sync(_write_results, task, task.folder, evaluation)
-    print_result(_evaluation_to_json(task, evaluation) if json_ else _format_evaluation(task, evaluation))
-    unmeasured = tests == _RUN and evaluation.pass_result.passed is None
-    return 1 if evaluation.rule_counts is None or unmeasured else 0
+        await to_thread.run_sync(_write_results, task, task.folder, result)
+    print_result(_result_to_json(task, result) if json_ else _format_result(task, result))
+    unmeasured = tests == _RUN and result.evaluation.pass_result.passed is None
+    compared = result.refactorings is None or result.refactorings.is_answer
+    return 1 if result.evaluation.rule_counts is None or unmeasured or not compared else 0
+
+
+@asynccontextmanager
+async def _open_miner(*, wanted: bool) -> AsyncIterator[RefactoringService | None]:
+    """Open the service that detects refactorings, if it is wanted."""
+    if not wanted:
+        yield None
+        return
+    cache = await to_thread.run_sync(cache_dir, notify)
+    async with refactoring_service(EvaluateConfig().refactoring_miner, cache) as service:
+        yield service
 
 
 def _prediction(task: _Task, baseline_runs: int) -> EvaluationTask:
@@ -214,11 +252,11 @@ def _recorded_tests(
     return read_recorded_tests(results_folder(Path(source)), sha256(patch or b"").hexdigest())
 
 
-async def _evaluate_task(task: _Task, exclusions: Exclusions) -> Evaluation:
+async def _evaluate_task(task: _Task, exclusions: Exclusions, miner: RefactoringService | None) -> _Result:
     if task.oversize:
         size = await to_thread.run_sync(lambda: Path(task.source).stat().st_size)
         await to_thread.run_sync(_check_folder, task, "")
-        return too_large_evaluation(task.rules, size, task.oversize, task.correctness)
+        return _Result(too_large_evaluation(task.rules, size, task.oversize, task.correctness))
     scan = await open_scan(task.benchmark)
     trees = await checkout_trees(task.benchmark.origin(task.instance), scan.cache)
     with tempfile.TemporaryDirectory(prefix="codetaste-evaluate-") as folder_name:
@@ -236,9 +274,12 @@ async def _evaluate_task(task: _Task, exclusions: Exclusions) -> Evaluation:
             pass_result=task.correctness,
             engine=scan.engine.label,
         )
-        if task.measured is None:
-            return evaluation
-        return await with_test_run(evaluation, task.measured, patch, trees, scratch)
+        if task.measured is not None:
+            evaluation = await with_test_run(evaluation, task.measured, patch, trees, scratch)
+        if miner is None:
+            return _Result(evaluation)
+        human = await golden_patch(task.benchmark, task.instance, trees, scratch)
+        return _Result(evaluation, await compare_patches(miner, trees.base, human, patch, scratch))
 
 
 def _check_folder(task: _Task, patch_sha256: str) -> None:
@@ -246,13 +287,13 @@ def _check_folder(task: _Task, patch_sha256: str) -> None:
         check_results_folder(task.folder, task.instance.id, patch_sha256)
 
 
-def _write_results(task: _Task, folder: Path, evaluation: Evaluation) -> None:
+def _write_results(task: _Task, folder: Path, result: _Result) -> None:
     source = Path(task.source)
     unknown = {"name": "unknown", "version": None, "provider": "unknown", "additional": None}
     default = {"id": source.stem, "agent": unknown, "model": unknown}
     write_evaluation(
         folder,
-        evaluation,
+        result.evaluation,
         instance=task.instance,
         agent_config=pseudo_agent_config(task.pseudo_agent)
         if task.pseudo_agent
@@ -262,18 +303,28 @@ def _write_results(task: _Task, folder: Path, evaluation: Evaluation) -> None:
         timestamp=datetime.now(UTC).isoformat(timespec="milliseconds"),
         test_output=task.test_output,
     )
+    if (found := result.refactorings) is not None:
+        write_refactorings(folder, refactorings_to_json(found), refactoring_rows(found))
 
 
-def _format_evaluation(task: _Task, evaluation: Evaluation) -> str:
+def _format_result(task: _Task, result: _Result) -> str:
     patch = f"{task.source} patch" if task.pseudo_agent else task.source
-    text = render_evaluation(evaluation, f"{task.instance.id}: {patch}")
-    return text if task.folder is None else f"{text}\nwritten to {task.folder}"
+    lines = [render_evaluation(result.evaluation, f"{task.instance.id}: {patch}")]
+    if result.refactorings is not None:
+        lines.append(render_refactorings(result.refactorings, result.evaluation, width_of(result_stream())))
+    if task.folder is not None:
+        lines.append(f"written to {task.folder}")
+    return "\n".join(lines)
 
 
-def _evaluation_to_json(task: _Task, evaluation: Evaluation) -> str:
+def _result_to_json(task: _Task, result: _Result) -> str:
     data = {
         "instance": task.instance.id,
         "patch": task.source,
         "directory": None if task.folder is None else str(task.folder),
     }
-    return json_document({**data, **scores_to_json(evaluation)})
+    scores = scores_to_json(result.evaluation)
+    if (found := result.refactorings) is None:
+        return json_document({**data, **scores})
+    compared = {**refactorings_to_json(found), "rows": [asdict(row) for row in found.rows]}
+    return json_document({**data, **scores, "refactorings": compared})

@@ -89,6 +89,11 @@ class RefactoringComparison:
     rows: tuple[ComparedRefactoring, ...] = ()
 
     @property
+    def is_answer(self) -> bool:
+        """Whether RefactoringMiner gave an answer, or was not needed for one."""
+        return self.outcome in {COMPARED, NO_FILES, DOES_NOT_APPLY}
+
+    @property
     def counts(self) -> RefactoringCounts | None:
         """The counts of the rows; None without a comparison."""
         if self.outcome != COMPARED:

@@ -12,9 +12,6 @@ from anyio import to_thread
 from codetaste.benchmark.layout import EVALUATION_FOLDER
 from codetaste.core.hashing import canonical_json
 from codetaste.evaluation.activity.refactorings import (
-    COMPARED,
-    DOES_NOT_APPLY,
-    NO_FILES,
     compare_patches,
     refactoring_rows,
     refactorings_to_json,
@@ -98,7 +95,7 @@ async def _compare(task: EvaluationTask, context: RefactoringContext, job: JobCo
         comparison = await compare_patches(context.service, trees.base, human, agent, scratch)
     finally:
         await to_thread.run_sync(partial(shutil.rmtree, scratch, ignore_errors=True))
-    if comparison.outcome not in {COMPARED, NO_FILES, DOES_NOT_APPLY}:
+    if not comparison.is_answer:
         job.fall_short(Shortfall(comparison.outcome, comparison.reason))
     return {
         **refactorings_to_json(comparison),

@@ -1,4 +1,4 @@
-"""The table of refactorings: what agents did of what the human did, beside IFR."""
+"""Tables of refactorings: what agents, or one patch, did of what the human did, beside IFR."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from codetaste.report.table import Column, Row, Table, interval_legend
 from codetaste.report.tables.scores import MODE_COLUMN, TRIALS_COLUMN, measure_column
 
 if TYPE_CHECKING:
+    from codetaste.evaluation.activity.refactorings import RefactoringCounts
     from codetaste.report.statistics.view import AggregatedTrials
 
 _MEANS = (
@@ -52,3 +53,11 @@ def refactorings_table(view: AggregatedTrials) -> Table | None:
     )
     title = "Refactorings of agents beside the human's: means of a trial"
     return Table("refactorings", title, columns, shown, notes, view.aggregation, "agent")
+
+
+def patch_refactorings_table(ifr: float | None, counts: RefactoringCounts) -> Table:
+    """Return the same numbers for one patch."""
+    names = [measure.name.removeprefix("refactorings_") for measure in _MEANS[1:]]
+    columns = tuple(measure_column(measure) for measure in _MEANS)
+    cells = (ifr, *(getattr(counts, name) for name in names))
+    return Table("refactorings", "Refactorings of the patch beside the human's", columns, (Row(cells),))
