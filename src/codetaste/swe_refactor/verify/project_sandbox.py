@@ -203,9 +203,11 @@ class ProjectSandbox:
         """Run a script of ours in /testbed; return its output, b"" if it failed or wrote too much.
 
         Raises:
-            SandboxError: the sandbox ended.
+            SandboxError: the sandbox ended, or there was no end in time: that says nothing of the project.
         """
         done = await self._script(text, limit_s, *arguments)
+        if done.timed_out:
+            raise SandboxError(f"a step after a build took more than {limit_s:g} s: the machine is too busy")
         return done.stdout if done.exit_code == 0 and not done.truncated else b""
 
     def _repository_options(self) -> tuple[str, ...]:
