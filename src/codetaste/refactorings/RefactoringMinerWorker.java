@@ -1,3 +1,4 @@
+import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
@@ -55,11 +56,11 @@ public class RefactoringMinerWorker extends GitHistoryRefactoringMinerImpl {
         answers.print("{\"ready\": true}\n");
         answers.flush();
         while (true) {
-            JsonNode request = JSON.readTree(lines.take());
+            String line = lines.take();
             ObjectNode reply = JSON.createObjectNode();
-            reply.set("id", request.get("id"));
+            reply.put("id", idOf(line));
             try {
-                reply.set("answer", worker.answer(request));
+                reply.set("answer", worker.answer(JSON.readTree(line)));
             } catch (OutOfMemoryError error) {
                 throw error;
             } catch (Throwable error) { // deep expressions overflow the stack
@@ -67,6 +68,15 @@ public class RefactoringMinerWorker extends GitHistoryRefactoringMinerImpl {
             }
             answers.print(JSON.writeValueAsString(reply) + "\n");
             answers.flush();
+        }
+    }
+
+    /** Returns the id of a request, its first field. The rest is not read: Jackson refuses texts over 20 MB. */
+    private static int idOf(String line) throws IOException {
+        try (JsonParser parser = JSON.getFactory().createParser(line)) {
+            parser.nextToken();
+            parser.nextToken();
+            return parser.nextIntValue(0);
         }
     }
 

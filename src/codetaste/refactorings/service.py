@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 
-from codetaste.core.files import read_regular_file
+from codetaste.core.files import read_regular_file, remove_stale_files
 from codetaste.core.hashing import file_sha256, json_digest
 from codetaste.core.text import one_line
-from codetaste.errors import SourceError
+from codetaste.errors import JavaError, JavaOutcome, SourceError
 from codetaste.java.artifacts.artifact_set import load_artifact_set
 from codetaste.java.artifacts.store import class_path
 from codetaste.java.jdk import find_jdk
@@ -48,7 +48,8 @@ MINIMUM_JAVA = {"3.1.4": 23, "3.0.10": 17}
 _FORMAT = 1
 """Increment it when the same answer of the shim becomes another detection."""
 _MAX_LINK_BYTES = 16 * 1024
-_COMMIT = re.compile("[0-9a-f]{40}")
+_COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
+_SHA256_DIGITS = 64
 _OPTIONS = (
     # Natives of tree-sitter and swc are loaded; later releases of Java refuse that without this option.
     "--enable-native-access=ALL-UNNAMED",
@@ -76,11 +77,18 @@ class RefactoringService:
             purity: whether PurityChecker judges them.
 
         Raises:
-            JavaError: no answer in time, no memory, or an error, such as of a shallow clone.
+            JavaError: no answer in time, no memory, or an error, such as of a shallow clone, or of a
+                repository with SHA-256 names, which RefactoringMiner does not read.
             ValueError: ``commit`` is no full name.
         """
         if not _COMMIT.fullmatch(commit):
             raise ValueError(f"{commit!r} is not the full name of a commit")
+        if len(commit) == _SHA256_DIGITS:
+            raise JavaError(
+                f"RefactoringMiner {self.version}: sha256: it reads no repositories whose commits have names "
+                "of SHA-256",
+                JavaOutcome.FAILED,
+            )
         if found := await self._cache.read("commit", commit, purity):
             return found
         request = {"git_dir": str(git_dir), "commit": commit}
@@ -169,7 +177,8 @@ async def refactoring_service(
     wanted = load_artifact_set(_set_name(config))
     identity = await to_thread.run_sync(_identity, wanted)
     workers = config.workers or len(os.sched_getaffinity(0))
-    async with java_workers(program, workers) as pool:
+    await to_thread.run_sync(remove_stale_files, cache / FOLDER)
+    async with java_workers(program, workers, cache) as pool:
         answers = DetectionCache(cache / FOLDER, identity)
         yield RefactoringService(config.version, config.time_limit, pool, answers)
 

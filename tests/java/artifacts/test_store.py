@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from codetaste.core.concurrency import gather
 from codetaste.errors import ConfigError, SourceError, ToolMissing
 from codetaste.java.artifacts.artifact_set import (
     Artifact,
@@ -17,6 +19,7 @@ from codetaste.java.artifacts.artifact_set import (
 )
 from codetaste.java.artifacts.repository import REPOSITORY_VARIABLE
 from codetaste.java.artifacts.store import class_path, install_artifacts, is_installed
+from codetaste.source import download
 from support.source.package_index import PackageIndex, serving
 
 pytestmark = pytest.mark.anyio
@@ -49,6 +52,30 @@ async def test_jars_are_fetched_once_and_give_the_class_path(
         assert len(index.requested_paths) == 2
     assert [path.read_bytes() for path in paths] == [ONE, TWO]
     assert paths[1].name == "two-1.0-runtime.jar"
+
+
+async def test_two_installations_at_once_fetch_each_jar_once_and_a_killed_one_is_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = tmp_path / "jars/org/example/one/1.0/.one-1.0.jar.part"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"jar")
+    with serving(PackageIndex(FILES)) as index:
+        first, second = await gather([partial(install, index, tmp_path, monkeypatch) for _ in range(2)])
+        assert sorted(path.rpartition("/")[2] for path in index.requested_paths) == sorted(FILES)
+    assert first == second
+    assert not left.exists()
+
+
+async def test_an_installation_without_a_network_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "_BACK_OFF_S", (0.0,))
+    with serving(PackageIndex(FILES)) as index:
+        pass
+    with pytest.raises(SourceError, match=r"^org\.example:(one|two):1\.0.*: ") as caught:
+        await install(index, tmp_path, monkeypatch)
+    assert "\n" not in str(caught.value)
 
 
 async def test_another_content_than_the_pinned_one_is_refused(

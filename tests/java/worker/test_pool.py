@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -20,6 +21,7 @@ from codetaste.errors import JavaError, JavaOutcome
 from codetaste.java.jdk import Jdk, find_jdk
 from codetaste.java.worker.pool import JavaWorkers, java_workers
 from codetaste.java.worker.program import JavaProgram
+from support.sandbox.providers import find_descendants
 
 pytestmark = [pytest.mark.anyio, pytest.mark.heavy]
 
@@ -28,9 +30,9 @@ LONG_S = 120.0
 
 
 @asynccontextmanager
-async def pool(size: int = 1, source: Path = SOURCE) -> AsyncIterator[JavaWorkers]:
+async def pool(size: int = 1, source: Path = SOURCE, cache: Path | None = None) -> AsyncIterator[JavaWorkers]:
     jdk = await find_jdk(17, purpose="the test")
-    async with java_workers(JavaProgram("probe", jdk, source, (), 64 * 1024**2), size) as workers:
+    async with java_workers(JavaProgram("probe", jdk, source, (), 64 * 1024**2), size, cache) as workers:
         yield workers
 
 
@@ -38,6 +40,13 @@ async def outcome_of(workers: JavaWorkers, op: str, timeout_s: float = LONG_S) -
     with pytest.raises(JavaError) as caught:
         await workers.ask({"op": op}, timeout_s)
     return caught.value.outcome
+
+
+def command_of(process: int) -> bytes:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 async def echo(workers: JavaWorkers, value: Any) -> Any:
@@ -112,6 +121,33 @@ async def test_nothing_stays_after_the_pool() -> None:
     assert not scratch.exists()
 
 
+async def test_a_program_is_compiled_once(tmp_path: Path) -> None:
+    async with pool(2, cache=tmp_path) as workers:
+        await gather([partial(echo, workers, number) for number in range(4)])
+        process = await workers.ask({"op": "pid"}, LONG_S)
+        command = Path(f"/proc/{process}/cmdline").read_bytes()  # noqa: ASYNC240
+    assert command.endswith(b"\0Probe\0")
+    (made,) = (tmp_path / "java-classes").iterdir()
+    assert {path.name for path in made.iterdir()} == {"Probe.class"}
+    before = (made / "Probe.class").stat()
+    async with pool(cache=tmp_path) as workers:
+        assert await echo(workers, 1) == 1
+    assert (made / "Probe.class").stat() == before
+    not_a_folder = tmp_path / "file"
+    not_a_folder.touch()
+    async with pool(cache=not_a_folder) as workers:
+        assert await echo(workers, 1) == 1
+
+
+async def test_a_cancellation_at_any_moment_leaves_no_jvm(tmp_path: Path) -> None:
+    for delay_s in (0.0, 0.001, 0.05, 0.3, 1.0, 2.0):
+        with anyio.move_on_after(delay_s):
+            async with pool(2, cache=tmp_path) as workers:
+                await gather([partial(echo, workers, number) for number in range(2)])
+                await workers.ask({"op": "sleep"}, LONG_S)
+        assert not [each for each in find_descendants() if b"Probe" in command_of(each)]
+
+
 async def test_a_program_that_does_not_compile_or_start_is_one_line(tmp_path: Path) -> None:
     bad = tmp_path / "Bad.java"
     bad.write_text("class Bad { int }")
@@ -124,7 +160,9 @@ async def test_a_program_that_does_not_compile_or_start_is_one_line(tmp_path: Pa
             await workers.ask({}, LONG_S)
 
 
-async def test_a_jvm_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+async def test_a_jvm_ends_with_the_process_that_started_it_and_its_folder_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = """
 import anyio, sys
 from test_pool import pool, LONG_S
@@ -134,13 +172,21 @@ async def main():
         await workers.ask({"op": "sleep"}, LONG_S)
 anyio.run(main)
 """
-    variables = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "TMPDIR": str(tmp_path)}
+    folders = os.pathsep.join(map(str, (Path(__file__).parent, Path(__file__).parents[2])))
+    variables = {**os.environ, "PYTHONPATH": folders, "TMPDIR": str(tmp_path)}
     async with await anyio.open_process([sys.executable, "-c", script], env=variables) as process:
         assert process.stdout is not None
         jvm = int(await process.stdout.receive())
         process.kill()
     for _ in range(600):
         if not process_exists(jvm):
-            return
+            break
         await anyio.sleep(0.1)
-    pytest.fail("the JVM still runs")
+    else:
+        pytest.fail("the JVM still runs")
+    left = list(tmp_path.glob("codetaste-java-*"))  # noqa: ASYNC240
+    assert len(left) == 1
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    async with pool() as workers:
+        assert not left[0].exists()
+        assert workers._scratch.parent == tmp_path

@@ -124,6 +124,7 @@ class NameTest {
 """
 FILES = {
     "pom.xml": POM,
+    ".mvn/jvm.config": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC\n",  # half of Maven's processor time
     SHOP: BEFORE,
     "src/main/java/org/example/CornerShop.java": HEIR,
     TEST: JUNIT_4,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from codetaste.core.concurrency import gather
 from codetaste.errors import SandboxError
 from codetaste.swe_refactor.verify.local_repository import LocalRepository, PreparedBuild
 
@@ -50,6 +51,23 @@ async def test_files_of_jobs_are_joined_and_existing_ones_stay(tmp_path: Path) -
         "org/a/maven-metadata-codetaste.xml": b"<metadata/>",
     }
     assert {path.name for path in local.folder.iterdir()} == {"maven", "gradle"}
+
+
+async def test_jobs_write_one_after_the_other_and_what_a_killed_one_left_is_removed(tmp_path: Path) -> None:
+    local = LocalRepository(tmp_path / "local")
+    await local.open()
+    (local.folder / "incoming-killed").mkdir()
+    (local.folder / "incoming-killed" / "file").write_bytes(b"a part")
+    files = {f"repository/a/{number}.jar": b"%d" % number * 50_000 for number in range(20)}
+
+    async def add() -> None:
+        async with local.writing():
+            await local.add("maven", archive(files))
+
+    await gather([add, add, add])
+    expected = {name.removeprefix("repository/"): content for name, content in files.items()}
+    assert contents(local.path("maven")) == expected
+    assert {path.name for path in local.folder.iterdir()} == {"maven", "gradle", "lock"}
 
 
 async def test_damaged_archive_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:

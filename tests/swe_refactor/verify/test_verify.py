@@ -26,13 +26,19 @@ WRAPPER = "gradle/wrapper/gradle-wrapper.properties"
 SUM = method(AFTER, "int sum(int[] prices)")
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with what is fetched: the dependencies of the project, and JaCoCo."""
+    return tmp_path_factory.mktemp("fetched")
+
+
 @pytest.fixture
-async def context(tmp_path: Path, require: Callable[..., None]) -> AsyncIterator[VerifyContext]:
+async def context(tmp_path: Path, shared: Path, require: Callable[..., None]) -> AsyncIterator[VerifyContext]:
     require("mvn")
     require("javac")
     async with open_bubblewrap(tmp_path / "sandboxes") as sandboxes:
         yield await make_verify_context(
-            sandboxes, SandboxConfig(), image="", folder=tmp_path / "project", cache=tmp_path / "cache"
+            sandboxes, SandboxConfig(), image="", folder=shared / "project", cache=shared / "cache"
         )
 
 
@@ -51,13 +57,15 @@ async def verify(context: VerifyContext, history: History, after: str, **more: o
     return await verify_candidate(context, await open_repository(history.folder), request)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.timeout(1800)
 async def test_candidates_of_one_project(context: VerifyContext, history: History) -> None:
     till = CoverageTarget(SHOP, "org.example.Shop.Till", "total", 7, 9)
     untested = method(BEFORE, "int total(List<T> prices)")
     methods = (TOTAL, method(BEFORE, "String name()"), untested, till)
-    extracted = history.commit({SHOP: AFTER})
+    own = {"pom.xml": f"{POM}<!-- of this test: nothing is prepared for it -->"}
+    history.first = history.commit(own)
+    extracted = history.commit({SHOP: AFTER, **own})
     result = await verify(context, history, extracted)
     assert (result.outcome, result.detail) == (Outcome.VERIFIED, "")
     assert (result.tool, result.compiles_before, result.compiles_after) == ("maven", True, True)
@@ -81,6 +89,12 @@ async def test_candidates_of_one_project(context: VerifyContext, history: Histor
     covered = [each is not None and each.is_covered for each in again.before.coverage]
     assert covered == [True, True, False, False]
 
+
+@pytest.mark.heavy
+@pytest.mark.timeout(1800)
+async def test_a_commit_that_breaks_a_test_or_the_compilation_is_named(
+    context: VerifyContext, history: History
+) -> None:
     broken = history.commit({SHOP: AFTER.replace("sum += price;", "sum -= price;")})
     failing = await verify(context, history, broken)
     assert failing.outcome is Outcome.TESTS_FAIL
@@ -96,7 +110,7 @@ async def test_candidates_of_one_project(context: VerifyContext, history: Histor
     assert "after" in result.detail
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.timeout(1800)
 async def test_coverage_is_measured_where_the_pom_decides_on_the_options_of_the_jvm(
     context: VerifyContext, history: History
@@ -111,51 +125,51 @@ async def test_coverage_is_measured_where_the_pom_decides_on_the_options_of_the_
     assert covered.is_covered
 
 
-@pytest.mark.slow
+NO_NAMES: dict[str, str | None] = {"src/test/java/org/example/NameTest.java": None}
+LITTLE_MEMORY = "<properties><argLine>-Xmx32m -XX:+ExitOnOutOfMemoryError</argLine>"
+FILLS = "for (long[][] all = new long[9999][]; all != null;) all[0] = new long[99999999];"
+
+
+@pytest.mark.heavy
 @pytest.mark.timeout(1800)
-async def test_builds_that_cannot_be_used_are_named(context: VerifyContext, history: History) -> None:
-    history.first = history.commit({TEST: None, "src/test/java/org/example/NameTest.java": None})
-    without = await verify(context, history, history.first, after_methods=())
-    assert without.outcome is Outcome.NO_TESTS
-
-    headless = with_statement("if (true) throw new java.awt.HeadlessException();")
-    history.first = history.commit({TEST: headless, "src/test/java/org/example/NameTest.java": None})
-    gui = await verify(context, history, history.first, after_methods=())
-    assert gui.outcome is Outcome.WANTS_GUI
-
-    dying = with_statement("Runtime.getRuntime().halt(3);")
-    history.first = history.commit({TEST: dying})
-    assert (await verify(context, history, history.first, after_methods=())).outcome is Outcome.JVM_DIES
-
-    exits = "<properties><argLine>-Xmx32m -XX:+ExitOnOutOfMemoryError</argLine>"
-    memory = with_statement(
-        "for (long[][] all = new long[9999][]; all != null;) all[0] = new long[99999999];"
-    )
-    history.first = history.commit({TEST: memory, "pom.xml": POM.replace("<properties>", exits)})
-    assert (await verify(context, history, history.first, after_methods=())).outcome is Outcome.OUT_OF_MEMORY
-
-    unknown = POM.replace("<version>4.13.2", "<version>4.99.99")
-    history.first = history.commit({"pom.xml": unknown})
-    missing = await verify(context, history, history.first, after_methods=())
-    assert missing.outcome is Outcome.NEEDS_DOWNLOAD
-    assert "4.99.99" in missing.detail
-
-    future = POM.replace(">8<", ">99<")
-    history.first = history.commit({"pom.xml": future})
+@pytest.mark.parametrize(
+    ("changes", "outcome", "detail"),
+    [
+        ({TEST: None, **NO_NAMES}, Outcome.NO_TESTS, ""),
+        (
+            {TEST: with_statement("if (true) throw new java.awt.HeadlessException();"), **NO_NAMES},
+            Outcome.WANTS_GUI,
+            "",
+        ),
+        ({TEST: with_statement("Runtime.getRuntime().halt(3);")}, Outcome.JVM_DIES, ""),
+        (
+            {TEST: with_statement(FILLS), "pom.xml": POM.replace("<properties>", LITTLE_MEMORY)},
+            Outcome.OUT_OF_MEMORY,
+            "",
+        ),
+        ({"pom.xml": POM.replace("<version>4.13.2", "<version>4.99.99")}, Outcome.NEEDS_DOWNLOAD, "4.99.99"),
+        ({"pom.xml": POM.replace(">8<", ">99<")}, Outcome.MISSING_JDK, "99"),
+    ],
+    ids=["no tests", "gui", "dying JVM", "no memory", "unknown dependency", "unknown JDK"],
+)
+async def test_a_build_that_cannot_be_used_is_named(
+    context: VerifyContext, history: History, changes: dict[str, str | None], outcome: Outcome, detail: str
+) -> None:
+    history.first = history.commit(changes)
     result = await verify(context, history, history.first, after_methods=())
-    assert result.outcome is Outcome.MISSING_JDK
-    assert "99" in result.detail
+    assert result.outcome is outcome, result.log
+    assert detail in result.detail
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.timeout(1800)
 async def test_build_that_hangs_costs_its_time_limit(context: VerifyContext, history: History) -> None:
     hanging = with_statement("try { Thread.sleep(9999999); } catch (InterruptedException problem) { }")
     history.first = history.commit({TEST: hanging})
-    limited = replace(context, limits=VerifyLimits(tests_s=40.0))
+    limited = replace(context, limits=VerifyLimits(tests_s=8.0))
     result = await verify(limited, history, history.first, after_methods=())
     assert result.outcome is Outcome.HANGS
-    assert "40s" in result.detail
+    assert "8s" in result.detail
 
 
 async def test_what_files_show_needs_no_build(tmp_path: Path, history: History) -> None:

@@ -6,7 +6,6 @@ The layout is that of a Maven repository, so that sets share jars. A set is comp
 
 from __future__ import annotations
 
-import secrets
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.core.concurrency import gather
-from codetaste.core.files import storage_error, write_atomically
+from codetaste.core.files import locked, storage_error, write_atomically
 from codetaste.core.hashing import file_sha256, json_digest
 from codetaste.errors import SourceError, ToolMissing
 from codetaste.java.artifacts.repository import maven_repository
@@ -70,7 +69,8 @@ async def install_artifacts(
 ) -> tuple[Path, ...]:
     """Return the jars of the set, and fetch those that are missing or altered.
 
-    The content of each one is compared with its digest. It is safe to call from several processes.
+    The content of each one is compared with its digest. One process does so at a time: a download that was
+    killed is continued.
 
     Args:
         wanted: the set.
@@ -92,9 +92,12 @@ async def install_artifacts(
         done += 1
         progress(done, len(wanted.artifacts))
 
-    async with await to_thread.run_sync(make_download_client) as http:
+    async with (
+        locked(folder / "lock"),
+        await to_thread.run_sync(make_download_client) as http,
+    ):
         await gather([partial(fetch, artifact) for artifact in wanted.artifacts])
-    await to_thread.run_sync(write_atomically, _record(wanted, folder), _digest(wanted))
+        await to_thread.run_sync(write_atomically, _record(wanted, folder), _digest(wanted))
     return await to_thread.run_sync(class_path, wanted, cache)
 
 
@@ -102,8 +105,7 @@ async def _fetch(artifact: Artifact, folder: Path, base: str, http: httpx2.Async
     target = folder / artifact.path
     if await to_thread.run_sync(_is_pinned, target, artifact):
         return
-    # A name of its own: two processes may fetch the same jar.
-    partial_file = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    partial_file = target.with_name(f".{target.name}.part")
     download = Download(f"{base}/{artifact.path}", partial_file, artifact.coordinates, _HINT)
     try:
         fetched = await download.run(http)

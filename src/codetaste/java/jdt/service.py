@@ -106,5 +106,5 @@ async def open_jdt(
     jdk = await find_jdk(MINIMUM_JDK, purpose="Eclipse JDT", cache=cache)
     jars = await to_thread.run_sync(class_path, load_artifact_set(ARTIFACT_SET), cache)
     program = JavaProgram("Eclipse JDT", jdk, _SHIM, jars, heap_bytes, _OPTIONS)
-    async with java_workers(program, size) as workers:
+    async with java_workers(program, size, cache) as workers:
         yield JdtService(workers, timeout_s)

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
     from codetaste.java.worker.program import JavaProgram
 
-START_TIMEOUT_S = 120.0
+START_TIMEOUT_S = 600.0
+"""A start needs some seconds of processor time, of which a busy machine has few."""
 MAX_ANSWER_BYTES = 512 * 1024**2
 _KILL_S = 10.0
-_EXIT_S = 5.0
+_EXIT_S = 30.0
 _STDERR_BYTES = 4 * 1024**2
 _STDERR_TAIL_BYTES = 4096
 _MESSAGE_CHARS = 300

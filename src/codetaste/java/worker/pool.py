@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -11,14 +12,18 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 
-from codetaste.core.files import remove_tree
+from codetaste.core.files import make_locked_folder, remove_abandoned, remove_tree
 from codetaste.errors import JavaError, JavaOutcome
+from codetaste.java.worker.classes import compile_program
 from codetaste.java.worker.jvm import Jvm, start_jvm
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from codetaste.java.worker.program import JavaProgram
+
+
+_SCRATCH = "codetaste-java-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +46,10 @@ class JavaWorkers:
 
     program: JavaProgram
     size: int
+    cache: Path | None
     _scratch: Path
     _slots: anyio.Semaphore
+    _compiling: anyio.Lock = field(default_factory=anyio.Lock)
     _idle: list[Jvm] = field(default_factory=list)
     _running: set[Jvm] = field(default_factory=set)
     _started: int = 0
@@ -98,7 +105,11 @@ class JavaWorkers:
         self._started += 1
         scratch = self._scratch / str(self._started)
         await to_thread.run_sync(scratch.mkdir)
-        jvm = await start_jvm(self.program, scratch)
+        program = self.program
+        if self.cache is not None:
+            async with self._compiling:
+                program = await compile_program(program, self.cache)
+        jvm = await start_jvm(program, scratch)
         self._running.add(jvm)
         return jvm
 
@@ -120,13 +131,24 @@ class JavaWorkers:
 
 
 @asynccontextmanager
-async def java_workers(program: JavaProgram, size: int) -> AsyncIterator[JavaWorkers]:
-    """Open a pool of at most ``size`` JVMs with ``program``; at the end all of them are killed."""
-    scratch = Path(await to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="codetaste-java-")))
-    workers = JavaWorkers(program, size, scratch, anyio.Semaphore(size))
+async def java_workers(
+    program: JavaProgram, size: int, cache: Path | None = None
+) -> AsyncIterator[JavaWorkers]:
+    """Open a pool of at most ``size`` JVMs with ``program``; at the end all of them are killed.
+
+    Args:
+        program: what they run.
+        size: the number of JVMs.
+        cache: the cache folder, for the compiled program; without it each JVM compiles it.
+    """
+    within = Path(tempfile.gettempdir())
+    await to_thread.run_sync(remove_abandoned, within, _SCRATCH)  # of killed processes
+    scratch, lock = await to_thread.run_sync(make_locked_folder, within, _SCRATCH)
+    workers = JavaWorkers(program, size, cache, scratch, anyio.Semaphore(size))
     try:
         yield workers
     finally:
         with anyio.CancelScope(shield=True):
             await workers.close()
             await to_thread.run_sync(remove_tree, scratch)
+        os.close(lock)

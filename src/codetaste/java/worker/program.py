@@ -1,4 +1,4 @@
-"""A Java program that answers requests: one source file, launched by ``java`` without a build step.
+"""A Java program that answers requests: one source file, compiled once, or launched by ``java`` as it is.
 
 The protocol: the program prints ``{"ready": true}`` when it has started. A request is a JSON object in a
 line of standard input; the answer is a line ``{"id": …, "answer": …}`` or ``{"id": …, "error": "…"}`` with
@@ -35,6 +35,7 @@ class JavaProgram:
         class_path: the jars that it needs.
         heap_bytes: the largest heap of each JVM; a request that needs more ends it.
         options: further options of ``java``.
+        classes: the folder of its compiled classes; None if ``java`` compiles the source at each start.
     """
 
     name: str
@@ -43,9 +44,11 @@ class JavaProgram:
     class_path: tuple[Path, ...]
     heap_bytes: int
     options: tuple[str, ...] = ()
+    classes: Path | None = None
 
     def command(self, scratch: Path) -> list[str]:
         """Return the command line of a JVM whose temporary files are in ``scratch``."""
+        folders = (*([self.classes] if self.classes else []), *self.class_path)
         return [
             str(self.jdk.java),
             f"-Xmx{self.heap_bytes // 1024}k",
@@ -61,8 +64,8 @@ class JavaProgram:
             "-Djava.awt.headless=true",
             *self.options,
             "-cp",
-            os.pathsep.join(map(str, self.class_path)),
-            str(self.source),
+            os.pathsep.join(map(str, folders)),
+            self.source.stem if self.classes else str(self.source),
         ]
 
     def environment(self, scratch: Path) -> dict[str, str]:

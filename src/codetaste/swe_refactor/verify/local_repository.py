@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 FOLDERS = ("maven", "gradle")
 _LIMITS = TreeLimits()
 _MAX_BYTES = 16 * 1024**3
+_STAGE = "incoming-"
 _TRACKING = "_remote.repositories"
 """Maven's list of the files that it has fetched, and from where: lists of several jobs are joined."""
 _REPLACED = ("maven-metadata-", "resolver-status.properties")
@@ -99,14 +100,17 @@ class LocalRepository:
     async def add(self, name: str, archive: AsyncIterable[bytes]) -> None:
         """Add the files of a tar archive, whose members are below one folder, to the folder ``name``.
 
+        Call it within ``writing``: what a killed writer left is removed.
+
         Raises:
             SandboxError: the archive is damaged or too large.
             StorageFull: no space left.
         """
-        stage = self.folder / f"incoming-{secrets.token_hex(6)}"
+        stage = self.folder / f"{_STAGE}{secrets.token_hex(6)}"
         merge = _Merge(self.path(name), stage)
         reader = TarReader(merge, _MAX_BYTES)
         try:
+            await to_thread.run_sync(self._remove_left)
             await to_thread.run_sync(stage.mkdir)
             async for chunk in archive:
                 await to_thread.run_sync(reader.feed, chunk)
@@ -119,6 +123,10 @@ class LocalRepository:
             merge.close()
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(remove_tree, stage)
+
+    def _remove_left(self) -> None:
+        for left in self.folder.glob(f"{_STAGE}*"):
+            remove_tree(left)
 
     def record(self, prepared: PreparedBuild, *keys: str) -> None:
         """Remember that all is there that the build with these keys needs. Blocking.

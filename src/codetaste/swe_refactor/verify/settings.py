@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
+from codetaste.core.files import remove_tree
 from codetaste.environment.registries import allow_entries
 from codetaste.java.artifacts.artifact_set import load_artifact_set
 from codetaste.java.artifacts.repository import maven_repository
@@ -96,7 +97,8 @@ async def make_verify_context(
         sandboxes: where builds run; the host's own JDKs and Maven are used where they have no images.
         config: limits of a sandbox.
         image: the Java image; "" for the JDKs and the Maven of this host, in a sandbox without an engine.
-        folder: of the project in the cache or the run: its dependencies stay there, and trees for a while.
+        folder: of the project in the run, used by this process alone: its dependencies stay there, and trees
+            for a while. What a killed process left there is removed.
         cache: the cache folder, for JaCoCo.
         hosts: that builds may reach beside the Maven repository of this host, as an allow list has them.
         limits: of time.
@@ -110,6 +112,7 @@ async def make_verify_context(
     agent, cli = (each.path.removeprefix(_JACOCO_GROUP) for each in jacoco.artifacts)
     url = await to_thread.run_sync(maven_repository)
     folder, jars = await to_thread.run_sync(lambda: (folder.absolute(), jars_folder(cache).absolute()))
+    await to_thread.run_sync(remove_tree, folder / "scratch")
     return VerifyContext(
         sandboxes,
         config,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
@@ -17,7 +17,11 @@ from codetaste.java.build.build_system import BuildTool
 from codetaste.java.build.commands import AgentOptions, Goal
 from codetaste.sandbox.base import CommandLimits
 from codetaste.swe_refactor.verify.coverage_run import agent_option, measure_coverage
-from codetaste.swe_refactor.verify.outcome import VerificationOutcome, outcome_of_ended_tests
+from codetaste.swe_refactor.verify.outcome import (
+    VerificationOutcome,
+    outcome_of_ended_tests,
+    outcome_of_failed_build,
+)
 from codetaste.swe_refactor.verify.verification import SideRun
 
 if TYPE_CHECKING:
@@ -35,6 +39,11 @@ _MAX_NOTES = 20
 _FIND = """
 find . -xdev -type f -newermt "@$1" -size "-$2c" '(' -path '*/target/surefire-reports/TEST-*.xml' \
     -o -path '*/build/test-results/*.xml' ')' -print0 | head -z -n "$3" | tar --null -cf - -T -
+"""
+# Surefire keeps what a JVM of tests wrote beside its protocol, such as its last words, in files.
+_READ_DUMPS = """
+find . -xdev -type f -newermt "@$1" -path '*/target/surefire-reports/*.dump*' -print0 |
+    head -z -n 20 | xargs -0 -r head -c 4096
 """
 
 
@@ -113,6 +122,9 @@ async def _run_tests(
             by_variable,
         ),
     )
+    if outcome_of_failed_build(run.output) is VerificationOutcome.JVM_DIES:
+        dumps = await project.script(_READ_DUMPS, str(int(since)))
+        run = replace(run, output=run.output + dumps.decode(errors="replace"))
     if not run.succeeded:
         return TestedSide(run)
     report, notes = await _read_reports(project, since)
