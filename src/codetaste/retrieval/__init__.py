@@ -1,0 +1,1 @@
+"""Retrieval of examples: BM25 and sentence embeddings, fused and reranked (SWE-Refactor, Appendix F)."""
