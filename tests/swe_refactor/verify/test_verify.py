@@ -18,7 +18,17 @@ from codetaste.swe_refactor.verify.settings import VerifyContext, VerifyLimits, 
 from codetaste.swe_refactor.verify.verification import Verification
 from codetaste.swe_refactor.verify.verify import verify_candidate
 from support.sandbox.providers import open_bubblewrap
-from support.swe_refactor.tested_project import AFTER, BEFORE, JUNIT_4, POM, SHOP, TEST, History, method
+from support.swe_refactor.tested_project import (
+    AFTER,
+    BEFORE,
+    FILES,
+    JUNIT_4,
+    POM,
+    SHOP,
+    TEST,
+    History,
+    method,
+)
 
 pytestmark = pytest.mark.anyio
 TOTAL = method(BEFORE, "int total(int[] prices)")
@@ -125,6 +135,23 @@ async def test_coverage_is_measured_where_the_pom_decides_on_the_options_of_the_
     assert covered.is_covered
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(1800)
+async def test_a_project_below_the_top_of_its_repository_is_verified(
+    context: VerifyContext, history: History
+) -> None:
+    nothing: dict[str, str | None] = dict.fromkeys(FILES)
+
+    def below(files: dict[str, str]) -> dict[str, str | None]:
+        return {**nothing, **{f"java/{path}": content for path, content in files.items()}}
+
+    history.first = history.commit(below(FILES))
+    after = history.commit(below({**FILES, SHOP: AFTER}))
+    methods = [(replace(each, path=f"java/{SHOP}"),) for each in (TOTAL, SUM)]
+    result = await verify(context, history, after, before_methods=methods[0], after_methods=methods[1])
+    assert (result.outcome, result.detail) == (Outcome.VERIFIED, "")
+
+
 NO_NAMES: dict[str, str | None] = {"src/test/java/org/example/NameTest.java": None}
 LITTLE_MEMORY = "<properties><argLine>-Xmx32m -XX:+ExitOnOutOfMemoryError</argLine>"
 FILLS = "for (long[][] all = new long[9999][]; all != null;) all[0] = new long[99999999];"
@@ -196,6 +223,12 @@ async def test_what_files_show_needs_no_build(tmp_path: Path, history: History) 
         url = "distributionUrl=https\\://b.example/gradle-8.5-bin.zip"
         history.first = history.commit({"pom.xml": None, "build.gradle": "", WRAPPER: url})
         wrapper = await verify(context, history, history.first)
+        old_build = {"pom.xml": None, "java/build.gradle": "", f"java/{WRAPPER}": url, f"java/{SHOP}": BEFORE}
+        history.first = history.commit(old_build)
+        below = await verify(
+            context, history, history.first, before_methods=(replace(TOTAL, path=f"java/{SHOP}"),)
+        )
+        elsewhere = await verify(context, history, history.first)
         history.first = history.commit({"pom.xml": None, "build.xml": "<project/>"})
         ant = await verify(context, history, history.first)
     assert moved.outcome is nested.outcome is Outcome.MOVE_TARGET_MISSING
@@ -203,5 +236,7 @@ async def test_what_files_show_needs_no_build(tmp_path: Path, history: History) 
     assert (wrapper.outcome, wrapper.tool) == (Outcome.WRAPPER_WITHOUT_DISTRIBUTION, "gradle")
     assert "Gradle 8.5" in wrapper.detail
     assert "b.example" in wrapper.detail
+    assert (below.outcome, below.tool) == (Outcome.WRAPPER_WITHOUT_DISTRIBUTION, "gradle")
+    assert elsewhere.outcome is Outcome.NO_BUILD_FILE
     assert ant.outcome is Outcome.NO_BUILD_FILE
     assert "Ant" in ant.detail

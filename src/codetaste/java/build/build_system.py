@@ -86,6 +86,17 @@ def find_build(tree: Path) -> Build:
     )
 
 
+def project_folder(tree: Path, path: str) -> str:
+    """Return the folder of the project with the file ``path``: the outermost with a build file. Blocking.
+
+    Returns:
+        Its path within ``tree``; "" for the top, also if no folder has a build file.
+    """
+    parents = path.split("/")[:-1]
+    folders = ["/".join(parents[:depth]) for depth in range(len(parents) + 1)]
+    return next((folder for folder in folders if find_build(tree / folder).tool is not None), "")
+
+
 def build_files_digest(tree: Path) -> str:
     """Return a digest (hex) of the files that decide what a build needs to fetch. Blocking.
 

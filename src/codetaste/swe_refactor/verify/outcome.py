@@ -92,7 +92,9 @@ _REASONS_OF_FAILED_TESTS = {
     VerificationOutcome.NEEDS_DOWNLOAD,
 }
 _REASON = re.compile(
-    r"^\[ERROR\]\s+(?:Failed to execute goal \S+ )?(.{10,})|^\* What went wrong:\s*\n(.+)", re.MULTILINE
+    r"^\[ERROR\]\s+(?:Failed to execute goal \S+ )?(.{10,})|^\* What went wrong:\s*\n(.+)"
+    r"|: exec: (\S{1,100}: not found)$",
+    re.MULTILINE,
 )
 
 
@@ -118,4 +120,4 @@ def outcome_of_ended_tests(output: str, *, nothing_passed: bool) -> Verification
 def first_error(output: str) -> str:
     """Return the first line of a build's output that says what went wrong, "" if there is none."""
     found = _REASON.search(output)
-    return " ".join((found[1] or found[2]).split()) if found else ""
+    return " ".join((found[1] or found[2] or found[3]).split()) if found else ""

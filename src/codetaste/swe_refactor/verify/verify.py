@@ -25,6 +25,7 @@ from codetaste.java.build.build_system import (
     Build,
     build_files_digest,
     find_build,
+    project_folder,
     read_text,
 )
 from codetaste.java.build.jdk_evidence import JdkEvidence, find_jdk_evidence
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
+    from codetaste.java.build.coverage import CoverageTarget
     from codetaste.source.repository import Repository
     from codetaste.swe_refactor.verify.local_repository import PreparedBuild
     from codetaste.swe_refactor.verify.request import MoveTarget, VerificationRequest
@@ -120,6 +122,8 @@ def _read_project(candidate: VerificationRequest, before: Path, after: Path) -> 
     if missing:
         name = missing[0].class_name or missing[0].path
         return Verification(VerificationOutcome.MOVE_TARGET_MISSING, f"{name} is not there before the commit")
+    folder = project_folder(before, candidate.before_methods[0].path) if candidate.before_methods else ""
+    before, after = before / folder, after / folder
     builds = [find_build(tree) for tree in (before, after)]
     tools = [build.tool for build in builds if build.tool is not None]
     if len(tools) < len(builds):
@@ -130,7 +134,9 @@ def _read_project(candidate: VerificationRequest, before: Path, after: Path) -> 
             VerificationOutcome.NO_BUILD_FILE, f"it is built with {tools[0]} before, and {tools[1]} after"
         )
     sides = [
-        CandidateSide(name, tree, build_files_digest(tree), find_arg_line(read_poms(tree)), targets)
+        CandidateSide(
+            name, tree, build_files_digest(tree), find_arg_line(read_poms(tree)), _within(folder, targets)
+        )
         for name, tree, targets in (
             ("before", before, candidate.before_methods),
             ("after", after, candidate.after_methods),
@@ -138,6 +144,12 @@ def _read_project(candidate: VerificationRequest, before: Path, after: Path) -> 
     ]
     evidence = find_jdk_evidence(after, builds[1])
     return _Project(builds[1], sides[0], sides[1], evidence)
+
+
+def _within(folder: str, targets: Sequence[CoverageTarget]) -> tuple[CoverageTarget, ...]:
+    """Return ``targets`` with their paths as in the folder of the project, where they are in it."""
+    prefix = f"{folder}/" if folder else ""
+    return tuple(replace(target, path=target.path.removeprefix(prefix)) for target in targets)
 
 
 def _exists(tree: Path, target: MoveTarget) -> bool:
