@@ -140,7 +140,9 @@ class JavaOutcome(StrEnum):
     MEMORY = "memory"
     """Its JVM ran out of the memory that it may use."""
     CRASH = "crash"
-    """Its JVM did not start, died, or wrote something unreadable."""
+    """Its JVM died, or wrote something unreadable."""
+    NO_START = "no_start"
+    """No JVM with it starts here: that is no matter of the request."""
     FAILED = "failed"
     """It said what is wrong with the request, or which error it met; it goes on with other requests."""
 

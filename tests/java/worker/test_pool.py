@@ -152,12 +152,14 @@ async def test_a_program_that_does_not_compile_or_start_is_one_line(tmp_path: Pa
     bad = tmp_path / "Bad.java"
     bad.write_text("class Bad { int }")
     async with pool(source=bad) as workers:
-        with pytest.raises(JavaError, match=r"^probe: the JVM ended with 1: .*"):
+        with pytest.raises(JavaError, match=r"^probe: the JVM ended with 1: .*") as caught:
             await workers.ask({}, LONG_S)
+    assert caught.value.outcome is JavaOutcome.NO_START, "no matter of the request"
     missing = JavaProgram("probe", Jdk(tmp_path, 17, "17", compiler=True), SOURCE, (), 2**26)
     async with java_workers(missing, 1) as workers:
-        with pytest.raises(JavaError, match="cannot be run"):
+        with pytest.raises(JavaError, match="cannot be run") as caught:
             await workers.ask({}, LONG_S)
+    assert caught.value.outcome is JavaOutcome.NO_START
 
 
 async def test_a_jvm_ends_with_the_process_that_started_it_and_its_folder_is_removed(

@@ -172,13 +172,15 @@ async def start_jvm(program: JavaProgram, scratch: Path) -> Jvm:
         if not isinstance(error, OSError):
             raise
         message = f"{program.name}: {program.jdk.java} cannot be run: {error.strerror or error}"
-        raise JavaError(message, JavaOutcome.CRASH) from error
+        raise JavaError(message, JavaOutcome.NO_START) from error
     sending, receiving = process.stdin, process.stdout
     assert sending is not None and receiving is not None  # noqa: S101, PT018 - both are pipes
     jvm = Jvm(program, process, stderr, sending, BufferedByteReceiveStream(receiving))
     try:
         await jvm.wait_ready()
-    except BaseException:
+    except BaseException as error:
         await jvm.kill()
+        if isinstance(error, JavaError) and error.outcome is JavaOutcome.CRASH:
+            raise JavaError(str(error), JavaOutcome.NO_START) from error
         raise
     return jvm

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from codetaste.benchmark.benchmark import Benchmark
-from codetaste.console.exit_codes import STOPPED
+from codetaste.console.exit_codes import STOPPED, error_to_json
 from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result, result_stream, width_of
-from codetaste.core.files import write_atomically
+from codetaste.core.files import remove_tree, write_atomically
 from codetaste.core.paths import cache_dir
 from codetaste.core.text import plural
 from codetaste.environment.base_image.recipe import JAVA_IMAGE
-from codetaste.errors import ConfigError, SandboxError
+from codetaste.errors import Cause, ConfigError, SandboxError, SandboxMissing
 from codetaste.java.jdt.service import open_jdt
 from codetaste.llm.prompts import Prompts
 from codetaste.mining.clones.clone import open_clone
@@ -38,7 +39,13 @@ from codetaste.swe_refactor.build.commits import list_commits
 from codetaste.swe_refactor.build.context import BuildContext, Project
 from codetaste.swe_refactor.build.finish import Construction, finish_construction
 from codetaste.swe_refactor.build.jobs import add_construction
-from codetaste.swe_refactor.build.outcomes import OUTCOMES_FILE, outcome_table, outcomes_to_json, rows_table
+from codetaste.swe_refactor.build.outcomes import (
+    NOT_DONE,
+    OUTCOMES_FILE,
+    outcome_table,
+    outcomes_to_json,
+    rows_table,
+)
 from codetaste.swe_refactor.format import write_instances
 from codetaste.swe_refactor.tables import project_table
 from codetaste.swe_refactor.verify.settings import VerifyLimits, make_verify_context
@@ -59,6 +66,10 @@ if TYPE_CHECKING:
 FOLDER = "swe_refactor"
 """The folder of a run with what the construction makes."""
 INSTANCES_FILE = "instances.json"
+_NO_BUILD_TOOL = (
+    "this machine has neither Maven nor Gradle; install one (sudo apt-get install maven), or build the image "
+    "with them (codetaste image build --java)"
+)
 
 
 def plan_construction(limits: RuntimeLimits, path: Path) -> RunPlan:
@@ -88,7 +99,7 @@ async def construct_and_report(base: Config, path: Path, options: RunOptions) ->
     """Run the config that was read from ``path``; print the outcomes, and the instances of each project.
 
     Returns:
-        The exit code: 0, 1 if there is no instance, 130 if the run was stopped.
+        The exit code: 0, 1 if there is no instance or a job failed, 130 if the run was stopped.
 
     Raises:
         ConfigError: a clone or its history cannot be used.
@@ -99,6 +110,9 @@ async def construct_and_report(base: Config, path: Path, options: RunOptions) ->
     planned = plan_construction(load_limits(base, path), path)
     made = await until_stopped(stop, lambda: construct(planned, options, stop))
     if made is None:
+        if options.as_json:
+            message = f"stopped before the work began: {stop.reason}"
+            print_result(error_to_json(Cause.CANCELLED, [message], STOPPED))
         return STOPPED
     folder = planned.limits.directory / FOLDER
     await to_thread.run_sync(_write, made, folder)
@@ -111,7 +125,8 @@ async def construct_and_report(base: Config, path: Path, options: RunOptions) ->
         print_result(f"{plural(len(made.instances), 'instance')} in {folder / INSTANCES_FILE}")
     if stop.reason:
         return STOPPED
-    return 0 if made.instances else 1
+    complete = all(each.outcome != NOT_DONE for each in made.outcomes)
+    return 0 if made.instances and (complete or options.exit_zero) else 1
 
 
 async def construct(planned: RunPlan, options: RunOptions, stop: StopRequest) -> Construction:
@@ -139,12 +154,19 @@ async def construct(planned: RunPlan, options: RunOptions, stop: StopRequest) ->
             jdt,
             verification.contexts,
             verification.missing,
-            context.session.add,
+            await _empty_scratch(context.out / FOLDER / "scratch"),
             planned.limits.config.sandbox.memory,
         )
         add_construction(context.session, building, (NamedLimits("build"),))
         outcomes = await run_jobs(context, planned, stop)
         return await finish_construction(building, outcomes, context.session.record.blobs.load)
+
+
+async def _empty_scratch(folder: Path) -> Path:
+    """Return a folder for this process alone, without what a killed one has left there."""
+    await to_thread.run_sync(remove_tree, folder)
+    await to_thread.run_sync(lambda: folder.mkdir(parents=True))
+    return folder
 
 
 async def _open_projects(config: BuildConfig, base_dir: Path) -> dict[str, Project]:
@@ -187,6 +209,8 @@ async def _open_verification(
     try:
         opening = open_sandboxes(sandbox, out, out.name, notify)
         sandboxes = await stack.enter_async_context(opening)
+        if sandboxes.kind == "bubblewrap" and not any(map(shutil.which, ("mvn", "gradle"))):
+            raise SandboxMissing(_NO_BUILD_TOOL)
     except SandboxError as error:
         context.session.note(f"candidates are not verified: {error}")
         return _Verification({}, f"not verified: {error}")

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
+    from pathlib import Path
 
     from codetaste.java.jdt.service import JdtService
     from codetaste.mining.clones.clone import Clone
@@ -42,7 +43,7 @@ class BuildContext:
         jdt: Eclipse JDT.
         verify: what verifications of a project share, by its name; empty if candidates are not verified.
         unverified: why they are not; "" if they are.
-        add: adds jobs while others run.
+        scratch: folder for source trees; used by this process alone.
         sandbox_memory: of one verification, bytes.
     """
 
@@ -52,7 +53,7 @@ class BuildContext:
     jdt: JdtService
     verify: Mapping[str, VerifyContext]
     unverified: str
-    add: Callable[..., None]
+    scratch: Path
     sandbox_memory: int
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from codetaste.core.hashing import json_digest
-from codetaste.errors import JavaError, SourceError
+from codetaste.errors import JavaError, JavaOutcome, SourceError
 from codetaste.java.jdt.service import ARTIFACT_SET
 from codetaste.orchestration.job import Job
 from codetaste.refactorings.model import detection_to_json, refactoring_from_json
@@ -43,7 +43,7 @@ def add_construction(session: Session, context: BuildContext, budget: BudgetPath
         {
             DETECT: lambda job, _run: _detect(job.parameters, context),
             ENRICH: lambda job, run: _enrich(job.parameters, context, run),
-            PLAN: lambda job, run: _plan(job.parameters, context, run, budget),
+            PLAN: lambda job, run: _plan(job.parameters, context, run, session, budget),
             VERIFY: lambda job, run: _verify(job.parameters, context, run),
         }
     )
@@ -107,6 +107,8 @@ async def _detect(task: CommitTask, context: BuildContext) -> Json:
     try:
         detection = await context.miner.detect_commit(git_dir, task.commit)
     except JavaError as error:
+        if error.outcome is JavaOutcome.NO_START:
+            raise
         return {"outcome": f"detection_{error.outcome}", "detail": str(error)}
     found: list[Any] = detection_to_json(detection)["refactorings"]
     others = Counter(each["type"] for each in found if each["type"] not in REFACTORING_TYPES)
@@ -141,6 +143,7 @@ async def _enrich_detected(
                 context.projects[task.project].repository,
                 task.commit,
                 [found[index] for index in pure],
+                scratch=context.scratch,
             )
         except SourceError as error:
             for index in pure:
@@ -183,7 +186,9 @@ def _purity_row(refactoring: Refactoring, types: Sequence[str], problem: str) ->
     return {**row, "outcome": "", "detail": ""}
 
 
-async def _plan(task: CommitTask, context: BuildContext, run: JobContext, budget: BudgetPath) -> Json:
+async def _plan(
+    task: CommitTask, context: BuildContext, run: JobContext, session: Session, budget: BudgetPath
+) -> Json:
     """Add the verifications of a commit's instances."""
     rows: Any = run.needs[task.enrich_key]
     jobs = [
@@ -191,7 +196,7 @@ async def _plan(task: CommitTask, context: BuildContext, run: JobContext, budget
         for index, row in enumerate(rows)
         if row["outcome"] == ENRICHED
     ]
-    context.add(*jobs)
+    session.add(*jobs)
     return len(jobs)
 
 

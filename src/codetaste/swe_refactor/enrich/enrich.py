@@ -11,7 +11,7 @@ import anyio
 from anyio import to_thread
 
 from codetaste.core.files import remove_tree
-from codetaste.errors import JavaError, SourceError
+from codetaste.errors import JavaError, JavaOutcome, SourceError
 from codetaste.java.jdt.model import MethodContext, MethodTarget, TargetOutcome
 from codetaste.swe_refactor.enrich.places import find_places
 from codetaste.swe_refactor.enrich.published import find_method, published_fields
@@ -53,13 +53,20 @@ class EnrichedRefactoring:
 
 
 async def enrich_commit(
-    jdt: JdtService, repository: Repository, commit: str, refactorings: Sequence[Refactoring]
+    jdt: JdtService,
+    repository: Repository,
+    commit: str,
+    refactorings: Sequence[Refactoring],
+    *,
+    scratch: Path | None = None,
 ) -> list[EnrichedRefactoring]:
     """Make an instance of each refactoring that was detected in ``commit``, in their order.
 
-    The tree of the commit's first parent is indexed once for all of them.
+    The tree of the commit's first parent is indexed once for all of them; meanwhile it is in ``scratch``, by
+    default in the folder for temporary files.
 
     Raises:
+        JavaError: no JVM starts, which is no matter of the commit.
         SourceError: the commit or its parent cannot be read.
         StorageFull: no space left.
     """
@@ -67,8 +74,10 @@ async def enrich_commit(
     try:
         parsed = await jdt.parse(changed.before)
         targets = [_target(each, parsed) for each in refactorings]
-        tree = await _ask(jdt, repository, changed.parent, targets)
+        tree = await _ask(jdt, repository, changed.parent, targets, scratch)
     except JavaError as error:
+        if error.outcome is JavaOutcome.NO_START:
+            raise
         return [EnrichedRefactoring(each, JAVA_PREFIX + error.outcome, str(error)) for each in refactorings]
     contexts = iter(tree.targets)
     return [
@@ -80,10 +89,16 @@ async def enrich_commit(
 
 
 async def _ask(
-    jdt: JdtService, repository: Repository, commit: str, targets: Sequence[MethodTarget | str]
+    jdt: JdtService,
+    repository: Repository,
+    commit: str,
+    targets: Sequence[MethodTarget | str],
+    scratch: Path | None,
 ) -> EnrichedTree:
     """Return what JDT says of those targets that are methods, in the tree of ``commit``."""
-    folder = Path(await to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="codetaste-sources-")))
+    folder = Path(
+        await to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="codetaste-sources-", dir=scratch))
+    )
     try:
         await export_java_files(repository, commit, folder / "tree")
         return await jdt.enrich(folder / "tree", [each for each in targets if isinstance(each, MethodTarget)])
