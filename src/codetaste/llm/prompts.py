@@ -1,7 +1,8 @@
 """Prompt templates: one Markdown file each under ``prompts/``, rendered with jinja2.
 
-A template that uses an undefined name is an error, so that no model receives an incomplete prompt. ``[run]
-prompts`` names a folder whose files replace those of the same name.
+The name of a prompt in a sub-folder has a slash. A template that uses an undefined name is an error, so that
+no model receives an incomplete prompt. ``[run] prompts`` names a folder whose files replace those of the same
+name.
 """
 
 from __future__ import annotations
@@ -94,8 +95,7 @@ def open_prompts(folder: Path) -> Prompts:
     if not folder.is_dir():
         raise ConfigError(f"{folder} is not a folder")
     prompts, problems = Prompts(folder), list[str]()
-    known = [path.stem for path in resource_dir("prompts").glob("*.md") if path.name != _README]
-    replaced = sorted(path.stem for path in folder.glob("*.md") if path.name != _README)
+    known, replaced = _names(resource_dir("prompts")), _names(folder)
     for name in replaced:
         if name not in known:
             problems.append(f"{folder / name}.md replaces no prompt{did_you_mean(name, known)}")
@@ -109,6 +109,12 @@ def open_prompts(folder: Path) -> Prompts:
     if problems:
         raise ConfigError(*problems)
     return prompts
+
+
+def _names(folder: Path) -> list[str]:
+    """Return the sorted names of the prompts in a folder and those below it."""
+    paths = (path for path in folder.rglob("*.md") if path.name != _README)
+    return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in paths)
 
 
 def _problems_of_own(prompt: Prompt) -> Iterator[str]:
@@ -131,9 +137,7 @@ def load_prompt(name: str, *, folder: Path | None = None) -> Prompt:
     place = folder or resource_dir("prompts")
     path = place / f"{name}.md"
     if not _NAME.fullmatch(name) or not path.exists():
-        known = ", ".join(
-            sorted(str(each.relative_to(place).with_suffix("")) for each in place.rglob("*.md"))
-        )
+        known = ", ".join(_names(place))
         raise ConfigError(f"no prompt {name!r} in {place} (there are: {known or 'none'})")
     try:
         return Prompt(name, read_text_file(path, _MAX_PROMPT_BYTES), path)
