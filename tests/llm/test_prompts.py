@@ -57,6 +57,17 @@ def test_files_of_a_folder_replace_prompts_of_their_names(tmp_path: Path) -> Non
     assert prompts.load("infer") == Prompts().load("infer") == load_prompt("infer")
 
 
+def test_prompt_in_a_sub_folder_is_replaced_by_the_file_of_its_name(tmp_path: Path) -> None:
+    (tmp_path / "swe_refactor").mkdir()
+    (tmp_path / "swe_refactor" / "move_inline.md").write_text("{{ code_to_refactor }}!")
+    prompts = open_prompts(tmp_path)
+    assert prompts.load("swe_refactor/move_inline").render(code_to_refactor="x") == "x!"
+    assert prompts.load("swe_refactor/move") == load_prompt("swe_refactor/move")
+    (tmp_path / "swe_refactor" / "moves.md").write_text("x")
+    with pytest.raises(ConfigError, match=r"swe_refactor/moves\.md replaces no prompt .*'swe_refactor/move'"):
+        open_prompts(tmp_path)
+
+
 def test_folder_with_wrong_prompts_names_each(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"has no prompt; the names are code_system, describe_again"):
         open_prompts(tmp_path)
@@ -121,10 +132,11 @@ def test_readme_names_each_prompt_and_what_it_is_given() -> None:
 
     folder = resource_dir("prompts")
     rows = re.findall(
-        r"^\| `(\w+)\.md` \|[^|]*\| ([^|]*) \|$", (folder / "README.md").read_text(), re.MULTILINE
+        r"^\| `([\w/]+)\.md` \|[^|]*\| ([^|]*) \|$", (folder / "README.md").read_text(), re.MULTILINE
     )
     given = {name: set(re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", text))) for name, text in rows}
-    assert set(given) == {path.stem for path in folder.glob("*.md")} - {"README"}
+    names = {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.md")}
+    assert set(given) == names - {"README"}
     for name, values in given.items():
         used = meta.find_undeclared_variables(Environment(autoescape=True).parse(load_prompt(name).text))
         assert used == values, name
