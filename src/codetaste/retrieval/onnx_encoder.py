@@ -159,6 +159,8 @@ def _open_session(library: Any, content: bytes, path: Path) -> Any:  # noqa: ANN
     library.set_default_logger_severity(_FATAL)
     options = library.SessionOptions()
     options.log_severity_level = _FATAL
+    # Its threads would use whole cores while they wait for the next text.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
         session = library.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # noqa: BLE001 - the library has no common class of errors

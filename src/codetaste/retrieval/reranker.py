@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -14,6 +16,7 @@ from codetaste.errors import MalformedReply
 from codetaste.llm.messages import Message, Request, TextBlock
 from codetaste.orchestration.retry import mark_given_up
 from codetaste.retrieval.endpoint import read_scores
+from codetaste.retrieval.extra import import_extra
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 _MAX_CHARS = 6000
 """Of the query and of each candidate in a call that is paid."""
 _MAX_OUTPUT_TOKENS = 2048
+_PRODUCTS = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +90,18 @@ class LateInteraction:
 def _max_similarities(query: NDArray[np.float16], candidates: Sequence[NDArray[np.float16]]) -> list[float]:
     ours = query.astype(np.float32)
     scores = []
-    for tokens in candidates:
-        similar = ours @ tokens.astype(np.float32).T
-        scores.append(float(similar.max(axis=1).sum()) if similar.size else 0.0)
+    # In one thread: on a busy machine the threads of a product wait for each other longer than it takes. The
+    # lock keeps two searches from restoring each other's number of threads.
+    with _PRODUCTS, _blas_threads().limit(limits=1):
+        for tokens in candidates:
+            similar = ours @ tokens.astype(np.float32).T
+            scores.append(float(similar.max(axis=1).sum()) if similar.size else 0.0)
     return scores
+
+
+@cache
+def _blas_threads() -> Any:  # noqa: ANN401 - the library has no types
+    return import_extra("threadpoolctl").ThreadpoolController()
 
 
 @dataclass(frozen=True, slots=True)

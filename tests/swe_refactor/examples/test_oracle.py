@@ -1,0 +1,152 @@
+"""The oracle in a clone of RefactoringMiner, read into lines of a corpus."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codetaste.errors import ConfigError, JavaError, JavaOutcome, SourceError
+from codetaste.refactorings.model import CodeRange, Detection, Purity, Refactoring
+from codetaste.swe_refactor.examples.corpus import read_corpus
+from codetaste.swe_refactor.examples.oracle import ORACLE_FOLDER, list_oracle, oracle_records
+from support.swe_refactor.example_records import AFTER, BEFORE, PATH, make_record, write_corpus
+
+pytestmark = pytest.mark.anyio
+RECORD = make_record()
+
+
+class Detector:
+    """Answers with refactorings that are already known."""
+
+    def __init__(self, *found: Refactoring, fault: JavaError | None = None) -> None:
+        self.found, self.fault = found, fault
+        self.requests: list[Any] = []
+
+    async def detect_contents(self, before: Any, after: Any) -> Detection:
+        self.requests.append((before, after))
+        if self.fault:
+            raise self.fault
+        return Detection(None, self.found, "3.1.4")
+
+
+def refactoring(description: str, kind: str = "Extract Method") -> Refactoring:
+    def ranges(side: str) -> tuple[CodeRange, ...]:
+        return tuple(
+            CodeRange(
+                each["filePath"],
+                each["startLine"],
+                each["endLine"],
+                each["startColumn"],
+                each["endColumn"],
+                each["codeElementType"],
+                each["description"],
+                "package total() : int",
+            )
+            for each in RECORD[side]
+        )
+
+    left, right = ranges("leftSideLocations"), ranges("rightSideLocations")
+    return Refactoring(
+        kind, description, left, right, Purity(pure=True, description="", comment="", mapping_state=1)
+    )
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    folder = tmp_path / "clone" / ORACLE_FOLDER
+    commit, parent = RECORD["commitId"], RECORD["parentCommitId"]
+    for name, text in ((parent, BEFORE), (commit, AFTER)):
+        path = folder / "commits" / f"shop-{name}" / PATH
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    names = {
+        "parentCommitId": parent,
+        "currentCommitId": commit,
+        "filesBefore": [PATH],
+        "filesCurrent": [PATH],
+    }
+    (folder / "commits" / f"shop-{commit}.json").write_text(json.dumps(names))
+    judged = {"type": "Extract Method", "description": "Extract Method\tone"}
+    judged["purity"] = {"purityValue": "1", "validationComment": "fine"}  # type: ignore[assignment]
+    write_list(folder / "sampleResPurity.json", [judged])
+    write_list(
+        folder / "data.json",
+        [
+            {"type": "Extract Method", "description": "Extract Method one", "validation": "TP"},
+            {"type": "Extract Method", "description": "Extract Method two", "validation": "TP"},
+            {"type": "Extract Method", "description": "Extract Method false", "validation": "FP"},
+            {"type": "Rename Method", "description": "Rename Method three", "validation": "TP"},
+        ],
+    )
+    return tmp_path / "clone"
+
+
+def write_list(path: Path, refactorings: list[Any]) -> None:
+    entries = [
+        {"repository": RECORD["repository"], "sha1": sha, "refactorings": refactorings}
+        for sha in (RECORD["commitId"], "d" * 40)
+    ]
+    path.write_text(json.dumps(entries))
+
+
+async def test_confirmed_refactorings_of_the_six_types_become_lines(clone: Path, tmp_path: Path) -> None:
+    (commit,) = list_oracle(clone)
+    detector: Any = Detector(
+        refactoring("Extract Method\tone"),
+        refactoring("Extract Method\ttwo"),
+        refactoring("Extract Method\tfalse"),
+        refactoring("Extract Method\tnot listed"),
+        refactoring("Rename Method\tthree", "Rename Method"),
+    )
+    records = await oracle_records(commit, detector)
+    assert detector.requests == [({PATH: BEFORE}, {PATH: AFTER})]
+    assert [(each["description"], each["humanPure"], each["humanComment"]) for each in records] == [
+        ("Extract Method\tone", True, "fine"),
+        ("Extract Method\ttwo", None, ""),
+    ]
+    for key in ("sourceCodeBeforeRefactoring", "sourceCodeAfterRefactoring", "filePathBefore", "startLine"):
+        assert records[0][key] == RECORD[key]
+    assert set(records[0]) == set(RECORD)
+    corpus = read_corpus(write_corpus(tmp_path, records), ())
+    assert len(corpus.examples) == 1
+    assert [each.reason for each in corpus.left_out] == ["duplicate"]
+
+
+async def test_no_answer_names_the_commit(clone: Path) -> None:
+    (commit,) = list_oracle(clone)
+    detector: Any = Detector(fault=JavaError("no answer within 300 s", JavaOutcome.TIMEOUT))
+    with pytest.raises(SourceError, match=r"^shop-a{40}: no answer within 300 s$"):
+        await oracle_records(commit, detector)
+
+
+async def test_a_file_outside_of_its_commit_is_refused(clone: Path) -> None:
+    (commit,) = list_oracle(clone)
+    names = json.loads(commit.description.read_text())
+    commit.description.write_text(json.dumps({**names, "filesBefore": ["../../data.json"]}))
+    with pytest.raises(SourceError, match="not a commit of the oracle"):
+        await oracle_records(commit, Detector())  # type: ignore[arg-type]
+
+
+async def test_a_file_that_is_missing_is_named(clone: Path) -> None:
+    (commit,) = list_oracle(clone)
+    (clone / ORACLE_FOLDER / "commits" / f"shop-{RECORD['commitId']}" / PATH).unlink()
+    with pytest.raises(SourceError, match=r"Shop\.java: No such file"):
+        await oracle_records(commit, Detector())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [("[", "not a list of the oracle"), ('{"a": 1}', "not a list"), ("[1]", "not a list")],
+)
+async def test_a_damaged_list_is_one_line(clone: Path, content: str, problem: str) -> None:
+    (clone / ORACLE_FOLDER / "data.json").write_text(content)
+    with pytest.raises(ConfigError, match=rf"data\.json: {problem}"):
+        list_oracle(clone)
+
+
+async def test_a_folder_without_an_oracle_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no oracle; name a checked-out clone"):
+        list_oracle(tmp_path)
