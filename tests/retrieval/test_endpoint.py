@@ -6,12 +6,14 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from codetaste.core.concurrency import gather
 from codetaste.errors import ConfigError
 from codetaste.llm.build import build_metered_model
 from codetaste.llm.config import ModelConfig
@@ -194,6 +196,33 @@ async def test_more_searches_than_were_reserved_end_the_call(server: EndpointSer
     outcome, spent = await rerank(server, tmp_path)
     assert "it billed 3 search units for one request" in outcome.error
     assert spent.unknown.usd > 0
+
+
+async def test_jobs_share_one_index_and_search_it(server: EndpointServer, tmp_path: Path) -> None:
+    async with services(server, tmp_path) as opened:
+
+        async def body(job: JobContext) -> Json:
+            one, two = await gather([partial(opened.index, DOCUMENTS, tmp_path, job)] * 2)
+            found = await opened.retriever(one, job).search("order total")
+            return [one is two, found[0].id]
+
+        outcome, _ = await run_job(tmp_path, body)
+    assert outcome.value == [True, "c"]
+    assert [path for path, _ in server.bodies] == ["/v1/embeddings", "/v1/embeddings", "/v1/rerank"]
+
+
+async def test_vectors_of_another_length_are_named(server: EndpointServer, tmp_path: Path) -> None:
+    async with services(server, tmp_path) as opened:
+
+        async def body(job: JobContext) -> Json:
+            index = await opened.index(DOCUMENTS, tmp_path, job)
+            data = [{"index": 0, "embedding": [1.0, 2.0]}]
+            server.answers = [(200, {"data": data, "usage": {"prompt_tokens": 1}})]
+            await opened.retriever(index, job).search("order total")
+            return None
+
+        outcome, _ = await run_job(tmp_path, body)
+    assert outcome.error == "the vector of the query has 2 numbers, those of the index have 8"
 
 
 async def test_a_model_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 from anyio import to_thread
 
 from codetaste.core.text import replace_surrogates
-from codetaste.errors import ConfigError
+from codetaste.errors import ConfigError, MalformedReply
+from codetaste.orchestration.retry import mark_given_up
 from codetaste.retrieval.fusion import fuse_rankings, rank_by_score
 from codetaste.retrieval.index import MAX_CHARS
 from codetaste.retrieval.reranker import Query
@@ -123,5 +124,9 @@ class Retriever:
         lexical = keep([number for number in rank_by_score(scores) if scores[number] > 0])
         if query.embeddings is None or stored is None:
             return _Rankings(lexical, [])
-        similar: NDArray[np.float32] = stored.sentences @ query.embeddings.sentences[0]
+        ours = query.embeddings.sentences[0]
+        if (known := stored.sentences.shape[1]) != len(ours):
+            problem = f"the vector of the query has {len(ours)} numbers, those of the index have {known}"
+            raise mark_given_up(MalformedReply(problem))
+        similar: NDArray[np.float32] = stored.sentences @ ours
         return _Rankings(lexical, keep(rank_by_score(similar)))

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import anyio
 from anyio import to_thread
 
 from codetaste.errors import ConfigError
 from codetaste.llm.metering.prompt_bound import PromptBound
 from codetaste.retrieval.embedder import EndpointEmbedder, OnnxEmbedder
 from codetaste.retrieval.endpoint import EndpointModel
+from codetaste.retrieval.index import open_index
 from codetaste.retrieval.onnx_encoder import OnnxEncoder
 from codetaste.retrieval.reranker import EndpointReranker, LateInteraction, ModelReranker
 from codetaste.retrieval.retriever import Retriever
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
     from codetaste.llm.config import ModelConfig
@@ -27,11 +29,16 @@ if TYPE_CHECKING:
     from codetaste.retrieval.config import RetrievalConfig
     from codetaste.retrieval.embedder import Embedder
     from codetaste.retrieval.endpoint import EndpointKind
-    from codetaste.retrieval.index import RetrievalIndex
+    from codetaste.retrieval.index import Document, RetrievalIndex
     from codetaste.retrieval.reranker import Reranker
 
 _SCRIPTED_REPLY_TOKENS = 100_000
 """Of a scripted model, whose replies are texts of numbers."""
+
+
+def model_identity(entry: ModelConfig) -> dict[str, Any]:
+    """Return what decides the replies of a ``[[models]]`` entry, as JSON: name, address and options."""
+    return {"model": entry.model, "address": entry.address, "options": entry.options}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,20 @@ class RetrievalServices:
     encoder: OnnxEncoder | None = None
     embeddings: _PaidModel | None = None
     rerank: _PaidModel | None = None
+    _indexes: dict[tuple[Document, ...], RetrievalIndex] = field(default_factory=dict)
+    _opening: anyio.Lock = field(default_factory=anyio.Lock)
+
+    async def index(self, documents: Sequence[Document], cache: Path, job: JobContext) -> RetrievalIndex:
+        """Return the index of ``documents``, opened once for all jobs; ``job`` pays for what it needs.
+
+        Raises:
+            CodetasteError: see ``open_index``; the next job that asks for it tries again.
+        """
+        key = tuple(documents)
+        async with self._opening:
+            if key not in self._indexes:
+                self._indexes[key] = await open_index(key, cache, self.embedder(job))
+            return self._indexes[key]
 
     def embedder(self, job: JobContext) -> Embedder | None:
         """Return the embedder for the calls of ``job``; None without embeddings."""
@@ -104,7 +125,7 @@ async def open_services(
             if model_id not in models:
                 raise ConfigError(f"{key}: there is no model {model_id!r} in [[models]]")
             model, entry = models[model_id], model_configs[model_id]
-            identity = {"model": entry.model, "address": entry.address, "options": entry.options}
+            identity = model_identity(entry)
             if kind is not None and entry.protocol is not None:
                 # Scripted and replayed models give the replies themselves.
                 endpoint = EndpointModel(entry.protocol, entry, kind)

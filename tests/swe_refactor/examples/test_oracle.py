@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 
 from codetaste.errors import ConfigError, JavaError, JavaOutcome, SourceError
+from codetaste.refactorings.config import RefactoringMinerConfig
 from codetaste.refactorings.model import CodeRange, Detection, Purity, Refactoring
+from codetaste.refactorings.service import refactoring_service
 from codetaste.swe_refactor.examples.corpus import read_corpus
 from codetaste.swe_refactor.examples.oracle import ORACLE_FOLDER, list_oracle, oracle_records
+from support.refactorings import examples
+from support.refactorings.java_tools import tools_in
 from support.swe_refactor.example_records import AFTER, BEFORE, PATH, make_record, write_corpus
 
 pytestmark = pytest.mark.anyio
@@ -150,3 +154,32 @@ async def test_a_damaged_list_is_one_line(clone: Path, content: str, problem: st
 async def test_a_folder_without_an_oracle_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no oracle; name a checked-out clone"):
         list_oracle(tmp_path)
+
+
+@pytest.mark.heavy
+async def test_the_real_refactoring_miner_gives_a_line_that_is_an_example(tmp_path: Path) -> None:
+    sentence = (
+        "Extract Method private add(prices int[], count int) : int extracted from "
+        "package total(prices int[], count int) : int in class p.Shop"
+    )
+    folder = tmp_path / "clone" / ORACLE_FOLDER
+    parent, commit = "0" * 40, "e" * 40
+    for name, files in ((parent, examples.BEFORE), (commit, examples.PURE)):
+        path = folder / "commits" / f"shop-{name}" / examples.PATH
+        path.parent.mkdir(parents=True)
+        path.write_text(files[examples.PATH])
+    paths = [examples.PATH]
+    names = {"parentCommitId": parent, "currentCommitId": commit, "filesBefore": paths, "filesCurrent": paths}
+    (folder / "commits" / f"shop-{commit}.json").write_text(json.dumps(names))
+    listed = {"type": "Extract Method", "description": sentence, "validation": "TP"}
+    entry = {"repository": RECORD["repository"], "sha1": commit, "refactorings": [listed]}
+    (folder / "data.json").write_text(json.dumps([entry]))
+    cache = tools_in(tmp_path / "cache", "refactoring-miner-3.1.4")
+    (found,) = list_oracle(tmp_path / "clone")
+    async with refactoring_service(RefactoringMinerConfig(workers=1), cache) as service:
+        records = await oracle_records(found, service)
+    (example,) = read_corpus(write_corpus(tmp_path, records), ()).examples
+    assert example.source_code_before_refactoring.strip() == examples.LONG.replace("\n", "\n  ")
+    assert example.code_after.endswith(examples.EXTRACTED.replace("\n", "\n  "))
+    assert example.is_pure
+    assert example.human_pure is None
