@@ -196,10 +196,14 @@ class Workspace:
     def run(self, *args: str, timeout_s: float = 250, before: Sequence[str] = ()) -> CommandResult:
         return wait_for_result(self.start(*args, before=before), timeout_s)
 
+    def start_cli(self, *args: str) -> subprocess.Popen[str]:
+        """Start a command of ``codetaste``."""
+        program = "from codetaste.cli.app import main; main()"
+        return self._popen([sys.executable, "-W", "error", "-c", program, *args])
+
     def cli(self, *args: str, timeout_s: float = 250) -> CommandResult:
         """Run a command of ``codetaste``."""
-        program = "from codetaste.cli.app import main; main()"
-        return wait_for_result(self._popen([sys.executable, "-W", "error", "-c", program, *args]), timeout_s)
+        return wait_for_result(self.start_cli(*args), timeout_s)
 
     def program(self, *command: str, timeout_s: float = 250) -> CommandResult:
         """Run a command line; "python" is this interpreter."""
