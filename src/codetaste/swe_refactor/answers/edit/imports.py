@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from codetaste.swe_refactor.answers.edit.source_file import SourceFile
     from codetaste.swe_refactor.answers.edit.tree import TreeReader
 
-_WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+_WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")
 
 
 def add_imports(file: SourceFile, wanted: Iterable[SourceImport]) -> None:

@@ -30,10 +30,10 @@ def remove_member(file: SourceFile, old: SourceMember) -> None:
         file.replace(old.start, old.end, "")
         return
     end = tail.end()
-    blank = re.search(rb"(?:\r\n|\r|\n)([ \t]*(?:\r\n|\r|\n))$", data[max(0, start - 200) : start])
+    previous = file.line_start(start - len(_line_end_before(data, start)))
     after = re.compile(rb"[ \t]*(?:\r\n|\r|\n)").match(data, end)
-    if blank:
-        start -= len(blank[1])
+    if previous < start and not data[previous:start].strip():
+        start = previous
     elif after:
         end = after.end()
     file.replace(start, end, "")
@@ -60,3 +60,7 @@ def add_members(file: SourceFile, owner: SourceType, texts: Sequence[str]) -> No
         file.replace(at, at, text)
     else:  # the brace is on the line of the last member
         file.replace(at, owner.body_end, f"{text}\n{outer}")
+
+
+def _line_end_before(data: bytes, at: int) -> bytes:
+    return next((each for each in (b"\r\n", b"\n", b"\r") if data[:at].endswith(each)), b"")

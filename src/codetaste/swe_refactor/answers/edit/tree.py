@@ -32,7 +32,12 @@ class FolderTree:
         """Return the content of a regular file; links are not followed."""
         place = self._root / path
         try:
-            if self.is_link(path) or not place.is_file() or place.stat().st_size > MAX_FILE_BYTES:
+            if (
+                ".." in place.parts
+                or self.is_link(path)
+                or not place.is_file()
+                or place.stat().st_size > MAX_FILE_BYTES
+            ):
                 return None
             return place.read_bytes()
         except (OSError, ValueError):
