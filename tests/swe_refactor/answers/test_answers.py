@@ -285,6 +285,14 @@ def test_other_tree_is_no_fault_of_the_answer(kind: str) -> None:
     assert problem(answer(kind), kind, other) == "wrong_tree"
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_instance_without_places_is_no_fault_of_the_answer(kind: str) -> None:
+    assert problem(answer(kind), kind, diffLocations=[]) == "wrong_tree"
+    lines = {"startLine": 0, "endLine": 10**9, "startColumn": 0, "endColumn": 0}
+    places = [{"filePath": path, **lines} for path in (CART, "../x.java", CART)]
+    assert problem(answer(kind), kind, diffLocations=places) in {"wrong_tree", "wrong_file"}
+
+
 def test_move_may_leave_nothing_behind() -> None:
     files = edited(move(left=""), MOVE)
     assert "label(String" not in files[CART]

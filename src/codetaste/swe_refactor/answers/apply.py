@@ -20,7 +20,14 @@ from codetaste.swe_refactor.answers.edit.merge import NewMember, find_change
 from codetaste.swe_refactor.answers.edit.new_file import new_file
 from codetaste.swe_refactor.answers.edit.source_file import ByteEdit, SourceFile, apply_edits, open_source
 from codetaste.swe_refactor.answers.java.syntax import normal_code
-from codetaste.swe_refactor.answers.place import OTHER, TARGET_BEFORE, MethodPlace, find_method, is_inlining
+from codetaste.swe_refactor.answers.place import (
+    OTHER,
+    TARGET_BEFORE,
+    MethodPlace,
+    find_method,
+    is_inlining,
+    location,
+)
 from codetaste.swe_refactor.answers.problem import AnswerFault, AnswerProblem
 from codetaste.swe_refactor.answers.problem import AnswerProblemKind as Kind
 
@@ -92,13 +99,15 @@ class _Edited:
         return self._files[path]
 
     def place(
-        self, location: DiffLocation, code: str | None, name: str | None
+        self, where: DiffLocation | None, code: str | None, name: str | None
     ) -> tuple[SourceFile, MethodPlace]:
         """Return the method at a place, with its file; ``code`` is what must be there."""
-        file = self.base(location.file_path)
-        place = find_method(file.unit, location, name)
+        if where is None:
+            raise AnswerFault(Kind.WRONG_TREE, "The instance does not say where its methods are.")
+        file = self.base(where.file_path)
+        place = find_method(file.unit, where, name)
         if place is None or (code is not None and not _is_same(code, file, place)):
-            lines = f"{location.start_line} to {location.end_line}"
+            lines = f"{where.start_line} to {where.end_line}"
             raise AnswerFault(
                 Kind.WRONG_TREE, f"{file.path} does not have the method of the instance in lines {lines}."
             )
@@ -130,15 +139,16 @@ def _extract(instance: RefactoringInstance, answer: ParsedAnswer, edited: _Edite
 
 
 def _inline(instance: RefactoringInstance, answer: ParsedAnswer, edited: _Edited) -> None:
-    location = instance.diff_locations[TARGET_BEFORE]
-    if answer.target_path not in {None, location.file_path}:
+    where = location(instance, TARGET_BEFORE)
+    path = where.file_path if where else instance.file_path_before
+    if answer.target_path not in {None, path}:
         raise AnswerFault(
             Kind.WRONG_FILE,
-            f"The method that takes the code in is in {location.file_path}, not in {answer.target_path}.",
+            f"The method that takes the code in is in {path}, not in {answer.target_path}.",
         )
-    file, caller = edited.place(location, None, None)
+    file, caller = edited.place(where, None, None)
     source, inlined = edited.place(
-        instance.diff_locations[OTHER], instance.source_code_before_refactoring, instance.method_name
+        location(instance, OTHER), instance.source_code_before_refactoring, instance.method_name
     )
     same = source is file and inlined.owner.code_start == caller.owner.code_start
     _refactor(answer, file, caller, inlined if same else None)
@@ -217,8 +227,8 @@ def _add(
 
 
 def _target(instance: RefactoringInstance, edited: _Edited) -> tuple[SourceFile, MethodPlace]:
-    location = instance.diff_locations[TARGET_BEFORE]
-    return edited.place(location, instance.source_code_before_refactoring, instance.method_name)
+    where = location(instance, TARGET_BEFORE)
+    return edited.place(where, instance.source_code_before_refactoring, instance.method_name)
 
 
 def _refactor(

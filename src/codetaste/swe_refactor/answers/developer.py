@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.swe_refactor.answers.answer_format import format_answer
 from codetaste.swe_refactor.answers.java.syntax import all_types, parse_java
-from codetaste.swe_refactor.answers.place import OTHER, TARGET_AFTER, find_method, is_inlining
+from codetaste.swe_refactor.answers.place import OTHER, TARGET_AFTER, find_method, is_inlining, location
 
 if TYPE_CHECKING:
     from codetaste.swe_refactor.instance import RefactoringInstance
@@ -26,7 +26,10 @@ def developer_answer(instance: RefactoringInstance) -> str:
     if instance.type == "Extract And Move Method":
         extracted = "\n\n".join(instance.diff_source_code_set)
         refactored = after.removesuffix(extracted) if extracted else after
-        return format_answer([instance.diff_locations[OTHER].file_path, extracted, refactored])
+        target = location(instance, OTHER)
+        return format_answer(
+            [target.file_path if target else instance.file_path_after, extracted, refactored]
+        )
     return format_answer([instance.file_path_after, _moved_class(instance), ""])
 
 
@@ -36,7 +39,8 @@ def _moved_class(instance: RefactoringInstance) -> str:
     if instance.move_file_exist is False:
         return whole
     unit = parse_java(whole.encode("utf-8", "replace"))
-    place = find_method(unit, instance.diff_locations[TARGET_AFTER]) if unit else None
+    lines = location(instance, TARGET_AFTER)
+    place = find_method(unit, lines) if unit and lines else None
     before = parse_java(instance.source_code_before_for_whole.encode("utf-8", "replace"))
     if unit is None or place is None or before is None:
         return method

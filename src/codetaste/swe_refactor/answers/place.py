@@ -45,10 +45,17 @@ def find_method(unit: SourceUnit, lines: DiffLocation, name: str | None = None) 
     return next(iter(exact or found), None)
 
 
+def location(instance: RefactoringInstance, index: int) -> DiffLocation | None:
+    """Return a place of an instance, by the numbers above; None if it does not have so many."""
+    places = instance.diff_locations
+    return places[index] if index < len(places) else None
+
+
 def caller_name(instance: RefactoringInstance) -> str | None:
     """Return the name of the method that takes the inlined code in; None if the instance does not show it."""
     unit = parse_java(instance.source_code_before_for_whole.encode("utf-8", "replace"))
-    place = find_method(unit, instance.diff_locations[TARGET_BEFORE]) if unit is not None else None
+    lines = location(instance, TARGET_BEFORE)
+    place = find_method(unit, lines) if unit and lines else None
     return place.method.name if place else None
 
 

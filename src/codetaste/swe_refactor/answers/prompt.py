@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from codetaste.core.text import plural
 from codetaste.llm.messages import Message, TextBlock
 from codetaste.swe_refactor.answers.answer_format import PARTS
-from codetaste.swe_refactor.answers.place import TARGET_BEFORE, caller_name, is_inlining
+from codetaste.swe_refactor.answers.place import TARGET_BEFORE, caller_name, is_inlining, location
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -92,8 +92,9 @@ def _operation(instance: RefactoringInstance) -> str:
     if not is_inlining(instance):
         return target
     caller = caller_name(instance)
-    path, line = instance.file_path_before, instance.diff_locations[TARGET_BEFORE].start_line
-    return f"{target}, into the method {caller or 'that calls it'} in {path}, line {line}"
+    lines = location(instance, TARGET_BEFORE)
+    line = f", line {lines.start_line}" if lines else ""
+    return f"{target}, into the method {caller or 'that calls it'} in {instance.file_path_before}{line}"
 
 
 def _call_relationship(instance: RefactoringInstance) -> str:

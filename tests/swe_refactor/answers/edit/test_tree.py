@@ -32,7 +32,7 @@ def test_link_is_not_followed(tree: FolderTree, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["src", "src/B.java", "src/A.java/B.java", "a\x00b", "x" * 5000, "../Secret.java"]
+    "path", ["src", "src/B.java", "src/A.java/B.java", "a\x00b", "x" * 5000, "../Secret.java", "/etc/passwd"]
 )
 def test_what_is_no_file_is_none(tree: FolderTree, path: str) -> None:
     assert tree.read(path) is None
