@@ -81,10 +81,8 @@ class _Collector:
 
     def walk(self, node: Node, states: States) -> Walk:  # noqa: PLR0911 - one for each kind
         """Return the walk of a node, by its kind."""
-        self._count(1)
-        if not node.children or node.kind in LITERALS:
-            self._token(self._index[node.first], node.kind, states)
-            return self._sequence((), states)
+        if _is_token(node):
+            return self._sequence([node], states)
         match node.kind:
             case "variable_declarator":
                 return self._declaration(node.child("name"), node.child("value"), states)
@@ -118,7 +116,11 @@ class _Collector:
 
     def _sequence(self, nodes: Iterable[Node], states: States) -> Walk:
         for node in nodes:
-            states = yield node, states
+            self._count(1)
+            if _is_token(node):
+                self._token(self._index[node.first], node.kind, states)
+            else:
+                states = yield node, states
         return states
 
     def _declaration(self, name: Node | None, value: Node | None, states: States) -> Walk:
@@ -195,3 +197,7 @@ class _Collector:
         self._steps += steps
         if self._steps > MAX_STEPS:
             raise CodeTooLarge(f"its data flow takes more than {MAX_STEPS:,} steps")
+
+
+def _is_token(node: Node) -> bool:
+    return not node.children or node.kind in LITERALS

@@ -60,19 +60,19 @@ Mutation = Callable[[str, random.Random], str]
 
 def fetch_methods(cache: Path) -> list[str]:
     """Return the texts of methods and constructors of some files of each library, sorted, each once."""
-    jars = anyio.run(install_artifacts, SOURCES, cache)
+    return sorted({text for file in fetch_files(cache) for text in methods(file)})
+
+
+def fetch_files(cache: Path) -> list[bytes]:
+    """Return forty files of each library, of less than 60,000 bytes."""
     chosen = random.Random(3)
-    found: set[str] = set()
-    for jar in jars:
+    found = []
+    for jar in anyio.run(install_artifacts, SOURCES, cache):
         with zipfile.ZipFile(jar) as archive:
-            files = [
-                each
-                for each in archive.infolist()
-                if each.filename.endswith(".java") and each.file_size < 60_000
-            ]
-            for file in chosen.sample(sorted(files, key=lambda each: each.filename), 40):
-                found.update(methods(archive.read(file)))
-    return sorted(found)
+            java = [each for each in archive.infolist() if each.filename.endswith(".java")]
+            small = sorted(each.filename for each in java if each.file_size < 60_000)
+            found += [archive.read(name) for name in chosen.sample(small, 40)]
+    return found
 
 
 def methods(code: bytes) -> Iterator[str]:
