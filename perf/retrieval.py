@@ -2,10 +2,10 @@
 
 The examples are made Java methods of 20 to 60 lines; BM25, sentence embeddings, fusion and late interaction
 are on. The encoder is the tests' tiny one, with vectors of 384 dimensions as all-MiniLM-L6-v2 has, but
-without its layers: what a real model takes for all examples and for a query comes on top; ``--folder`` names
-one. Targets are of CPU time. ::
+without its layers; ``--layers`` takes one with the layers of that model and random weights, ``--folder`` a
+real one. Targets are of CPU time. ::
 
-    python perf/retrieval.py [--examples 1000] [--folder ENCODER]
+    python perf/retrieval.py [--examples 1000] [--layers] [--folder ENCODER]
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ import tempfile
 import time
 from collections import defaultdict
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 from measure import Report, arguments, machine, versions
+from retrieval_encoder import make_layered_encoder
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -93,20 +95,24 @@ async def measure_round(
 def main() -> int:
     parser = arguments(__doc__, 3)
     parser.add_argument("--examples", type=int, default=1000, help="how many there are (default 1000)")
-    parser.add_argument("--folder", type=Path, help="a sentence encoder; without it, a tiny one is made")
+    parser.add_argument("--folder", type=Path, help="a sentence encoder; without it, one is made")
+    parser.add_argument("--layers", action="store_true", help="make one with the layers of MiniLM")
     chosen = parser.parse_args()
     chance = random.Random(17)
     documents = [Document(f"example{number}", make_method(chance)) for number in range(chosen.examples)]
     figures = defaultdict[str, list[float]](list)
     for _ in range(chosen.rounds):
         with tempfile.TemporaryDirectory() as name:
-            folder = chosen.folder or make_encoder(Path(name, "encoder"), dimensions=_DIMENSIONS)
+            made = Path(name, "encoder")
+            make = make_layered_encoder if chosen.layers else partial(make_encoder, dimensions=_DIMENSIONS)
+            folder = chosen.folder or make(made)
             work = Path(name, "cache")
             anyio.run(measure_round, documents, folder, work, figures)
             size = sum(path.stat().st_size for path in work.rglob("*") if path.is_file())
             figures["size of the index"].append(size / 1e6)
     about = machine() | versions(sys.executable, "codetaste", "bm25s", "onnxruntime", "tokenizers")
-    report = Report(f"retrieval over {chosen.examples:,} examples, {chosen.folder or 'tiny encoder'}", about)
+    encoder = chosen.folder or ("layers of MiniLM" if chosen.layers else "tiny encoder")
+    report = Report(f"retrieval over {chosen.examples:,} examples, {encoder}", about)
     targets = {"building the index, CPU": MOST_BUILD_S, "a query, CPU": MOST_QUERY_MS}
     for name, values in figures.items():
         unit = " MB" if name.startswith("size") else " ms" if "query" in name else " s"
