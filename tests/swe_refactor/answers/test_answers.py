@@ -142,7 +142,7 @@ HOSTILE: list[tuple[str, str, str]] = [
     (EXTRACT, one(BOTH + "\n} class Evil {"), "unbalanced"),
     (EXTRACT, one("int total(int tax) { return sum(; }\n" + SUM), "unbalanced"),
     (EXTRACT, one(BOTH + "\n/* open"), "syntax_error"),
-    (EXTRACT, one("List<" * 1_000), "too_nested"),
+    (EXTRACT, one("List<" * 1_000), "too_complex"),
     (EXTRACT, one("return sum();"), "no_method"),
     (EXTRACT, one("int sum = sum();\nreturn sum;"), "no_method"),
     (EXTRACT, one("private int sum = 0;"), "no_method"),

@@ -115,7 +115,9 @@ def _bare_part(name: PartName, whole: SourceUnit) -> CodePart:
 def _parse(name: PartName, data: bytes) -> SourceUnit:
     unit = parse_java(data)
     if unit is None:
-        raise AnswerFault(Kind.TOO_NESTED, f"The part {name} is nested too deeply to be read.")
+        raise AnswerFault(
+            Kind.TOO_COMPLEX, f"The part {name} takes too long to be read: it must be plain Java."
+        )
     return unit
 
 

@@ -102,7 +102,7 @@ def open_source(path: str, raw: bytes) -> SourceFile:
         text, encoding = raw.decode("latin-1"), "latin-1"
     unit = parse_java(text.encode("utf-8"))
     if unit is None:
-        raise AnswerFault(Kind.WRONG_TREE, f"{path} is nested too deeply to be read.")
+        raise AnswerFault(Kind.WRONG_TREE, f"{path} takes too long to be read.")
     newline = "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
     return SourceFile(path, raw, encoding, newline, unit)
 
