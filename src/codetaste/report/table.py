@@ -36,6 +36,7 @@ class Column:
         latex: its title in LaTeX, with markup; default is the escaped title.
         heading: the heading above this column and its neighbours.
         mean_only: text output shows means without intervals.
+        decimals: decimals in text output; default is those of the unit.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Column:
     latex: str = ""
     heading: str = ""
     mean_only: bool = False
+    decimals: int | None = None
 
     @property
     def sign(self) -> str:
@@ -90,22 +92,23 @@ def format_cell(cell: Cell, column: Column) -> tuple[str, str]:
     if isinstance(cell, str):
         return cell, ""
     if isinstance(cell, int | float):
-        return _number(cell, column.unit), ""
+        return _number(cell, column), ""
     if cell is None or cell.mean is None:
         return NO_VALUE, ""
-    mean = _number(cell.mean, column.unit)
+    mean = _number(cell.mean, column)
     if column.mean_only or cell.low is None or cell.high is None:
         return mean, ""
     if cell.margin is not None:
-        return mean, f" ± {_number(cell.margin, column.unit)}"
-    return mean, f" [{_number(cell.low, column.unit)}, {_number(cell.high, column.unit)}]"
+        return mean, f" ± {_number(cell.margin, column)}"
+    return mean, f" [{_number(cell.low, column)}, {_number(cell.high, column)}]"
 
 
-def _number(value: float, unit: Unit) -> str:
-    if unit is Unit.COUNT:
+def _number(value: float, column: Column) -> str:
+    if column.unit is Unit.COUNT:
         return str(int(value))
-    scaled = value * _SCALE.get(unit, 1.0)
-    return f"{scaled + 0.0:.{_DECIMALS.get(unit, 1)}f}"
+    scaled = value * _SCALE.get(column.unit, 1.0)
+    decimals = _DECIMALS.get(column.unit, 1) if column.decimals is None else column.decimals
+    return f"{scaled + 0.0:.{decimals}f}"
 
 
 def caption(table: Table) -> str:

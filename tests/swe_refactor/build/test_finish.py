@@ -15,7 +15,7 @@ from codetaste.source.repository import open_repository
 from codetaste.swe_refactor.build.commits import HistoryCommit
 from codetaste.swe_refactor.build.context import BuildContext, CommitTask, Project
 from codetaste.swe_refactor.build.finish import Construction, finish_construction
-from codetaste.swe_refactor.tables import project_table
+from codetaste.swe_refactor.report.projects import project_table
 from codetaste.swe_refactor.verify.outcome import VerificationOutcome
 from codetaste.swe_refactor.verify.verification import Verification
 from support.source.repositories import make_repository

@@ -59,6 +59,7 @@ def mean_interval(
     clusters: Sequence[Hashable] | None = None,
     *,
     fractions: bool = True,
+    wilson: bool = False,
 ) -> Interval:
     """Return the mean of ``values`` with its interval, by the first of these rules that applies.
 
@@ -77,6 +78,7 @@ def mean_interval(
         values: the measured values.
         clusters: the group of each value, such as its repository; default is one group for each value.
         fractions: whether all values are in 0..1 by definition; otherwise they are unbounded: dollars, lines.
+        wilson: whether independent 0/1 values always have Wilson's interval, right for rare ones too.
 
     Raises:
         ValueError: a value is not finite, or outside 0..1 with ``fractions``; its position is named.
@@ -97,6 +99,8 @@ def mean_interval(
     low, high = numerics.student_interval(mean, sums, counts)
     plain = groups == len(values)
     method = _method(values, groups, leaves=fractions and (low < 0 or high > 1), plain=plain)
+    if wilson and plain:
+        method = Method.WILSON
     if method is Method.WILSON:
         low, high = numerics.wilson_interval(mean, groups)
     elif method is Method.BOOTSTRAP:

@@ -47,7 +47,7 @@ from codetaste.swe_refactor.build.outcomes import (
     rows_table,
 )
 from codetaste.swe_refactor.format import write_instances
-from codetaste.swe_refactor.tables import project_table
+from codetaste.swe_refactor.report.projects import project_table
 from codetaste.swe_refactor.verify.settings import VerifyLimits, make_verify_context
 
 if TYPE_CHECKING:

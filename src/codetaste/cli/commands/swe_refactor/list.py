@@ -15,7 +15,7 @@ from codetaste.errors import ConfigError
 from codetaste.report.render.text import render_text
 from codetaste.swe_refactor.format import read_instances, write_instances
 from codetaste.swe_refactor.instance import REFACTORING_TYPES
-from codetaste.swe_refactor.tables import ProjectInstances, project_table
+from codetaste.swe_refactor.report.projects import ProjectInstances, project_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,192 @@
+"""Which strategy and model has more successes: paired tests, ranks, and sets that no test tells apart."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from itertools import combinations
+from string import ascii_lowercase
+from typing import TYPE_CHECKING, Final
+
+from codetaste.core.text import plural
+from codetaste.report.statistics.comparison import ALPHA
+from codetaste.report.statistics.intervals import benjamini_hochberg, paired_permutation
+from codetaste.report.statistics.measures import Unit
+from codetaste.report.table import Column, Row, Table
+from codetaste.swe_refactor.report.models import SUCCESS, TRIALS, coverage_notes
+from codetaste.swe_refactor.report.shares import count_cells, count_columns, legend
+from codetaste.swe_refactor.report.trial_row import group_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codetaste.swe_refactor.report.trial_row import StrategyModel, TrialRow
+
+MIN_PROJECTS: Final = 6
+"""From this number of projects on, whole projects are the clusters of a test: fewer give no p ≤ 0.05."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuccessTest:
+    """The paired test of two of them on the instances that both tried, with attempts averaged.
+
+    Attributes:
+        first: one of them.
+        second: the other one.
+        difference: the mean of ``first`` - ``second``.
+        only_first: instances where the first has more successes, McNemar's b with one attempt.
+        only_second: instances where the second has more, McNemar's c.
+        pairs: instances that both tried.
+        clusters: groups of instances whose signs were flipped together.
+        p: two-sided p of the sign-flip test; with one attempt and single instances it is McNemar's exact p.
+        q: ``p`` corrected for all tests (Benjamini-Hochberg).
+    """
+
+    first: StrategyModel
+    second: StrategyModel
+    difference: float
+    only_first: int
+    only_second: int
+    pairs: int
+    clusters: int
+    p: float
+    q: float = 1.0
+
+    @property
+    def winner(self) -> StrategyModel | None:
+        """The better one if the difference is significant."""
+        if self.q > ALPHA:
+            return None
+        return self.first if self.difference > 0 else self.second
+
+
+def compare_successes(rows: Sequence[TrialRow]) -> list[SuccessTest]:
+    """Return the test of each pair, the better ones first; pairs without a common instance have none."""
+    groups = group_rows(rows)
+    means = {by: _by_instance(own) for by, own in groups.items()}
+    project = {row.instance: row.project for row in rows}
+    by_project = len(set(project.values())) >= MIN_PROJECTS
+    order = sorted(groups, key=lambda by: (-_mean(groups[by]), by))
+    tests = []
+    for first, second in combinations(order, 2):
+        both = sorted(means[first].keys() & means[second].keys())
+        if not both:
+            continue
+        a, b = ([means[by][instance] for instance in both] for by in (first, second))
+        clusters = [project[instance] if by_project else instance for instance in both]
+        tests.append(
+            SuccessTest(
+                first,
+                second,
+                difference=math.fsum(x - y for x, y in zip(a, b, strict=True)) / len(both),
+                only_first=sum(x > y for x, y in zip(a, b, strict=True)),
+                only_second=sum(x < y for x, y in zip(a, b, strict=True)),
+                pairs=len(both),
+                clusters=len(set(clusters)),
+                p=paired_permutation(a, b, clusters),
+            )
+        )
+    qs = benjamini_hochberg([test.p for test in tests])
+    return [replace(test, q=q) for test, q in zip(tests, qs, strict=True)]
+
+
+def ranking_table(rows: Sequence[TrialRow]) -> Table:
+    """Return all strategies and models, the best first, with those that each beats or is tied with."""
+    groups = group_rows(rows)
+    tests = compare_successes(rows)
+    order = sorted(groups, key=lambda by: (-_mean(groups[by]), by))
+    signs = dict(zip(order, _signs(len(order)), strict=True))
+    beaten: defaultdict[StrategyModel, list[str]] = defaultdict(list)
+    tied: defaultdict[StrategyModel, list[str]] = defaultdict(list)
+    for test in tests:
+        if test.winner is None:
+            tied[test.first].append(signs[test.second])
+            tied[test.second].append(signs[test.first])
+        else:
+            loser = test.second if test.winner == test.first else test.first
+            beaten[test.winner].append(signs[loser])
+    means = [_mean(groups[by]) for by in order]
+    shown = tuple(
+        Row(
+            (
+                by.strategy,
+                by.model,
+                signs[by],
+                1 + sum(other > mean for other in means),
+                *count_cells(groups[by], SUCCESS),
+                len(groups[by]),
+                " ".join(sorted(beaten[by])),
+                " ".join(sorted(tied[by])),
+            )
+        )
+        for by, mean in zip(order, means, strict=True)
+    )
+    columns = (
+        Column("strategy", "Strategy"),
+        Column("model", "Model"),
+        Column("letter", ""),
+        Column("rank", "Rank", Unit.COUNT),
+        *count_columns("success", "Success"),
+        TRIALS,
+        Column("beats", ">", heading="Tests"),
+        Column("tied", "=", heading="Tests"),
+    )
+    notes = (*_notes(rows, tests), *legend(shown), *coverage_notes(groups))
+    return Table("ranking", "strategies and models by successes", columns, shown, notes)
+
+
+def tests_table(rows: Sequence[TrialRow]) -> Table:
+    """Return a row for each paired test."""
+    columns = (
+        Column("first", "First"),
+        Column("second", "Second"),
+        Column("difference", "First - second", Unit.FRACTION),
+        Column("only_first", "first", Unit.COUNT, heading="Better at"),
+        Column("only_second", "second", Unit.COUNT, heading="Better at"),
+        Column("pairs", "Instances", Unit.COUNT),
+        Column("clusters", "Clusters", Unit.COUNT),
+        Column("p", "p", Unit.P),
+        Column("q", "p corrected", Unit.P),
+    )
+    tests = compare_successes(rows)
+    shown = tuple(
+        Row(
+            (
+                *(test.first.title, test.second.title, test.difference, test.only_first, test.only_second),
+                *(test.pairs, test.clusters, test.p, test.q),
+            )
+        )
+        for test in tests
+    )
+    return Table("tests", "paired differences of successes", columns, shown, _notes(rows, tests)[:1])
+
+
+def _notes(rows: Sequence[TrialRow], tests: Sequence[SuccessTest]) -> tuple[str, ...]:
+    if not tests:
+        return ("no two of them can be compared",)
+    projects = len({row.project for row in rows})
+    clusters = "whole projects"
+    if projects < MIN_PROJECTS:
+        clusters = f"single instances, because {plural(projects, 'project')} cannot show a difference"
+    corrected = f"corrected for {plural(len(tests), 'test')} (Benjamini-Hochberg)"
+    return (
+        f"paired sign-flip tests over {clusters}, {corrected}",
+        f">: significantly better than these, =: tied with these ({ALPHA:.0%} false discoveries)",
+    )
+
+
+def _by_instance(rows: Sequence[TrialRow]) -> dict[str, float]:
+    values: defaultdict[str, list[bool]] = defaultdict(list)
+    for row in rows:
+        values[row.instance].append(row.success)
+    return {instance: sum(each) / len(each) for instance, each in values.items()}
+
+
+def _mean(rows: Sequence[TrialRow]) -> float:
+    return sum(row.success for row in rows) / len(rows)
+
+
+def _signs(number: int) -> list[str]:
+    """Return letters, or numbers if there are too many."""
+    return [ascii_lowercase[at] if number <= len(ascii_lowercase) else str(at + 1) for at in range(number)]

@@ -1,0 +1,1 @@
+"""Why trials fail: categories after the paper's error taxonomy (§5)."""

@@ -1,0 +1,1 @@
+"""The stratified sample of instances by executable lines (§4.4)."""
