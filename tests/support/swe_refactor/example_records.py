@@ -56,7 +56,7 @@ def make_record(number: int = 0, **changes: Any) -> dict[str, Any]:
         "endLine": 6,
         "methodBefore": f"package {name}() : int",
         "sourceCodeBeforeRefactoring": "\n".join(before.split("\n")[3:6]),
-        "sourceCodeAfterRefactoring": "\n".join(after.split("\n")[3:6]),
+        "sourceCodeAfterRefactoring": "\n".join([*after.split("\n")[3:6], "", *after.split("\n")[7:10]]),
         "sourceCodeBeforeForWhole": before,
         "sourceCodeAfterForWhole": {PATH: after},
         "humanPure": True,

@@ -180,6 +180,6 @@ async def test_the_real_refactoring_miner_gives_a_line_that_is_an_example(tmp_pa
         records = await oracle_records(found, service)
     (example,) = read_corpus(write_corpus(tmp_path, records), ()).examples
     assert example.source_code_before_refactoring.strip() == examples.LONG.replace("\n", "\n  ")
-    assert example.code_after.endswith(examples.EXTRACTED.replace("\n", "\n  "))
+    assert example.source_code_after_refactoring.endswith(examples.EXTRACTED.replace("\n", "\n  "))
     assert example.is_pure
     assert example.human_pure is None

@@ -103,7 +103,10 @@ def select_examples(examples: Iterable[RefactoringExample], overlap: InstanceOve
     seen: dict[tuple[str, str], str] = {}
     ids = set[str]()
     for each in examples:
-        code = normalise_code(each.source_code_before_refactoring), normalise_code(each.code_after)
+        code = (
+            normalise_code(each.source_code_before_refactoring),
+            normalise_code(each.source_code_after_refactoring),
+        )
         if not each.is_of_the_six_types:
             reason, detail = LeftOutReason.OTHER_TYPE, one_line(each.type)
         elif not each.is_pure:

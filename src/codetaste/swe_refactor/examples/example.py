@@ -12,7 +12,6 @@ from codetaste.retrieval.index import Document
 from codetaste.swe_refactor.enrich.line_text import slice_lines
 from codetaste.swe_refactor.instance import REFACTORING_TYPES
 
-_EXTRACTED = "extracted method declaration"
 _DECLARATION = "METHOD_DECLARATION"
 
 
@@ -48,19 +47,16 @@ class RefactoringExample(_Record):
     source_code_before_refactoring: str
     """The method that is refactored; of an inlining the one that goes away."""
     source_code_after_refactoring: str
-    """The method after; of an inlining the one that took the code in."""
+    """The method after, with the extracted one behind it; of an inlining the one that took the code in."""
     source_code_before_for_whole: str = ""
-    source_code_after_for_whole: dict[str, str] = Field(default_factory=dict)
-    """Texts of the files after, by path."""
     start_line: int = 0
     """Of the method before."""
     human_pure: bool | None = None
     """What people said."""
     purity_check: RecordedPurity | None = None
     left_side_locations: tuple[RecordedRange, ...] = ()
-    right_side_locations: tuple[RecordedRange, ...] = ()
 
-    @field_validator("left_side_locations", "right_side_locations", mode="before")
+    @field_validator("left_side_locations", mode="before")
     @classmethod
     def _from_list(cls, value: Any) -> Any:  # noqa: ANN401 - JSON data
         return tuple(value) if isinstance(value, list) else value
@@ -85,16 +81,6 @@ class RefactoringExample(_Record):
     def is_of_the_six_types(self) -> bool:
         """Whether its type is one of the benchmark's."""
         return self.type in REFACTORING_TYPES
-
-    @property
-    def code_after(self) -> str:
-        """The method after, with the extracted one behind it, as instances of the benchmark have it."""
-        extracted = [
-            slice_lines(self.source_code_after_for_whole.get(each.file_path, ""), *_lines(each))
-            for each in self.right_side_locations
-            if each.description == _EXTRACTED
-        ]
-        return "\n\n".join(filter(None, [self.source_code_after_refactoring, *extracted]))
 
     @property
     def related_code(self) -> str:

@@ -160,7 +160,8 @@ def _record(
 ) -> dict[str, Any]:
     places, (before, after) = find_places(found), sides
     target = places.target
-    files_after = sorted({each.path for each in found.right})
+    changed = [each for each in (places.after, places.extracted) if each is not None]
+    files_after = list(dict.fromkeys(each.path for each in (*changed, *found.right)))
     purity = found.purity
     return {
         "type": found.type,
@@ -174,7 +175,7 @@ def _record(
         "endLine": target.end_line,
         "methodBefore": target.code_element,
         "sourceCodeBeforeRefactoring": _code(before, target),
-        "sourceCodeAfterRefactoring": _code(after, places.after),
+        "sourceCodeAfterRefactoring": "\n\n".join(_code(after, each) for each in changed),
         "sourceCodeBeforeForWhole": before.get(target.path, ""),
         "sourceCodeAfterForWhole": {path: after[path] for path in files_after if path in after},
         "humanPure": label.pure,

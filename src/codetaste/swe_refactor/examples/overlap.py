@@ -54,12 +54,11 @@ class InstanceOverlap:
         if instance := self.commits.get(example.commit_id):
             return f"its commit {example.commit_id[:12]} is that of the instance {instance}"
         sides = {
-            "before": (example.source_code_before_refactoring,),
-            "after": (example.source_code_after_refactoring, example.code_after),
+            "before": example.source_code_before_refactoring,
+            "after": example.source_code_after_refactoring,
         }
-        for side, codes in sides.items():
-            for code in codes:
-                plain = normalise_code(code)
-                if len(plain) >= _LEAST_CHARS and (instance := self.methods.get(plain)):
-                    return f"its method {side} is one of the instance {instance}"
+        for side, code in sides.items():
+            plain = normalise_code(code)
+            if len(plain) >= _LEAST_CHARS and (instance := self.methods.get(plain)):
+                return f"its method {side} is one of the instance {instance}"
         return ""
