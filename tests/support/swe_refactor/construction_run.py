@@ -74,6 +74,10 @@ class ConstructionRun:
         tiny_benchmark.kill(process)
         return _under_way(self.workspace.journal())
 
+    def take_dependencies(self, other: ConstructionRun) -> None:
+        """Take what another run has fetched; this one must have begun, and must not run."""
+        shutil.copytree(other.project / "dependencies", self.project / "dependencies", dirs_exist_ok=True)
+
     def instances(self) -> list[RefactoringInstance]:
         return list(read_instances(self.folder / "instances.json"))
 
@@ -83,17 +87,12 @@ class ConstructionRun:
             return [(each["row"], each["column"], each["value"]) for each in csv.DictReader(file)]
 
 
-def make_run(
-    folder: Path, history: ShopHistory, commits: str = "HEAD", dependencies: Path | None = None
-) -> ConstructionRun:
-    """Make a folder with a config, the installed Java tools, and the dependencies of another run."""
+def make_run(folder: Path, history: ShopHistory, commits: str = "HEAD") -> ConstructionRun:
+    """Make a folder with a config and the installed Java tools."""
     cache = tools_in(folder / "cache" / "codetaste", "refactoring-miner-3.1.4").parent
     config = folder / "config.toml"
     config.write_text(_CONFIG.format(clone=history.repository.path, commits=commits))
-    run = ConstructionRun(Workspace(folder, cache, config, name="shop"))
-    if dependencies is not None:
-        shutil.copytree(dependencies, run.project / "dependencies")
-    return run
+    return ConstructionRun(Workspace(folder, cache, config, name="shop"))
 
 
 def keys(journal: Journal, event: str) -> list[str]:
@@ -118,12 +117,14 @@ def _under_way(journal: Journal) -> set[str]:
 
 
 def without_times(instance: RefactoringInstance) -> dict[str, Any]:
-    """Return the document of an instance without the durations of its verification."""
+    """Return the document of an instance without the durations of its enrichment and verification."""
     own = dict(instance.own)
+    counts = {**own["context"]["counts"], "seconds": 0}
     verification = {name: value for name, value in own["verification"].items() if not name.endswith("_s")}
     for side in ("before", "after"):
         verification[side] = {**verification[side], "tool_s": 0}
-    return {**instance.document, "codetaste": {**own, "verification": verification}}
+    own |= {"verification": verification, "context": {**own["context"], "counts": counts}}
+    return {**instance.document, "codetaste": own}
 
 
 def oldest_jdk() -> int:
