@@ -1,1 +1,1 @@
-"""Reports of trials: Tables 2 to 6 and Figure 3, comparisons, the stratified sample (§4)."""
+"""Reports of trials: Tables 2 to 6 and Figure 3, comparisons, the stratified sample, failures (§4, §5)."""
