@@ -49,6 +49,7 @@ def test_tests_of_a_build_that_went_on_count_unless_their_jvm_died_or_none_passe
     [
         ("[INFO] a\n[ERROR] Failed to execute goal a:b:1:c (d) on e: it broke\n", "(d) on e: it broke"),
         ("* What went wrong:\nExecution failed for task ':a'.\n", "Execution failed for task ':a'."),
+        ("[ERROR] COMPILATION ERROR : \n[ERROR] A.java:[1,2] ';' expected", "A.java:[1,2] ';' expected"),
         ("codetaste: line 2: exec: gradle: not found\n", "gradle: not found"),
         ("all is well", ""),
     ],

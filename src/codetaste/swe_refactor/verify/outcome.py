@@ -92,8 +92,8 @@ _REASONS_OF_FAILED_TESTS = {
     VerificationOutcome.NEEDS_DOWNLOAD,
 }
 _REASON = re.compile(
-    r"^\[ERROR\]\s+(?:Failed to execute goal \S+ )?(.{10,})|^\* What went wrong:\s*\n(.+)"
-    r"|: exec: (\S{1,100}: not found)$",
+    r"^\[ERROR\]\s+(?!\s|COMPILATION ERROR)(?:Failed to execute goal \S+ )?(.{10,})"
+    r"|^\* What went wrong:\s*\n(.+)|: exec: (\S{1,100}: not found)$",
     re.MULTILINE,
 )
 

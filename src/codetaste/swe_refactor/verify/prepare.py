@@ -71,7 +71,9 @@ async def prepare_build(
     sides: tuple[CandidateSide, CandidateSide],
     evidence: Sequence[JdkEvidence],
 ) -> Preparation:
-    """Fetch what both sides of a candidate need, and choose the JDK. One job of a project does so at a time.
+    """Fetch what both sides of a candidate need, and choose the JDK.
+
+    Call it within ``context.local.writing``.
 
     Raises:
         PreparationFailed: no JDK compiles both sides, or something cannot be fetched.
@@ -85,7 +87,6 @@ async def prepare_build(
             refused[request.host] = None
 
     async with (
-        context.local.writing(),
         open_allowlist_egress(context.hosts, note=note) as egress,
         open_project_sandbox(context, job, build, egress) as project,
     ):

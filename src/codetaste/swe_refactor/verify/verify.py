@@ -163,20 +163,26 @@ def _exists(tree: Path, target: MoveTarget) -> bool:
 
 
 async def _verify(context: VerifyContext, candidate: VerificationRequest, project: _Project) -> Verification:
-    known = await to_thread.run_sync(partial(context.local.find, context.image, *project.keys))
+    find = partial(to_thread.run_sync, partial(context.local.find, context.image, *project.keys))
+    known = await find()
     if known is not None:
         result = await _test(context, candidate, project, known)
         if result.outcome not in _OF_PREPARATION:
             return result
-    try:
-        preparation = await prepare_build(
-            context, candidate.key, project.build, (project.before, project.after), project.evidence
-        )
-    except PreparationFailed as failed:
-        return failed.result
-    await to_thread.run_sync(
-        partial(context.local.record, preparation.prepared, context.image, *project.keys)
-    )
+    async with context.local.writing():
+        waited = known is None and await find() is not None
+        if not waited:
+            try:
+                preparation = await prepare_build(
+                    context, candidate.key, project.build, (project.before, project.after), project.evidence
+                )
+            except PreparationFailed as failed:
+                return failed.result
+            await to_thread.run_sync(
+                partial(context.local.record, preparation.prepared, context.image, *project.keys)
+            )
+    if waited:  # for another job, which has prepared the same build
+        return await _verify(context, candidate, project)
     result = await _test(context, candidate, project, preparation.prepared)
     return replace(result, fetch_s=preparation.fetch_s, refused_hosts=preparation.refused_hosts)
 
