@@ -63,3 +63,11 @@ async def test_an_unknown_revision_is_one_line(tmp_path: Path, revision: str) ->
     make_history(tmp_path / "owner/repo")
     with pytest.raises(ConfigError, match=r"swe_refactor\.build\.commits: .*repo: fatal: "):
         await list_commits(await open_clone(tmp_path / "owner/repo"), revision, None)
+
+
+async def test_a_clone_without_commits_is_one_line(tmp_path: Path) -> None:
+    make_repository(tmp_path / "owner/repo")
+    with pytest.raises(
+        ConfigError, match=r"swe_refactor\.build\.repositories: .*repo: its HEAD has no commit"
+    ):
+        await list_commits(await open_clone(tmp_path / "owner/repo"), "HEAD", None)

@@ -47,16 +47,24 @@ class Jobs:
         return self
 
 
-async def finish(
-    folder: Path, jobs: Jobs, *commits: HistoryCommit, verify: bool = True, unverified: str = ""
-) -> Construction:
-    """Finish a construction of a project with a history of two commits, of which ``commits`` were read."""
-    repository = make_repository(folder / NAME)
+async def make_project(folder: Path, name: str, commits: tuple[HistoryCommit, ...]) -> Project:
+    repository = make_repository(folder / name)
     for text in (b"1", b"2"):
         repository.commit({b"a": text})
-    clone = await open_clone(folder / NAME)
-    project = Project(clone, await open_repository(folder / NAME), commits)
-    parts = {"projects": {NAME: project}, "verify": {NAME: None} if verify else {}, "unverified": unverified}
+    return Project(await open_clone(folder / name), await open_repository(folder / name), commits)
+
+
+async def finish(
+    folder: Path,
+    jobs: Jobs,
+    *commits: HistoryCommit,
+    verify: bool = True,
+    unverified: str = "",
+    names: tuple[str, ...] = (NAME,),
+) -> Construction:
+    """Finish a construction of projects with histories of two commits, of which ``commits`` were read."""
+    projects = {name: await make_project(folder, name, commits) for name in names}
+    parts = {"projects": projects, "verify": dict.fromkeys(names) if verify else {}, "unverified": unverified}
 
     async def load_text(digest: str) -> str:
         return json.dumps(document(uniqueId=f"id-{digest}"))
@@ -105,6 +113,19 @@ async def test_without_verification_what_step_3_leaves_are_instances(tmp_path: P
     assert [each.unique_id for each in made.instances] == ["id-1", "id-2"]
     assert [each.compile_command for each in made.instances] == [None, None]
     assert {each.project_name for each in made.instances} == {"repo"}
+
+
+async def test_an_instance_of_two_projects_belongs_to_the_first(tmp_path: Path) -> None:
+    jobs = Jobs()
+    for task in (TASK, fork := CommitTask("fork/repo", TASK.commit)):
+        jobs.end(task.detect_key, MINED).end(task.enrich_key, [row(1)])
+    made = await finish(tmp_path, jobs, COMMIT, verify=False, names=(NAME, fork.project))
+    assert short(made) == [
+        ("3 enrich", "enriched", ""),
+        ("3 enrich", "same_id", f"{NAME} has it, too: the same commit"),
+    ]
+    assert [each.is_instance for each in made.outcomes] == [True, False]
+    assert [len(each.instances) for each in made.projects] == [1, 0]
 
 
 @pytest.mark.parametrize(

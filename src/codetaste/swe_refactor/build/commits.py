@@ -43,7 +43,7 @@ async def list_commits(clone: Clone, revision: str, newest: int | None) -> list[
     """Return the commits of a revision or range, the newest first, at most ``newest``.
 
     Raises:
-        ConfigError: the clone has no such revision.
+        ConfigError: the clone has no such revision, or no commit.
         SourceError: git takes too long, or lists too much.
         ToolMissing: git is not installed.
     """
@@ -52,8 +52,15 @@ async def list_commits(clone: Clone, revision: str, newest: int | None) -> list[
         options.append(f"--max-count={newest}")
     listed = await run_git("log", *options, "--end-of-options", revision, "--", git_dir=clone.git_dir)
     if not listed.ok:
+        if revision == "HEAD":
+            raise ConfigError(
+                f"swe_refactor.build.repositories: {clone.label}: its HEAD has no commit; check a branch "
+                "out, or name one in commits"
+            )
         reason = listed.stderr.strip().splitlines()[-1:] or ["git gave no reason"]
-        raise ConfigError(f"swe_refactor.build.commits: {clone.label}: {reason[0]}")
+        raise ConfigError(
+            f"swe_refactor.build.commits: {clone.label}: {reason[0]}; name a branch, a commit or a range A..B"
+        )
     return list(_parse(listed.output, clone.shallow))
 
 

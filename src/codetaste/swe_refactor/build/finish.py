@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from codetaste.core.text import one_line
@@ -50,7 +50,7 @@ async def finish_construction(
         JournalError: a stored text is missing or damaged.
         SourceError: git takes too long to count the commits.
     """
-    projects, outcomes = [], list[CandidateOutcome]()
+    projects, outcomes, owners = [], list[CandidateOutcome](), dict[str, str]()
     for project in context.projects.values():
         instances: list[RefactoringInstance] = []
         for commit in project.commits:
@@ -61,12 +61,24 @@ async def finish_construction(
                 )
                 continue
             task = CommitTask(project.name, commit.name)
-            for outcome, document in _commit_outcomes(task, context, done):
+            for each, document in _commit_outcomes(task, context, done):
+                outcome = _once(each, owners)
                 outcomes.append(outcome)
                 if outcome.is_instance:
                     instances.append(await _instance(document, task, outcome, done, load_text))
         projects.append(ProjectInstances(project.name, instances, await count_commits(project.clone)))
     return Construction(tuple(projects), tuple(outcomes))
+
+
+def _once(outcome: CandidateOutcome, owners: dict[str, str]) -> CandidateOutcome:
+    """Return the outcome; its instance is dropped if an earlier project, in ``owners``, has it: of a fork."""
+    if not outcome.is_instance:
+        return outcome
+    owner = owners.setdefault(outcome.unique_id, outcome.project)
+    if owner == outcome.project:
+        return outcome
+    detail = f"{owner} has it, too: the same commit"
+    return replace(outcome, step=str(BuildStep.ENRICH), outcome="same_id", detail=detail, is_instance=False)
 
 
 async def _instance(
