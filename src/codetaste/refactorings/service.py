@@ -20,10 +20,10 @@ from anyio import to_thread
 from codetaste.core.files import read_regular_file, remove_stale_files
 from codetaste.core.hashing import file_sha256, json_digest
 from codetaste.core.text import one_line
-from codetaste.errors import JavaError, JavaOutcome, SourceError
+from codetaste.errors import JavaError, JavaOutcome, SourceError, ToolMissing
 from codetaste.java.artifacts.artifact_set import load_artifact_set
 from codetaste.java.artifacts.store import class_path
-from codetaste.java.jdk import find_jdk
+from codetaste.java.jdk import find_jdk, read_jdk
 from codetaste.java.worker.pool import java_workers
 from codetaste.java.worker.program import JavaProgram
 from codetaste.refactorings.cache import FOLDER, DetectionCache
@@ -195,17 +195,24 @@ async def refactoring_miner(config: RefactoringMinerConfig, cache: Path) -> Java
 
 
 async def refactoring_jdk(config: RefactoringMinerConfig, cache: Path) -> Jdk:
-    """Return the JDK that runs RefactoringMiner.
+    """Return the JDK that runs RefactoringMiner: that of the config, or else one of this machine.
 
     Raises:
-        ToolMissing: there is none that is new enough.
+        ToolMissing: there is none that is new enough, or that of the config is none.
     """
-    return await find_jdk(
-        MINIMUM_JAVA[config.version],
-        purpose=f"RefactoringMiner {config.version}",
-        named=[config.jdk] if config.jdk else [],
-        cache=cache,
-    )
+    minimum, purpose = MINIMUM_JAVA[config.version], f"RefactoringMiner {config.version}"
+    if config.jdk is None:
+        return await find_jdk(minimum, purpose=purpose, cache=cache)
+    jdk = await read_jdk(config.jdk.expanduser())
+    if jdk is None or jdk.feature < minimum or not jdk.compiler:
+        there = "no JDK that works" if jdk is None else f"release {jdk.feature}"
+        if jdk is not None and not jdk.compiler:
+            there += " without a compiler"
+        raise ToolMissing(
+            f"refactoring_miner.jdk: {config.jdk}: {there}; "
+            f"{purpose} needs a JDK of release {minimum} or newer"
+        )
+    return jdk
 
 
 async def repository_folder(clone: Path) -> Path:
