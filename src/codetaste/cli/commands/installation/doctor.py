@@ -28,6 +28,9 @@ from codetaste.console.streams import notify, print_result
 from codetaste.core.paths import cache_dir, constraints_file, resource_dir
 from codetaste.core.text import one_line
 from codetaste.errors import CodetasteError, SandboxError, SandboxMissing, ToolMissing
+from codetaste.java.artifacts.artifact_set import load_artifact_set
+from codetaste.java.artifacts.store import is_installed
+from codetaste.java.jdt.service import ARTIFACT_SET as JDT_JARS
 from codetaste.refactorings.config import RefactoringMinerConfig
 from codetaste.refactorings.service import refactoring_miner
 from codetaste.rules.engine.install import find_rule_engine
@@ -44,6 +47,7 @@ from codetaste.sandbox.docker.engine import (
     connect_engine,
 )
 from codetaste.sandbox.docker.images import require_image
+from codetaste.swe_refactor.verify.settings import JACOCO
 
 _VERSION_TIMEOUT_S = 10.0
 
@@ -129,6 +133,7 @@ async def examine_machine() -> DoctorReport:
             _check_jq(),
             await _check_git(),
             *await _check_refactoring_miner(),
+            *await _check_java_tools(),
         ),
         sandbox=await _check_sandbox(),
         containers=tuple([await _check_engine(place) for place in candidate_sockets()]),
@@ -256,6 +261,23 @@ async def _check_refactoring_miner() -> tuple[Finding, ...]:
         detail = f"{len(program.class_path)} jars, run by the JDK {program.jdk.version} in {program.jdk.home}"
         findings.append(Finding(name, ready=True, detail=detail))
     return tuple(findings)
+
+
+async def _check_java_tools() -> tuple[Finding, ...]:
+    """Check what else instances of SWE-Refactor are built with: two sets of jars, and Maven or an image."""
+    cache = await anyio.to_thread.run_sync(cache_dir, notify)
+    findings = []
+    for name, purpose in (
+        (JDT_JARS, "codetaste swe-refactor build reads what surrounds a method with them"),
+        (JACOCO, "codetaste swe-refactor build measures what tests cover with them"),
+    ):
+        ready = await anyio.to_thread.run_sync(is_installed, load_artifact_set(name), cache)
+        detail = "its jars are installed" if ready else purpose
+        findings.append(Finding(name, ready=ready, detail=detail, remedy=f"codetaste java install {name}"))
+    found = shutil.which("mvn")
+    purpose = "codetaste swe-refactor build verifies with it, where no container engine has the Java image"
+    remedy = "sudo apt-get install maven, or: codetaste image build --java"
+    return *findings, Finding("Maven", ready=found is not None, detail=found or purpose, remedy=remedy)
 
 
 async def _check_sandbox() -> tuple[Finding, ...]:
