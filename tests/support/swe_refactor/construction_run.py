@@ -6,6 +6,7 @@ import csv
 import os
 import re
 import shutil
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -74,6 +75,17 @@ class ConstructionRun:
         tiny_benchmark.kill(process)
         return _under_way(self.workspace.journal())
 
+    def stop_when(self, reached: Callable[[Journal], bool]) -> int | None:
+        """Start the command, interrupt it when ``reached``, and return its exit code."""
+        process = self.workspace.start_cli(*_COMMAND)
+        deadline = time.monotonic() + _LONG_S
+        while not reached(self.workspace.journal()) and process.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=_LONG_S)
+        return process.returncode
+
     def take_dependencies(self, other: ConstructionRun) -> None:
         """Take what another run has fetched; this one must have begun, and must not run."""
         shutil.copytree(other.project / "dependencies", self.project / "dependencies", dirs_exist_ok=True)
@@ -104,6 +116,11 @@ def keys(journal: Journal, event: str) -> list[str]:
 def count(journal: Journal, event: str, kind: str) -> int:
     """Count the lines with ``event`` of jobs of a kind: "detect", "enrich", "verify"."""
     return sum(line["event"] == event and line["key"].startswith(f"{kind}/") for line in journal)
+
+
+def count_sessions(journal: Journal) -> int:
+    """Count the sessions that have begun."""
+    return sum(line["event"] == "session" for line in journal)
 
 
 def _under_way(journal: Journal) -> set[str]:

@@ -17,6 +17,7 @@ from support.flows.tiny_benchmark import (
 from support.swe_refactor.construction_run import (
     ConstructionRun,
     count,
+    count_sessions,
     keys,
     make_broken_jdk,
     make_run,
@@ -245,6 +246,9 @@ def test_killed_at_any_moment_it_continues_to_the_same_instances(tmp_path: Path,
     whole = [without_times(each) for each in shop.run.instances() if each.commit_id in wanted]
     assert [without_times(each) for each in run.instances()] == whole
     _check_nothing_is_left(run, tmp_path)
+    file, before = (run.folder / "instances.json").read_bytes(), journal
+    assert run.stop_when(lambda journal: count_sessions(journal) > count_sessions(before)) in {0, 130}
+    assert (run.folder / "instances.json").read_bytes() == file, "nothing that was there is lost"
 
 
 def test_without_verification_it_ends_with_step_3_and_repeats_nothing(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
@@ -46,7 +47,7 @@ from codetaste.swe_refactor.build.outcomes import (
     outcomes_to_json,
     rows_table,
 )
-from codetaste.swe_refactor.format import write_instances
+from codetaste.swe_refactor.format import read_instances, write_instances
 from codetaste.swe_refactor.report.projects import project_table
 from codetaste.swe_refactor.verify.settings import VerifyLimits, make_verify_context
 
@@ -115,7 +116,8 @@ async def construct_and_report(base: Config, path: Path, options: RunOptions) ->
             print_result(error_to_json(Cause.CANCELLED, [message], STOPPED))
         return STOPPED
     folder = planned.limits.directory / FOLDER
-    await to_thread.run_sync(_write, made, folder)
+    if not await to_thread.run_sync(partial(_write, made, folder, stopped=bool(stop.reason))):
+        notify(f"stopped before all earlier results were read: the files in {folder} stay as they were")
     if options.as_json:
         print_result(json_document(_to_json(made, folder)))
     else:
@@ -238,7 +240,10 @@ async def _verify_context(
     )
 
 
-def _write(made: Construction, folder: Path) -> None:
+def _write(made: Construction, folder: Path, *, stopped: bool) -> bool:
+    """Write all files, and return True; a session that was stopped leaves those with more instances."""
+    if stopped and len(made.instances) < _count_instances(folder / INSTANCES_FILE):
+        return False
     folder.mkdir(parents=True, exist_ok=True)
     write_instances(folder / INSTANCES_FILE, made.instances)
     write_atomically(folder / OUTCOMES_FILE, outcomes_to_json(made.outcomes))
@@ -246,6 +251,14 @@ def _write(made: Construction, folder: Path) -> None:
     tables["projects"] = project_table(made.projects)
     for name, table in tables.items():
         write_atomically(folder / f"{name}.csv", render_csv([table]))
+    return True
+
+
+def _count_instances(file: Path) -> int:
+    try:
+        return len(read_instances(file))
+    except ConfigError:
+        return 0
 
 
 def _to_json(made: Construction, folder: Path) -> dict[str, Any]:
