@@ -97,6 +97,11 @@ def project_folder(tree: Path, path: str) -> str:
     return next((folder for folder in folders if find_build(tree / folder).tool is not None), "")
 
 
+def is_build_file(path: str) -> bool:
+    """Return whether a file, by its path, decides what a build needs to fetch, or how it is built."""
+    return _BUILD_FILE.fullmatch(os.fsencode(path)) is not None
+
+
 def build_files_digest(tree: Path) -> str:
     """Return a digest (hex) of the files that decide what a build needs to fetch. Blocking.
 

@@ -111,6 +111,17 @@ async def _run_tests(
     project: ProjectSandbox, side: CandidateSide, jdk: int, limit_s: float, *, by_variable: bool
 ) -> TestedSide:
     await project.put_tree(side.tree)
+    return await run_tests(project, side, jdk, limit_s, by_variable=by_variable)
+
+
+async def run_tests(
+    project: ProjectSandbox, side: CandidateSide, jdk: int, limit_s: float, *, by_variable: bool = False
+) -> TestedSide:
+    """Run all tests of a side whose files are in the sandbox; ``by_variable`` as in ``AgentOptions``.
+
+    Raises:
+        SandboxError: the sandbox ended.
+    """
     since = time.time()
     run = await project.run(
         Goal.TEST,

@@ -1,0 +1,163 @@
+"""Check mutants of the developers' answers to published instances, and print how many are accepted, by kind.
+
+usage: mutate_answers.py FILE [--shown]
+
+Only answers that are verified are mutated. RefactoringMiner must be installed (``codetaste java install``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+
+from codetaste.core.concurrency import gather
+from codetaste.core.paths import cache_dir
+from codetaste.refactorings.config import RefactoringMinerConfig
+from codetaste.refactorings.service import refactoring_service
+from codetaste.swe_refactor.answers.apply import EditedFiles, apply_answer
+from codetaste.swe_refactor.answers.developer import developer_answer
+from codetaste.swe_refactor.answers.java.syntax import all_types, parse_java
+from codetaste.swe_refactor.answers.parse import ParsedAnswer, parse_answer, refactored_names
+from codetaste.swe_refactor.format import read_instances
+from codetaste.swe_refactor.instance import REFACTORING_TYPES
+from codetaste.swe_refactor.score.check import check_refactoring
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from codetaste.refactorings.service import RefactoringService
+    from codetaste.swe_refactor.answers.java.syntax import SourceMember
+    from codetaste.swe_refactor.instance import RefactoringInstance
+
+    Mutant = tuple[str, RefactoringInstance, bytes]
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from support.swe_refactor.shop import Files
+
+say = partial(print, flush=True)
+OTHER_METHODS = 4
+STATEMENT = re.compile(rb"(?<=[;{}])\s*[\w.]+\([^;{}]*\);|(?<=[;{}])\s*[\w.<>\[\] ]+ = [^;{}]*;")
+SWAPS = (
+    (b" == ", b" != "),
+    (b" < ", b" <= "),
+    (b" + ", b" - "),
+    (b"true", b"false"),
+    (b" != null", b" == null"),
+)
+
+
+def methods(data: bytes) -> Iterator[SourceMember]:
+    """Yield the methods that have a body."""
+    unit = parse_java(data)
+    for owner in all_types(unit.types) if unit else ():
+        for each in owner.members:
+            if each.is_method and b"{" in data[each.code_start : each.end]:
+                yield each
+
+
+def edits(data: bytes, method: SourceMember) -> Iterator[tuple[str, bytes]]:
+    """Yield the file with other bodies of one method, each with its kind."""
+    begin = data.index(b"{", data.index(b")", method.code_start)) + 1
+    body = data[begin : method.end]
+
+    def put(new: bytes) -> bytes:
+        return data[:begin] + new + data[method.end :]
+
+    yield "a statement added", put(b" System.gc();" + body)
+    if found := STATEMENT.search(b"{" + body):
+        yield "a statement dropped", put(body.replace(found[0], b"", 1))
+    for old, new in SWAPS:
+        if old in body:
+            yield "an operator or literal changed", put(body.replace(old, new, 1))
+            break
+
+
+def mutants(instance: RefactoringInstance, before: bytes, after: bytes) -> Iterator[Mutant]:
+    """Yield mutants of an answer: kind, the instance that is asked, the edited file."""
+    yield "nothing edited", instance, before
+    for kind in REFACTORING_TYPES:
+        if kind != instance.type:
+            yield "another type", instance.updated({"type": kind}), after
+    names, old = set(refactored_names(instance)), {each.signature for each in methods(before)}
+    for shift in (1, 2, 3):
+        places = [dict(each) for each in instance.document["diffLocations"]]
+        for place in places:
+            place["startLine"] += 500 * shift
+            place["endLine"] += 500 * shift
+        yield "another method", instance.updated({"diffLocations": places}), after
+    others = 0
+    for method in methods(after):
+        if method.name in names:
+            where = "in the method"
+        elif method.signature not in old:
+            where = "in the new method"
+        elif others < OTHER_METHODS:
+            where, others = "in another method", others + 1
+        else:
+            continue
+        for what, edited in edits(after, method):
+            yield f"{what} {where}", instance, edited
+    last = max(method.end for method in methods(after))
+    yield "a field added", instance, after[:last] + b"\n    int codetasteField;\n" + after[last:]
+    yield "a method added", instance, after[:last] + b"\n    void codetaste() { }\n" + after[last:]
+
+
+async def answer(
+    service: RefactoringService, instance: RefactoringInstance
+) -> list[tuple[str, str, bool]] | None:
+    """Return kind, outcome and published check of each mutant; None if the answer itself is not verified."""
+    path, before = instance.file_path_before, instance.source_code_before_for_whole.encode()
+    parsed = parse_answer(developer_answer(instance), instance)
+    edited = (
+        apply_answer(instance, parsed, Files({path: before})) if isinstance(parsed, ParsedAnswer) else None
+    )
+    if not isinstance(edited, EditedFiles) or set(edited.files) != {path}:
+        return None
+    if not (await check_refactoring(instance, {path: before}, edited.files, service)).is_verified:
+        return None
+    found = []
+    for kind, other, content in mutants(instance, before, edited.files[path]):
+        result = await check_refactoring(other, {path: before}, {path: content}, service)
+        found.append((kind, str(result.outcome), result.published))
+    return found
+
+
+async def main(options: argparse.Namespace) -> None:
+    async with refactoring_service(RefactoringMinerConfig(), cache_dir(print)) as service:
+        instances = read_instances(options.file)
+        results = await gather([partial(answer, service, each) for each in instances])
+    rows = Counter[tuple[str, str]]()
+    published = Counter[str]()
+    for instance, found in zip(instances, results, strict=True):
+        if found is None:
+            say(f"not verified: {instance.type} {instance.method_name}")
+        for kind, outcome, is_published in found or ():
+            rows[kind, outcome] += 1
+            published[kind] += is_published
+            if options.shown and outcome == "verified":
+                say(f"accepted: {instance.type} {instance.method_name}: {kind}")
+    say("| mutant | number | accepted | accepted by the published check | outcomes |")
+    say("| --- | --- | --- | --- | --- |")
+    for kind in sorted({kind for kind, _ in rows}):
+        outcomes = {outcome: count for (each, outcome), count in rows.items() if each == kind}
+        listed = ", ".join(
+            f"`{name}` {count}" for name, count in sorted(outcomes.items()) if name != "verified"
+        )
+        total = sum(outcomes.values())
+        say(f"| {kind} | {total} | {outcomes.get('verified', 0)} | {published[kind]} | {listed} |")
+    accepted = sum(count for (_, outcome), count in rows.items() if outcome == "verified")
+    say(f"| all | {rows.total()} | {accepted} | {published.total()} | |")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--shown", action="store_true", help="print each accepted mutant")
+    anyio.run(main, parser.parse_args())
