@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from codetaste.sandbox.config import SandboxConfig
 from codetaste.source.repository import open_repository
 from codetaste.swe_refactor.instance import RefactoringInstance
 from codetaste.swe_refactor.score.base_build import BaseBuild, BaseFails, build_base
 from codetaste.swe_refactor.score.compile_and_test import compile_and_test
 from codetaste.swe_refactor.score.interface import keeps_interface
 from codetaste.swe_refactor.score.tested_answer import TestedAnswer
-from codetaste.swe_refactor.verify.settings import VerifyContext, VerifyLimits, make_verify_context
-from support.sandbox.providers import open_bubblewrap
+from codetaste.swe_refactor.verify.settings import VerifyContext, VerifyLimits
 from support.swe_refactor.documents import document
 from support.swe_refactor.tested_project import (
     AFTER,
@@ -47,22 +44,6 @@ def instance() -> RefactoringInstance:
             compileJDK=17,
         )
     )
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with what is fetched: the dependencies of the project, and JaCoCo."""
-    return tmp_path_factory.mktemp("fetched")
-
-
-@pytest.fixture
-async def context(tmp_path: Path, shared: Path, require: Callable[..., None]) -> AsyncIterator[VerifyContext]:
-    require("mvn")
-    require("javac")
-    async with open_bubblewrap(tmp_path / "sandboxes") as sandboxes:
-        yield await make_verify_context(
-            sandboxes, SandboxConfig(), image="", folder=shared / "project", cache=shared / "cache"
-        )
 
 
 async def answer(base: BaseBuild, **changes: str | None) -> TestedAnswer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from codetaste.source.repository import open_repository
 from codetaste.swe_refactor.verify.local_repository import LocalRepository
 from codetaste.swe_refactor.verify.outcome import VerificationOutcome as Outcome
 from codetaste.swe_refactor.verify.request import MoveTarget, VerificationRequest
-from codetaste.swe_refactor.verify.settings import VerifyContext, VerifyLimits, make_verify_context
+from codetaste.swe_refactor.verify.settings import VerifyContext, VerifyLimits
 from codetaste.swe_refactor.verify.verification import Verification
 from codetaste.swe_refactor.verify.verify import verify_candidate
 from support.sandbox.providers import open_bubblewrap
@@ -36,22 +35,6 @@ pytestmark = pytest.mark.anyio
 TOTAL = method(BEFORE, "int total(int[] prices)")
 WRAPPER = "gradle/wrapper/gradle-wrapper.properties"
 SUM = method(AFTER, "int sum(int[] prices)")
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with what is fetched: the dependencies of the project, and JaCoCo."""
-    return tmp_path_factory.mktemp("fetched")
-
-
-@pytest.fixture
-async def context(tmp_path: Path, shared: Path, require: Callable[..., None]) -> AsyncIterator[VerifyContext]:
-    require("mvn")
-    require("javac")
-    async with open_bubblewrap(tmp_path / "sandboxes") as sandboxes:
-        yield await make_verify_context(
-            sandboxes, SandboxConfig(), image="", folder=shared / "project", cache=shared / "cache"
-        )
 
 
 @pytest.fixture

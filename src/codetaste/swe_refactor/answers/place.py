@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codetaste.swe_refactor.answers.java.syntax import METHODS, member_of, parse_java, type_around
+from codetaste.swe_refactor.answers.java.syntax import METHODS, member_of, parse_java, type_around, walk_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,11 +65,6 @@ def _methods_over(unit: SourceUnit, start_line: int, end_line: int) -> Iterator[
     if not 0 < start_line <= end_line < len(ends):
         return
     begin, last, end = ends[start_line - 1], ends[end_line - 1], ends[end_line]
-    todo = [unit.root]
-    while todo:
-        node = todo.pop()
+    for node in walk_nodes(unit.root, lambda node: node.start_byte < end and node.end_byte > begin):
         if node.type in METHODS and begin <= node.start_byte and last < node.end_byte <= end:
             yield node
-        todo.extend(
-            each for each in reversed(node.children) if each.start_byte < end and each.end_byte > begin
-        )

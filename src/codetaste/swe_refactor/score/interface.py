@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codetaste.swe_refactor.answers.java.syntax import METHODS, normal_code, parse_java
+from codetaste.swe_refactor.answers.java.syntax import METHODS, normal_code, parse_java, walk_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,11 +36,8 @@ def _interface(unit: SourceUnit) -> bytes:
 
 def _hidden(unit: SourceUnit) -> Iterator[tuple[int, int]]:
     """Yield where what other files do not see begins and ends, in order."""
-    todo = [unit.root]
-    while todo:
-        node = todo.pop()
+    for node in walk_nodes(unit.root, lambda node: node.type not in METHODS):
         if node.type not in METHODS:
-            todo.extend(reversed(node.children))
             continue
         modifiers = next((each for each in node.children if each.type == "modifiers"), None)
         body = node.child_by_field_name("body")

@@ -323,10 +323,20 @@ def _text(data: bytes, node: Node) -> str:
 def _first_error(root: Node) -> int | None:
     if not root.has_error:
         return None
+    faults = (
+        each for each in walk_nodes(root, lambda node: node.has_error) if each.is_error or each.is_missing
+    )
+    return next(faults, root).start_byte
+
+
+def walk_nodes(root: Node, enter: Callable[[Node], bool] = lambda _: True) -> Iterator[Node]:
+    """Yield nodes in the order of the text, outer ones first; what is inside only of those to ``enter``.
+
+    Without recursion, since code can be nested deeply.
+    """
     todo = [root]
     while todo:
         node = todo.pop()
-        if node.is_error or node.is_missing:
-            return node.start_byte
-        todo.extend(each for each in reversed(node.children) if each.has_error or each.is_missing)
-    return root.start_byte
+        yield node
+        if enter(node):
+            todo.extend(reversed(node.children))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codetaste.swe_refactor.answers.java.syntax import METHODS, parse_java
+from codetaste.swe_refactor.answers.java.syntax import METHODS, parse_java, walk_nodes
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -25,13 +25,7 @@ def has_trivial_method(code: str) -> bool:
     readable = [unit for unit in units if unit is not None and unit.error_at is None]
     if not readable:
         return False
-    todo = [readable[0].root]
-    while todo:
-        node = todo.pop()
-        if node.type in METHODS and _does_nothing(node):
-            return True
-        todo.extend(node.named_children)
-    return False
+    return any(node.type in METHODS and _does_nothing(node) for node in walk_nodes(readable[0].root))
 
 
 def _does_nothing(method: Node) -> bool:

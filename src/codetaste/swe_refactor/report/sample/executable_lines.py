@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codetaste.swe_refactor.answers.java.syntax import METHODS, parse_java
+from codetaste.swe_refactor.answers.java.syntax import METHODS, parse_java, walk_nodes
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -35,27 +35,16 @@ def executable_lines(method: str) -> int | None:
 
 def _first_method(root: Node) -> Node | None:
     """Return the outermost method that comes first."""
-    todo = [root]
-    while todo:
-        node = todo.pop()
-        if node.type in METHODS:
-            return node
-        todo.extend(reversed(node.named_children))
-    return None
+    return next((node for node in walk_nodes(root) if node.type in METHODS), None)
 
 
 def _code_rows(body: Node) -> set[int]:
     rows: set[int] = set()
-    todo = [body]
-    while todo:
-        node = todo.pop()
-        if node.type in _COMMENTS:
-            continue
+    whole = {*_COMMENTS, "string_literal"}
+    for node in walk_nodes(body, lambda node: node.type not in whole):
         if node.type == "string_literal":
             lines = (node.text or b"").split(b"\n")
             rows |= {node.start_point.row + at for at, line in enumerate(lines) if line.strip()}
-        elif node.child_count:
-            todo.extend(node.children)
-        elif node.type not in _PUNCTUATION and node.end_byte > node.start_byte:
+        elif not node.child_count and node.type not in {*_PUNCTUATION, *_COMMENTS} and node.text:
             rows.add(node.start_point.row)
     return rows
