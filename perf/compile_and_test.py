@@ -28,7 +28,7 @@ from codetaste.sandbox.config import SandboxConfig
 from codetaste.sandbox.egress import no_egress
 from codetaste.sandbox.local.sandbox import bubblewrap_provider
 from codetaste.source.repository import open_repository
-from codetaste.swe_refactor.instance import RefactoringInstance
+from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 from codetaste.swe_refactor.score.base_build import build_base
 from codetaste.swe_refactor.score.compile_and_test import compile_and_test
 from codetaste.swe_refactor.verify.problem import outcome_of_run

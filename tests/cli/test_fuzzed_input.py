@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from codetaste.swe_refactor.instance import RefactoringInstance
-from codetaste.swe_refactor.review import InstanceVerdict, new_instance_review
+from codetaste.swe_refactor.dataset.instance import RefactoringInstance
+from codetaste.swe_refactor.dataset.review import InstanceVerdict, new_instance_review
 from support.flows.tiny_benchmark import MODELS, PRICE, Bench, make_workspace
 from support.swe_refactor.documents import COMMIT, document
 

@@ -9,8 +9,8 @@ import pytest
 
 from codetaste.refactorings.config import RefactoringMinerConfig
 from codetaste.refactorings.service import RefactoringService, refactoring_service
-from codetaste.swe_refactor.format import read_instances
-from codetaste.swe_refactor.instance import RefactoringInstance
+from codetaste.swe_refactor.dataset.format import read_instances
+from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 from support.refactorings.java_tools import tools_in
 
 pytestmark = [pytest.mark.anyio, pytest.mark.heavy]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codetaste.swe_refactor.format import read_instances
-from codetaste.swe_refactor.instance import RefactoringInstance
+from codetaste.swe_refactor.dataset.format import read_instances
+from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 from support.flows import tiny_benchmark
 from support.flows.tiny_benchmark import CommandResult, Workspace
 from support.refactorings.java_tools import tools_in

@@ -25,8 +25,8 @@ from codetaste.swe_refactor.answers.apply import EditedFiles, apply_answer
 from codetaste.swe_refactor.answers.developer import developer_answer
 from codetaste.swe_refactor.answers.java.syntax import all_types, parse_java
 from codetaste.swe_refactor.answers.parse import ParsedAnswer, parse_answer, refactored_names
-from codetaste.swe_refactor.format import read_instances
-from codetaste.swe_refactor.instance import REFACTORING_TYPES
+from codetaste.swe_refactor.dataset.format import read_instances
+from codetaste.swe_refactor.dataset.instance import REFACTORING_TYPES
 from codetaste.swe_refactor.score.check import check_refactoring
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from codetaste.refactorings.service import RefactoringService
     from codetaste.swe_refactor.answers.java.syntax import SourceMember
-    from codetaste.swe_refactor.instance import RefactoringInstance
+    from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 
     Mutant = tuple[str, RefactoringInstance, bytes]
 

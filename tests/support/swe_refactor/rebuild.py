@@ -23,9 +23,9 @@ from codetaste.refactorings.config import RefactoringMinerConfig
 from codetaste.refactorings.model import CodeRange, Purity, Refactoring
 from codetaste.refactorings.service import RefactoringService, refactoring_service
 from codetaste.source.repository import open_repository
+from codetaste.swe_refactor.dataset.format import read_instances
+from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 from codetaste.swe_refactor.enrich.enrich import EnrichedRefactoring, enrich_commit
-from codetaste.swe_refactor.format import read_instances
-from codetaste.swe_refactor.instance import RefactoringInstance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

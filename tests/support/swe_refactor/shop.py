@@ -10,7 +10,7 @@ from codetaste.swe_refactor.answers.answer_format import format_answer
 from codetaste.swe_refactor.answers.apply import EditedFiles, apply_answer
 from codetaste.swe_refactor.answers.parse import ParsedAnswer, parse_answer
 from codetaste.swe_refactor.answers.problem import AnswerProblem
-from codetaste.swe_refactor.instance import RefactoringInstance
+from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 from support.swe_refactor.documents import document
 
 CART, LABELS, SUMS, PRICES, TILL = (

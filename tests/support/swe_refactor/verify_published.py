@@ -25,7 +25,7 @@ from codetaste.sandbox.config import SandboxConfig
 from codetaste.sandbox.provider import open_sandboxes
 from codetaste.source.repository import open_repository
 from codetaste.swe_refactor.build.verified import verification_request, verified_instance
-from codetaste.swe_refactor.format import read_instances
+from codetaste.swe_refactor.dataset.format import read_instances
 from codetaste.swe_refactor.verify.settings import make_verify_context
 from codetaste.swe_refactor.verify.verification import Verification
 from codetaste.swe_refactor.verify.verify import verify_candidate
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from codetaste.refactorings.model import Refactoring
     from codetaste.source.repository import Repository
-    from codetaste.swe_refactor.instance import RefactoringInstance
+    from codetaste.swe_refactor.dataset.instance import RefactoringInstance
     from codetaste.swe_refactor.verify.settings import VerifyContext
 
 say = partial(print, flush=True)

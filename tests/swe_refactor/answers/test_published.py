@@ -11,8 +11,8 @@ from codetaste.swe_refactor.answers.developer import developer_answer
 from codetaste.swe_refactor.answers.java.syntax import normal_code, parse_java
 from codetaste.swe_refactor.answers.parse import ParsedAnswer, parse_answer
 from codetaste.swe_refactor.answers.problem import AnswerProblem
-from codetaste.swe_refactor.format import read_instances
-from codetaste.swe_refactor.instance import RefactoringInstance
+from codetaste.swe_refactor.dataset.format import read_instances
+from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 from support.swe_refactor.shop import Files
 
 ALONE = {1, 2, 13}

@@ -11,7 +11,7 @@ from codetaste.errors import SourceError
 from codetaste.java.build.coverage import Counter, CoverageTarget, MethodCoverage
 from codetaste.source.repository import Repository, open_repository
 from codetaste.swe_refactor.build.verified import verification_request, verified_instance
-from codetaste.swe_refactor.instance import RefactoringInstance
+from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 from codetaste.swe_refactor.verify.outcome import VerificationOutcome
 from codetaste.swe_refactor.verify.request import MoveTarget
 from codetaste.swe_refactor.verify.verification import SideRun, Verification

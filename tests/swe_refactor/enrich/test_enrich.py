@@ -12,8 +12,8 @@ from codetaste.java.artifacts.artifact_set import load_artifact_set
 from codetaste.java.artifacts.store import install_artifacts
 from codetaste.java.jdt.service import ARTIFACT_SET, open_jdt
 from codetaste.source.repository import open_repository
+from codetaste.swe_refactor.dataset.format import format_instances, parse_instances
 from codetaste.swe_refactor.enrich.enrich import ENRICHED, UNUSABLE, enrich_commit
-from codetaste.swe_refactor.format import format_instances, parse_instances
 from support.swe_refactor.history import BEFORE, CALLER, A, detections, make_history
 
 pytestmark = [pytest.mark.anyio, pytest.mark.heavy]

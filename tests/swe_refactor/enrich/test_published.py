@@ -10,10 +10,10 @@ import pytest
 from codetaste.errors import SourceError
 from codetaste.java.jdt.model import ParsedMethod, ParsedSources, ParsedType
 from codetaste.refactorings.model import Refactoring
+from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 from codetaste.swe_refactor.enrich.places import find_places
 from codetaste.swe_refactor.enrich.published import published_fields
 from codetaste.swe_refactor.enrich.sources import ChangedSources
-from codetaste.swe_refactor.instance import RefactoringInstance
 from support.swe_refactor.documents import document
 from support.swe_refactor.history import AFTER, BEFORE, UTIL, A, B, detections, method
 

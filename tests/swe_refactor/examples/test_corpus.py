@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codetaste.errors import ConfigError
+from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 from codetaste.swe_refactor.examples.corpus import read_corpus
 from codetaste.swe_refactor.examples.overlap import normalise_code
-from codetaste.swe_refactor.instance import RefactoringInstance
 from support.swe_refactor.documents import document
 from support.swe_refactor.example_records import make_record, write_corpus
 

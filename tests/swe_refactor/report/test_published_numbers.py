@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from codetaste.report.table import format_cell
-from codetaste.swe_refactor.instance import REFACTORING_TYPES
+from codetaste.swe_refactor.dataset.instance import REFACTORING_TYPES
 from codetaste.swe_refactor.report.models import table_2
 from codetaste.swe_refactor.report.sample.stratified import TYPE_MIX
 from codetaste.swe_refactor.report.successes import figure_3, table_3, table_4, table_5

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codetaste.source.repository import open_repository
-from codetaste.swe_refactor.instance import RefactoringInstance
+from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 from codetaste.swe_refactor.score.base_build import BaseBuild, BaseFails, build_base
 from codetaste.swe_refactor.score.compile_and_test import compile_and_test
 from codetaste.swe_refactor.score.interface import keeps_interface

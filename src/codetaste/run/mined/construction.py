@@ -47,7 +47,7 @@ from codetaste.swe_refactor.build.outcomes import (
     outcomes_to_json,
     rows_table,
 )
-from codetaste.swe_refactor.format import read_instances, write_instances
+from codetaste.swe_refactor.dataset.format import read_instances, write_instances
 from codetaste.swe_refactor.report.projects import project_table
 from codetaste.swe_refactor.verify.settings import VerifyLimits, make_verify_context
 

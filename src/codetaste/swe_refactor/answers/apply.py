@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from codetaste.swe_refactor.answers.edit.tree import TreeReader
     from codetaste.swe_refactor.answers.java.syntax import SourceType
     from codetaste.swe_refactor.answers.parse import ParsedAnswer
-    from codetaste.swe_refactor.instance import DiffLocation, RefactoringInstance
+    from codetaste.swe_refactor.dataset.instance import DiffLocation, RefactoringInstance
 
 
 @dataclass(frozen=True, slots=True)

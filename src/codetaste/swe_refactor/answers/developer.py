@@ -9,7 +9,7 @@ from codetaste.swe_refactor.answers.java.syntax import all_types, parse_java
 from codetaste.swe_refactor.answers.place import OTHER, TARGET_AFTER, find_method, is_inlining, location
 
 if TYPE_CHECKING:
-    from codetaste.swe_refactor.instance import RefactoringInstance
+    from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 
 
 def developer_answer(instance: RefactoringInstance) -> str:

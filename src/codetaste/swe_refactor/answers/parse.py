@@ -15,7 +15,7 @@ from codetaste.swe_refactor.answers.target_path import parse_target_path
 
 if TYPE_CHECKING:
     from codetaste.swe_refactor.answers.code_part import CodePart
-    from codetaste.swe_refactor.instance import RefactoringInstance
+    from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 
 _ADDED = (PartName.MOVED_CLASS_CODE, PartName.EXTRACTED_METHOD_CODE)
 _REFACTORED = (PartName.REFACTORED_METHOD_CODE, PartName.REFACTORED_CLASS_CODE)

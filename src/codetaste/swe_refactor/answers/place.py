@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
     from codetaste.swe_refactor.answers.java.syntax import SourceMember, SourceType, SourceUnit
-    from codetaste.swe_refactor.instance import DiffLocation, RefactoringInstance
+    from codetaste.swe_refactor.dataset.instance import DiffLocation, RefactoringInstance
 
 TARGET_BEFORE, TARGET_AFTER, OTHER = 0, 1, 2
 """Places of an instance: the method before, the method after, and the extracted or inlined one."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from codetaste.java.jdt.model import MethodContext
     from codetaste.llm.prompts import Prompts
     from codetaste.swe_refactor.answers.problem import AnswerProblem
-    from codetaste.swe_refactor.instance import RefactoringInstance
+    from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 
 TEMPLATES: Final[Mapping[str, str]] = {
     "Extract Method": "swe_refactor/extract_inline",

@@ -17,7 +17,7 @@ from codetaste.swe_refactor.build.outcomes import (
     CandidateOutcome,
 )
 from codetaste.swe_refactor.build.verified import verified_instance
-from codetaste.swe_refactor.instance import RefactoringInstance
+from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 from codetaste.swe_refactor.report.projects import ProjectInstances
 from codetaste.swe_refactor.verify.verification import Verification
 

@@ -17,8 +17,8 @@ from codetaste.refactorings.model import detection_to_json, refactoring_from_jso
 from codetaste.swe_refactor.build.context import CandidateTask, CommitTask
 from codetaste.swe_refactor.build.outcomes import ENRICHED, MINED, BuildStep
 from codetaste.swe_refactor.build.verified import verification_request
+from codetaste.swe_refactor.dataset.instance import REFACTORING_TYPES, RefactoringInstance
 from codetaste.swe_refactor.enrich.enrich import enrich_commit
-from codetaste.swe_refactor.instance import REFACTORING_TYPES, RefactoringInstance
 from codetaste.swe_refactor.verify.verify import verify_candidate
 
 if TYPE_CHECKING:

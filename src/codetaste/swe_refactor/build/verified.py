@@ -14,7 +14,7 @@ from codetaste.swe_refactor.verify.request import MoveTarget, VerificationReques
 if TYPE_CHECKING:
     from codetaste.refactorings.model import CodeRange, Refactoring
     from codetaste.source.repository import Repository
-    from codetaste.swe_refactor.instance import RefactoringInstance
+    from codetaste.swe_refactor.dataset.instance import RefactoringInstance
     from codetaste.swe_refactor.verify.verification import Verification
 
 _NAME = re.compile(r"([\w$]+)\(")

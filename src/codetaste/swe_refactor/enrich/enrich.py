@@ -13,10 +13,10 @@ from anyio import to_thread
 from codetaste.core.files import remove_tree
 from codetaste.errors import JavaError, JavaOutcome, SourceError
 from codetaste.java.jdt.model import MethodContext, MethodTarget, TargetOutcome
+from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 from codetaste.swe_refactor.enrich.places import find_places
 from codetaste.swe_refactor.enrich.published import find_method, published_fields
 from codetaste.swe_refactor.enrich.sources import export_java_files, read_changed_sources
-from codetaste.swe_refactor.instance import RefactoringInstance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

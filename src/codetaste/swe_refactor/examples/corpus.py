@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.retrieval.index import Document
-    from codetaste.swe_refactor.instance import RefactoringInstance
+    from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 
 _MAX_FILE_BYTES = 2 * 1024**3
 _MAX_PROBLEMS = 20

@@ -9,8 +9,8 @@ from pydantic.alias_generators import to_camel
 
 from codetaste.core.hashing import json_digest
 from codetaste.retrieval.index import Document
+from codetaste.swe_refactor.dataset.instance import REFACTORING_TYPES
 from codetaste.swe_refactor.enrich.line_text import slice_lines
-from codetaste.swe_refactor.instance import REFACTORING_TYPES
 
 _DECLARATION = "METHOD_DECLARATION"
 

@@ -16,9 +16,9 @@ from anyio import to_thread
 from codetaste.core.files import read_regular_file
 from codetaste.core.text import one_line
 from codetaste.errors import ConfigError, JavaError, SourceError
+from codetaste.swe_refactor.dataset.instance import REFACTORING_TYPES
 from codetaste.swe_refactor.enrich.line_text import text_lines
 from codetaste.swe_refactor.enrich.places import find_places
-from codetaste.swe_refactor.instance import REFACTORING_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

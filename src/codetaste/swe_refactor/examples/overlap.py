@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from codetaste.swe_refactor.dataset.instance import RefactoringInstance
     from codetaste.swe_refactor.examples.example import RefactoringExample
-    from codetaste.swe_refactor.instance import RefactoringInstance
 
 _PARTS = re.compile(
     r'(?P<literal>"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')'

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.table import Column, Row, Table
-from codetaste.swe_refactor.instance import REFACTORING_TYPES
+from codetaste.swe_refactor.dataset.instance import REFACTORING_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codetaste.swe_refactor.instance import RefactoringInstance
+    from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 
 _TOTAL = "Total"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from codetaste.core.text import plural
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.table import Column, Row, Table
-from codetaste.swe_refactor.instance import REFACTORING_TYPES
+from codetaste.swe_refactor.dataset.instance import REFACTORING_TYPES
 from codetaste.swe_refactor.report.models import (
     SUCCESS,
     coverage_notes,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from codetaste.java.build.build_system import Build
     from codetaste.source.repository import Repository
-    from codetaste.swe_refactor.instance import RefactoringInstance
+    from codetaste.swe_refactor.dataset.instance import RefactoringInstance
     from codetaste.swe_refactor.verify.local_repository import PreparedBuild
     from codetaste.swe_refactor.verify.project_sandbox import ProjectSandbox
     from codetaste.swe_refactor.verify.settings import VerifyContext

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from codetaste.refactorings.model import CodeRange, Detection, Refactoring
     from codetaste.refactorings.service import RefactoringService
+    from codetaste.swe_refactor.dataset.instance import DiffLocation, RefactoringInstance
     from codetaste.swe_refactor.enrich.places import RefactoringPlaces
-    from codetaste.swe_refactor.instance import DiffLocation, RefactoringInstance
 
 _CLASS = re.compile(r"\bclass ([\w.$]+)")
 _MAX_EXTRA = 50

@@ -17,7 +17,7 @@ from codetaste.swe_refactor.score.delegate import without_delegate
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from codetaste.swe_refactor.instance import RefactoringInstance
+    from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 
 
 def reference_code(instance: RefactoringInstance) -> str:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from codetaste.swe_refactor.instance import RefactoringInstance
+    from codetaste.swe_refactor.dataset.instance import RefactoringInstance
     from codetaste.swe_refactor.score.base_build import BaseBuild
     from codetaste.swe_refactor.verify.project_sandbox import ProjectSandbox
     from codetaste.swe_refactor.verify.side import TestedSide

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from codetaste.refactorings.model import CodeRange
     from codetaste.swe_refactor.answers.java.syntax import SourceMember, SourceUnit
+    from codetaste.swe_refactor.dataset.instance import RefactoringInstance
     from codetaste.swe_refactor.enrich.places import RefactoringPlaces
-    from codetaste.swe_refactor.instance import RefactoringInstance
 
 _STATEMENT_ENDS = re.compile(rb"[;{}]")
 

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 from codetaste.swe_refactor.answers.java.syntax import normal_code, parse_java
 from codetaste.swe_refactor.answers.place import find_method
-from codetaste.swe_refactor.instance import DiffLocation
+from codetaste.swe_refactor.dataset.instance import DiffLocation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from codetaste.refactorings.model import CodeRange
     from codetaste.swe_refactor.answers.java.syntax import SourceMember, SourceUnit
+    from codetaste.swe_refactor.dataset.instance import RefactoringInstance
     from codetaste.swe_refactor.enrich.places import RefactoringPlaces
-    from codetaste.swe_refactor.instance import RefactoringInstance
 
 _NAME = re.compile(r"([\w$]+)\(")
 _STATEMENT_ENDS = re.compile(rb"[;{}]")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codetaste.errors import ConfigError
-from codetaste.swe_refactor.instance import REFACTORING_TYPES, RefactoringInstance
+from codetaste.swe_refactor.dataset.instance import REFACTORING_TYPES, RefactoringInstance
 from codetaste.swe_refactor.report.sample.apportion import apportion
 from codetaste.swe_refactor.report.sample.stratified import TYPE_MIX, draw_sample
 from support.swe_refactor.documents import document

@@ -9,8 +9,8 @@ from codetaste.console.command import command
 from codetaste.console.json import json_document
 from codetaste.console.streams import print_result
 from codetaste.core.text import plural, printable
-from codetaste.swe_refactor.consistency import find_inconsistencies
-from codetaste.swe_refactor.format import read_instances
+from codetaste.swe_refactor.dataset.consistency import find_inconsistencies
+from codetaste.swe_refactor.dataset.format import read_instances
 
 
 @command

@@ -13,14 +13,14 @@ from codetaste.console.streams import print_result, result_stream, width_of
 from codetaste.core.text import did_you_mean, plural, printable
 from codetaste.errors import ConfigError
 from codetaste.report.render.text import render_text
-from codetaste.swe_refactor.format import read_instances, write_instances
-from codetaste.swe_refactor.instance import REFACTORING_TYPES
+from codetaste.swe_refactor.dataset.format import read_instances, write_instances
+from codetaste.swe_refactor.dataset.instance import REFACTORING_TYPES
 from codetaste.swe_refactor.report.projects import ProjectInstances, project_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codetaste.swe_refactor.instance import RefactoringInstance
+    from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 
 
 @command

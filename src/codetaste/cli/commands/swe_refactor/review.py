@@ -23,8 +23,8 @@ from codetaste.console.json import json_document
 from codetaste.console.streams import colour, is_coloured, notify, print_result
 from codetaste.core.text import plural, printable
 from codetaste.errors import ConfigError
-from codetaste.swe_refactor.format import read_instances
-from codetaste.swe_refactor.review import (
+from codetaste.swe_refactor.dataset.format import read_instances
+from codetaste.swe_refactor.dataset.review import (
     InstanceReview,
     InstanceVerdict,
     ReviewSample,
@@ -39,8 +39,8 @@ from codetaste.swe_refactor.review import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from codetaste.swe_refactor.instance import RefactoringInstance
-    from codetaste.swe_refactor.review import InstanceReviews
+    from codetaste.swe_refactor.dataset.instance import RefactoringInstance
+    from codetaste.swe_refactor.dataset.review import InstanceReviews
 
 _QUESTION = "[c]orrect, [w]rong, [u]nsure, [n]ote, [b]ack or [q]uit? "
 _WORDS = {"correct": "c", "wrong": "w", "unsure": "u", "note": "n", "back": "b", "quit": "q"}

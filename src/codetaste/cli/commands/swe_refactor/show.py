@@ -11,12 +11,12 @@ from codetaste.console.json import json_document
 from codetaste.console.streams import print_result
 from codetaste.core.text import did_you_mean, plural, printable
 from codetaste.errors import ConfigError
-from codetaste.swe_refactor.format import read_instances
+from codetaste.swe_refactor.dataset.format import read_instances
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from codetaste.swe_refactor.instance import RefactoringInstance
+    from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 
 
 @command

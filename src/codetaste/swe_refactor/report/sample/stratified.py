@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from codetaste.core.text import plural
 from codetaste.errors import ConfigError
-from codetaste.swe_refactor.instance import REFACTORING_TYPES
+from codetaste.swe_refactor.dataset.instance import REFACTORING_TYPES
 from codetaste.swe_refactor.report.sample.apportion import apportion
 from codetaste.swe_refactor.report.sample.executable_lines import executable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from codetaste.swe_refactor.instance import RefactoringInstance
+    from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 
 SHORT_LINES: Final = 10
 """Instances with at most this number of executable lines are short (§4.4)."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from codetaste.swe_refactor.consistency import find_inconsistencies
-from codetaste.swe_refactor.instance import RefactoringInstance
+from codetaste.swe_refactor.dataset.consistency import find_inconsistencies
+from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 from support.swe_refactor.documents import document
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codetaste.swe_refactor.instance import RefactoringInstance
-from codetaste.swe_refactor.review import ReviewSample, cohen_kappa, usual_sample_size
+from codetaste.swe_refactor.dataset.instance import RefactoringInstance
+from codetaste.swe_refactor.dataset.review import ReviewSample, cohen_kappa, usual_sample_size
 from support.swe_refactor.documents import COMMIT, document
 
 INSTANCES = [

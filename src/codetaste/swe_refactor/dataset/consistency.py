@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from codetaste.core.text import one_line
-from codetaste.swe_refactor.instance import REFACTORING_TYPES
+from codetaste.swe_refactor.dataset.instance import REFACTORING_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from codetaste.swe_refactor.instance import RefactoringInstance
+    from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 
 _EXTRACTED = re.compile(r"^(?:\w+ )*([\w$]+)\(")
 """The name of the method with which the description of an extraction begins."""

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from codetaste.core.files import read_text_file, write_atomically
 from codetaste.core.text import one_line, plural, printable, shorten
 from codetaste.errors import ConfigError
-from codetaste.swe_refactor.instance import RefactoringInstance
+from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

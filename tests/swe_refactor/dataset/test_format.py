@@ -13,8 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.errors import ConfigError
-from codetaste.swe_refactor.format import format_instances, parse_instances, read_instances, write_instances
-from codetaste.swe_refactor.instance import RefactoringInstance
+from codetaste.swe_refactor.dataset.format import (
+    format_instances,
+    parse_instances,
+    read_instances,
+    write_instances,
+)
+from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 from support.swe_refactor.documents import document
 
 TEXT = st.text(max_size=30)
@@ -148,7 +153,7 @@ def test_changes_keep_all_other_keys_in_their_places() -> None:
 
 
 def test_the_page_names_every_key() -> None:
-    page = Path(__file__).parents[2] / "docs" / "swe-refactor-instances.md"
+    page = Path(__file__).parents[3] / "docs" / "swe-refactor-instances.md"
     names = {field.alias for field in RefactoringInstance.model_fields.values()}
     rows = [line for line in page.read_text("utf-8").splitlines() if line.startswith("| `")]
     named = {name for row in rows for name in re.findall("`(.+?)`", row.split(" | ")[0])}
