@@ -6,6 +6,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from codetaste.swe_refactor.report.trial_row import TrialRow
+from codetaste.swe_refactor.score.check import CheckOutcome
+from codetaste.swe_refactor.score.tested_answer import TestOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +22,6 @@ def trial_row(*, success: bool = True, **changes: Any) -> TrialRow:
         "project": "junit4",
         "type": "Extract Method",
         "attempt": 1,
-        "outcome": "scored",
         "compiles_and_passes": success,
         "verified": success,
         "published_check": success,
@@ -29,7 +30,10 @@ def trial_row(*, success: bool = True, **changes: Any) -> TrialRow:
         "turns": 1,
         "wall_s": 60.0,
     }
-    return TrialRow(**{**found, **changes})
+    found |= changes
+    reached = CheckOutcome.NONE_FOUND if found["compiles_and_passes"] else TestOutcome.COMPILE_FAILS
+    is_success = found["compiles_and_passes"] and found["verified"]
+    return TrialRow(**{"outcome": CheckOutcome.VERIFIED if is_success else reached, **found})
 
 
 def rows_of_counts(

@@ -48,6 +48,7 @@ from codetaste.swe_refactor.build.outcomes import (
     rows_table,
 )
 from codetaste.swe_refactor.dataset.format import read_instances, write_instances
+from codetaste.swe_refactor.dataset.layout import FOLDER, INSTANCES_FILE
 from codetaste.swe_refactor.report.projects import project_table
 from codetaste.swe_refactor.verify.settings import VerifyLimits, make_verify_context
 
@@ -64,9 +65,6 @@ if TYPE_CHECKING:
     from codetaste.swe_refactor.config import BuildConfig
     from codetaste.swe_refactor.verify.settings import VerifyContext
 
-FOLDER = "swe_refactor"
-"""The folder of a run with what the construction makes."""
-INSTANCES_FILE = "instances.json"
 _NO_BUILD_TOOL = (
     "this machine has neither Maven nor Gradle; install one (sudo apt-get install maven), or build the image "
     "with them (codetaste image build --java)"

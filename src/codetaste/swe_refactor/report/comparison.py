@@ -14,9 +14,9 @@ from codetaste.report.statistics.comparison import ALPHA
 from codetaste.report.statistics.intervals import benjamini_hochberg, paired_permutation
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.table import Column, Row, Table
-from codetaste.swe_refactor.report.models import SUCCESS, TRIALS, coverage_notes
+from codetaste.swe_refactor.report.models import SUCCESS, TRIALS, row_notes
 from codetaste.swe_refactor.report.shares import count_cells, count_columns, legend
-from codetaste.swe_refactor.report.trial_row import group_rows
+from codetaste.swe_refactor.report.trial_row import group_rows, success_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,11 +63,11 @@ class SuccessTest:
 
 def compare_successes(rows: Sequence[TrialRow]) -> list[SuccessTest]:
     """Return the test of each pair, the better ones first; pairs without a common instance have none."""
-    groups = group_rows(rows)
+    groups = _counted_groups(rows)
     means = {by: _by_instance(own) for by, own in groups.items()}
-    project = {row.instance: row.project for row in rows}
+    project = {row.instance: row.project for own in groups.values() for row in own}
     by_project = len(set(project.values())) >= MIN_PROJECTS
-    order = sorted(groups, key=lambda by: (-_mean(groups[by]), by))
+    order = sorted(groups, key=lambda by: (-success_share(groups[by]), by))
     tests = []
     for first, second in combinations(order, 2):
         both = sorted(means[first].keys() & means[second].keys())
@@ -93,9 +93,9 @@ def compare_successes(rows: Sequence[TrialRow]) -> list[SuccessTest]:
 
 def ranking_table(rows: Sequence[TrialRow]) -> Table:
     """Return all strategies and models, the best first, with those that each beats or is tied with."""
-    groups = group_rows(rows)
+    groups = _counted_groups(rows)
     tests = compare_successes(rows)
-    order = sorted(groups, key=lambda by: (-_mean(groups[by]), by))
+    order = sorted(groups, key=lambda by: (-success_share(groups[by]), by))
     signs = dict(zip(order, _signs(len(order)), strict=True))
     beaten: defaultdict[StrategyModel, list[str]] = defaultdict(list)
     tied: defaultdict[StrategyModel, list[str]] = defaultdict(list)
@@ -106,7 +106,7 @@ def ranking_table(rows: Sequence[TrialRow]) -> Table:
         else:
             loser = test.second if test.winner == test.first else test.first
             beaten[test.winner].append(signs[loser])
-    means = [_mean(groups[by]) for by in order]
+    means = [success_share(groups[by]) for by in order]
     shown = tuple(
         Row(
             (
@@ -129,10 +129,10 @@ def ranking_table(rows: Sequence[TrialRow]) -> Table:
         Column("rank", "Rank", Unit.COUNT),
         *count_columns("success", "Success"),
         TRIALS,
-        Column("beats", ">", heading="Tests"),
-        Column("tied", "=", heading="Tests"),
+        Column("beats", "Beats"),
+        Column("tied", "Tied"),
     )
-    notes = (*_notes(rows, tests), *legend(shown), *coverage_notes(groups))
+    notes = (*_notes(rows, tests), *legend(shown), *row_notes(rows))
     return Table("ranking", "strategies and models by successes", columns, shown, notes)
 
 
@@ -165,14 +165,14 @@ def tests_table(rows: Sequence[TrialRow]) -> Table:
 def _notes(rows: Sequence[TrialRow], tests: Sequence[SuccessTest]) -> tuple[str, ...]:
     if not tests:
         return ("no two of them can be compared",)
-    projects = len({row.project for row in rows})
+    projects = len({row.project for row in rows if row.counted})
     clusters = "whole projects"
     if projects < MIN_PROJECTS:
         clusters = f"single instances, because {plural(projects, 'project')} cannot show a difference"
     corrected = f"corrected for {plural(len(tests), 'test')} (Benjamini-Hochberg)"
     return (
         f"paired sign-flip tests over {clusters}, {corrected}",
-        f">: significantly better than these, =: tied with these ({ALPHA:.0%} false discoveries)",
+        f"Beats: significantly better than these ({ALPHA:.0%} false discoveries); tied: no such difference",
     )
 
 
@@ -183,8 +183,8 @@ def _by_instance(rows: Sequence[TrialRow]) -> dict[str, float]:
     return {instance: sum(each) / len(each) for instance, each in values.items()}
 
 
-def _mean(rows: Sequence[TrialRow]) -> float:
-    return sum(row.success for row in rows) / len(rows)
+def _counted_groups(rows: Sequence[TrialRow]) -> dict[StrategyModel, list[TrialRow]]:
+    return {by: own for by, own in group_rows(rows).items() if own}
 
 
 def _signs(number: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from decimal import Decimal
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -15,7 +16,7 @@ from codetaste.swe_refactor.report.shares import count_cells, count_columns, leg
 from codetaste.swe_refactor.report.trial_row import group_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from codetaste.report.table import Cell
     from codetaste.swe_refactor.report.trial_row import StrategyModel, TrialRow
@@ -35,6 +36,7 @@ CODEBLEU_COLUMNS: Final = (
     Column("codebleu_success", "successes", Unit.NUMBER, heading="CodeBLEU", mean_only=True, decimals=3),
 )
 TRIALS: Final = Column("trials", "Trials", Unit.COUNT)
+NOT_COUNTED_COLUMN: Final = Column("not_counted", "Not counted", Unit.COUNT)
 
 
 def score_columns() -> tuple[Column, ...]:
@@ -52,9 +54,12 @@ def score_cells(rows: Sequence[TrialRow]) -> tuple[Cell, ...]:
 def table_2(rows: Sequence[TrialRow]) -> Table:
     """Return the scores of each model, with a section for each strategy."""
     groups = group_rows(rows)
-    shown = tuple(Row((by.model, *score_cells(each)), by.strategy) for by, each in groups.items())
-    columns = (Column("model", "Model"), *score_columns())
-    notes = (*score_notes(rows), *legend(shown), *coverage_notes(groups))
+    left_out = count_uncounted(rows)
+    shown = tuple(
+        Row((by.model, *score_cells(each), left_out[by]), by.strategy) for by, each in groups.items()
+    )
+    columns = (Column("model", "Model"), *score_columns(), NOT_COUNTED_COLUMN)
+    notes = (*score_notes(rows), *legend(shown), *row_notes(rows))
     return Table("2", _TITLE, columns, shown, notes, section="strategy")
 
 
@@ -67,13 +72,41 @@ def score_notes(rows: Sequence[TrialRow]) -> tuple[str, ...]:
         "Success: compiles, passes the tests, and is verified as the intended refactoring and nothing else",
         "Published check: the intended type occurs anywhere in the edited files; not part of a success here",
     ]
-    missing = sum(row.codebleu is None for row in rows)
+    counted = [row for row in rows if row.counted]
+    missing = sum(row.similarity is None for row in counted)
     if missing:
-        notes.append(f"CodeBLEU was not measured in {missing:,} of {plural(len(rows), 'trial')}")
+        notes.append(f"CodeBLEU was not measured in {missing:,} of {plural(len(counted), 'trial')}")
     return tuple(notes)
 
 
-def coverage_notes(groups: Mapping[StrategyModel, Sequence[TrialRow]]) -> tuple[str, ...]:
+def count_uncounted(rows: Iterable[TrialRow]) -> Counter[StrategyModel]:
+    """Return how many trials of each strategy and model are neither successes nor failures."""
+    return Counter(row.by for row in rows if not row.counted)
+
+
+def row_notes(rows: Sequence[TrialRow]) -> tuple[str, ...]:
+    """Say what the rows lack for a fair comparison: trials that do not count, instances, real models."""
+    return (*_uncounted_notes(rows), *_coverage_notes(group_rows(rows)), *_scripted_notes(rows))
+
+
+def _uncounted_notes(rows: Sequence[TrialRow]) -> tuple[str, ...]:
+    left_out = [row for row in rows if not row.counted]
+    if not left_out:
+        return ()
+    reasons = Counter(str(row.outcome) for row in left_out)
+    named = ", ".join(f"{reason} {number:,}" for reason, number in sorted(reasons.items()))
+    cost = sum((row.cost_usd for row in left_out if row.cost_usd is not None), Decimal(0))
+    spent = f"; they cost ${cost:.2f}" if cost else ""
+    are = "are" if len(left_out) > 1 else "is"
+    return (f"{plural(len(left_out), 'trial')} {are} not counted, as no fault of the model ({named}){spent}",)
+
+
+def _scripted_notes(rows: Sequence[TrialRow]) -> tuple[str, ...]:
+    names = sorted({row.model for row in rows if row.scripted})
+    return (f"scripted, with costs that are not real: {', '.join(names)}",) if names else ()
+
+
+def _coverage_notes(groups: Mapping[StrategyModel, Sequence[TrialRow]]) -> tuple[str, ...]:
     """Name the strategies and models that lack instances of others: their shares cannot be compared."""
     instances = {by: {row.instance for row in rows} for by, rows in groups.items()}
     total = len(set().union(*instances.values())) if instances else 0
@@ -96,9 +129,11 @@ def effort_table(rows: Sequence[TrialRow]) -> Table:
         Column("cost_usd_success", "a success", Unit.USD, heading="Cost ($)", decimals=4),
         Column("turns", "Turns", Unit.NUMBER, mean_only=True),
         Column("wall_s", "Time", Unit.SECONDS, mean_only=True),
+        NOT_COUNTED_COLUMN,
     )
-    shown = tuple(Row((by.model, *_effort(each)), by.strategy) for by, each in groups.items())
-    unknown = sum(row.cost_usd is None for row in rows)
+    left_out = count_uncounted(rows)
+    shown = tuple(Row((by.model, *_effort(each), left_out[by]), by.strategy) for by, each in groups.items())
+    unknown = sum(row.cost_usd is None for row in rows if row.counted)
     notes = (
         "Turns and time: means of a trial; cost of a success: the cost of all trials by the successes",
         *(
@@ -107,7 +142,7 @@ def effort_table(rows: Sequence[TrialRow]) -> Table:
             else []
         ),
         *legend(Row(row.cells[:4]) for row in shown),
-        *coverage_notes(groups),
+        *row_notes(rows),
     )
     title = "cost, turns and time beside successes by model"
     return Table("effort", title, columns, shown, notes, section="strategy")
@@ -125,5 +160,5 @@ def _effort(rows: Sequence[TrialRow]) -> tuple[Cell, ...]:
         mean_interval([float(cost) for cost in costs], fractions=False),
         float(total / successes) if successes and len(costs) == len(rows) else None,
         math.fsum(turns) / len(turns) if turns else None,
-        math.fsum(row.wall_s for row in rows) / len(rows),
+        math.fsum(row.wall_s for row in rows) / len(rows) if rows else None,
     )

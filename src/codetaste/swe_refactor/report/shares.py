@@ -33,8 +33,8 @@ def share(rows: Sequence[TrialRow], holds: Callable[[TrialRow], bool]) -> Interv
 
 
 def mean_codebleu(rows: Iterable[TrialRow]) -> Interval:
-    """Return the mean CodeBLEU of the trials that have one."""
-    measured = [(row.codebleu, row.instance) for row in rows if row.codebleu is not None]
+    """Return the mean CodeBLEU of the trials that have one, 0 of those without an answer."""
+    measured = [(row.similarity, row.instance) for row in rows if row.similarity is not None]
     return mean_interval([value for value, _ in measured], [instance for _, instance in measured])
 
 

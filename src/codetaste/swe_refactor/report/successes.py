@@ -11,18 +11,18 @@ from codetaste.report.table import Column, Row, Table
 from codetaste.swe_refactor.dataset.instance import REFACTORING_TYPES
 from codetaste.swe_refactor.report.models import (
     SUCCESS,
-    coverage_notes,
+    row_notes,
     score_cells,
     score_columns,
     score_notes,
 )
 from codetaste.swe_refactor.report.shares import count_cells, count_columns, legend
-from codetaste.swe_refactor.report.trial_row import group_rows
+from codetaste.swe_refactor.report.trial_row import group_rows, success_share
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from codetaste.swe_refactor.report.trial_row import StrategyModel, TrialRow
+    from codetaste.swe_refactor.report.trial_row import TrialRow
 
 _ABBREVIATIONS: Final = dict(
     zip(REFACTORING_TYPES, ("EM", "IM", "MM", "EM + MM", "MM + RM", "MM + IM"), strict=True)
@@ -76,14 +76,14 @@ def score_table(rows: Sequence[TrialRow], by: Literal["type", "project"]) -> Tab
         names = sorted(parts, key=lambda name: (known.get(name, len(known)), name))
         shown += [Row((name, *score_cells(parts[name])), system.title) for name in names]
     columns = (Column(by, by.capitalize()), *score_columns())
-    notes = (*score_notes(rows), *legend(shown))
+    notes = (*score_notes(rows), *legend(shown), *row_notes(rows))
     title = f"scores by {by} of each strategy and model"
     return Table(f"by-{by}", title, columns, tuple(shown), notes, section="strategy and model")
 
 
 def _ranked(name: str, title: str, rows: Sequence[TrialRow]) -> Table:
     """Return a row for each strategy and model: successes and their share, of all and of each type."""
-    groups = sorted(group_rows(rows).items(), key=_rank)
+    groups = sorted(group_rows(rows).items(), key=lambda group: (-success_share(group[1]), group[0]))
     sizes = _instances_by_type(rows)
     columns = [Column("strategy", "Strategy"), Column("model", "Model")]
     columns += count_columns("total", f"Total ({sum(sizes.values()):,})")
@@ -96,11 +96,6 @@ def _ranked(name: str, title: str, rows: Sequence[TrialRow]) -> Table:
             cells += count_cells([row for row in own if row.type == kind], SUCCESS)
         shown.append(Row((by.strategy, by.model, *cells)))
     return Table(name, title, tuple(columns), tuple(shown), (*_notes(rows), *legend(shown)))
-
-
-def _rank(group: tuple[StrategyModel, Sequence[TrialRow]]) -> tuple[float, StrategyModel]:
-    by, rows = group
-    return -sum(row.success for row in rows) / len(rows), by
 
 
 def _count_columns(rows: Iterable[TrialRow]) -> tuple[Column, ...]:
@@ -121,19 +116,19 @@ def _counts(own: Sequence[TrialRow], rows: Iterable[TrialRow]) -> tuple[int, ...
 
 
 def _instances_by_type(rows: Iterable[TrialRow]) -> dict[str, int]:
-    """Return the number of instances of each type that occurs, the six ones first and in their order."""
+    """Return the number of instances with a counted trial by type, the six types first."""
     instances: defaultdict[str, set[str]] = defaultdict(set)
     for row in rows:
-        instances[row.type].add(row.instance)
+        if row.counted:
+            instances[row.type].add(row.instance)
     others = sorted(set(instances) - set(REFACTORING_TYPES))
     return {kind: len(instances[kind]) for kind in (*REFACTORING_TYPES, *others) if kind in instances}
 
 
 def _notes(rows: Sequence[TrialRow]) -> tuple[str, ...]:
-    groups = group_rows(rows)
-    most = max((row.attempt for row in rows), default=1)
+    most = max((row.attempt for row in rows if row.counted), default=1)
     several = (f"up to {most} attempts at an instance are counted",) if most > 1 else ()
-    return (_LEGEND, *several, *coverage_notes(groups))
+    return (_LEGEND, *several, *row_notes(rows))
 
 
 def _column_name(kind: str) -> str:

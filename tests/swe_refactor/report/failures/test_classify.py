@@ -9,6 +9,9 @@ from codetaste.swe_refactor.report.failures.category import FailureCategory
 from codetaste.swe_refactor.report.failures.classify import classify_failure
 from codetaste.swe_refactor.report.failures.table import failure_table
 from codetaste.swe_refactor.report.failures.trivial_method import has_trivial_method
+from codetaste.swe_refactor.report.outcome import OUTCOMES
+from codetaste.swe_refactor.score.check import CheckOutcome
+from codetaste.swe_refactor.score.tested_answer import TestOutcome
 from support.swe_refactor.trial_rows import trial_row
 
 SYMBOL, TYPES, SYNTAX, RETURN = (
@@ -40,16 +43,17 @@ SYMBOL, TYPES, SYNTAX, RETURN = (
         ("other_class", "wrong place"),
         ("impure", "other changes"),
         ("tool_failed", "other"),
-        ("an outcome of a later version", "other"),
+        ("budget_exceeded", "no answer"),
+        ("refused", "no answer"),
     ],
 )
 def test_outcomes_have_a_category(outcome: str, category: str) -> None:
-    assert classify_failure(outcome) == category
+    assert classify_failure(OUTCOMES[outcome]) == category
 
 
 @pytest.mark.parametrize("problem", AnswerProblemKind)
 def test_every_problem_of_an_answer_has_a_category(problem: AnswerProblemKind) -> None:
-    found = classify_failure(problem.value)
+    found = classify_failure(problem)
     assert (found is FailureCategory.OTHER) == (problem is AnswerProblemKind.WRONG_TREE)
 
 
@@ -65,13 +69,13 @@ def test_every_problem_of_an_answer_has_a_category(problem: AnswerProblemKind) -
     ],
 )
 def test_the_most_basic_error_of_the_compiler_counts(output: str, category: str) -> None:
-    assert classify_failure("compile_fails", output) == category
+    assert classify_failure(TestOutcome.COMPILE_FAILS, output) == category
 
 
 def test_an_empty_method_is_why_the_check_failed_but_not_why_tests_fail() -> None:
-    assert classify_failure("none_found", code="void f() { }") == "empty or trivial method"
-    assert classify_failure("other_type", code="void f() { g(); }") == "other refactoring"
-    assert classify_failure("tests_fail", code="void f() { }") == "tests"
+    assert classify_failure(CheckOutcome.NONE_FOUND, code="void f() { }") == "empty or trivial method"
+    assert classify_failure(CheckOutcome.OTHER_TYPE, code="void f() { g(); }") == "other refactoring"
+    assert classify_failure(TestOutcome.TESTS_FAIL, code="void f() { }") == "tests"
 
 
 @pytest.mark.parametrize(
@@ -102,14 +106,14 @@ def test_methods_that_do_nothing(code: str, trivial: bool) -> None:
 def test_the_table_has_a_column_for_each_category_that_occurs() -> None:
     rows = [
         trial_row(instance="a"),
-        trial_row(instance="b", success=False, outcome="no_parts"),
-        trial_row(instance="c", success=False, outcome="no_parts"),
-        trial_row(instance="d", success=False, outcome="compile_fails", failure=FailureCategory.TYPES),
-        trial_row(instance="a", model="n", success=False, outcome="tests_fail"),
+        trial_row(instance="b", success=False, outcome=AnswerProblemKind.NO_PARTS),
+        trial_row(instance="c", success=False, outcome=AnswerProblemKind.NO_PARTS),
+        trial_row(instance="d", success=False, failure=FailureCategory.TYPES),
+        trial_row(instance="a", model="n", success=False, outcome=TestOutcome.TESTS_FAIL),
     ]
     table = failure_table(rows)
     assert [column.title for column in table.columns] == [
-        *("Model", "Trials", "Failures", "Format", "Types", "Tests")
+        *("Model", "Trials", "Failures", "Format", "Types", "Tests", "Not counted")
     ]
-    assert [row.cells for row in table.rows] == [("m", 4, 3, 2, 1, 0), ("n", 1, 1, 0, 0, 1)]
+    assert [row.cells for row in table.rows] == [("m", 4, 3, 2, 1, 0, 0), ("n", 1, 1, 0, 0, 1, 0)]
     assert failure_table([]).rows == ()

@@ -12,6 +12,7 @@ from codetaste.console.streams import print_result
 from codetaste.core.text import printable
 from codetaste.errors import ConfigError
 from codetaste.swe_refactor.build.outcomes import OUTCOMES_FILE, read_outcomes
+from codetaste.swe_refactor.dataset.layout import FOLDER
 
 
 @command
@@ -26,7 +27,7 @@ def explain(run: Path, commit: str, /, *, json_: AsJson = False) -> int:
     Raises:
         ConfigError: the run has no outcomes yet, or not this commit.
     """
-    path = run / "swe_refactor" / OUTCOMES_FILE
+    path = run / FOLDER / OUTCOMES_FILE
     outcomes = read_outcomes(path)
     found = [each for each in outcomes if commit and each.commit.startswith(commit)]
     if not found:

@@ -8,6 +8,8 @@ from enum import StrEnum
 class FailureCategory(StrEnum):
     """Why a trial is no success; the first that applies, in this order."""
 
+    NO_ANSWER = "no answer"
+    """A budget or a limit ended it, or the model refused."""
     FORMAT = "format"
     """The answer is not in the format that the prompt asks for."""
     SYNTAX = "syntax"
