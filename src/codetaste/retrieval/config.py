@@ -50,11 +50,14 @@ class RetrievalConfig(Section):
     examples: FilePath
     """The corpus: a JSON-lines file with a refactoring on each line."""
     describe: str | None = None
-    """Id of the `[[models]]` entry that describes each example once; without it examples have code only."""
+    """Id of the `[[models]]` entry that describes each example and each instance once; without it, code alone
+    is compared."""
     embeddings: EmbeddingsConfig | None = None
     """Without it, BM25 alone finds examples."""
     rerank: RerankConfig | None = None
     """Without it, the order of the fusion stays."""
+    same_type: bool = True
+    """Whether an instance gets only examples of its own type of refactoring, as the published code does."""
     rrf_k: int = Field(default=60, ge=1, le=10_000)
     """The constant of reciprocal rank fusion."""
     candidates: int = Field(default=10, ge=1, le=1000)

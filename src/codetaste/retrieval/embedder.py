@@ -103,7 +103,7 @@ class EndpointEmbedder:
     @property
     def identity(self) -> Mapping[str, Any]:
         """Name, address and options of the model."""
-        return {"endpoint": dict(self.model_identity), "max_chars": _MAX_CHARS}
+        return endpoint_identity(self.model_identity)
 
     async def embed(self, texts: Sequence[str]) -> Embeddings:
         """Return the embeddings of ``texts``; see ``Embedder``."""
@@ -124,6 +124,11 @@ class EndpointEmbedder:
         except MalformedReply as error:
             # It is recorded: asking again gives the same reply.
             raise mark_given_up(MalformedReply(f"{self.model.id}: {error}")) from None
+
+
+def endpoint_identity(model_identity: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all that decides the vectors of an ``EndpointEmbedder``."""
+    return {"endpoint": dict(model_identity), "max_chars": _MAX_CHARS}
 
 
 def _batches(texts: Sequence[str]) -> Iterator[tuple[str, ...]]:

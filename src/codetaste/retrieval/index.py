@@ -24,7 +24,7 @@ from codetaste.retrieval.embedder import Embeddings
 from codetaste.retrieval.lexical import K1, METHOD, B, LexicalIndex, package_version
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -114,10 +114,19 @@ def check_documents(documents: Sequence[Document]) -> tuple[Document, ...]:
     return tuple(Document(each.id, replace_surrogates(each.text)) for each in documents)
 
 
+def index_settings(embedder_identity: Mapping[str, Any] | None) -> list[Any]:
+    """Return all that decides an index beside its documents, as JSON.
+
+    Raises:
+        ToolMissing: the extra ``retrieval`` is not installed.
+    """
+    identity = None if embedder_identity is None else dict(embedder_identity)
+    return [_FORMAT, TOKENISER, METHOD, K1, B, package_version(), identity]
+
+
 def _key(documents: tuple[Document, ...], embedder: Embedder | None) -> str:
-    identity = None if embedder is None else embedder.identity
     corpus = json_digest([[each.id, each.text] for each in documents])
-    return json_digest([_FORMAT, corpus, TOKENISER, METHOD, K1, B, package_version(), identity])
+    return json_digest([corpus, *index_settings(None if embedder is None else embedder.identity)])
 
 
 def _build(place: Path, key: str, documents: tuple[Document, ...], embeddings: Embeddings | None) -> None:

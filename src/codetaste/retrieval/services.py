@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from codetaste.errors import ConfigError
 from codetaste.llm.metering.prompt_bound import PromptBound
-from codetaste.retrieval.embedder import EndpointEmbedder, OnnxEmbedder
+from codetaste.retrieval.embedder import EndpointEmbedder, OnnxEmbedder, endpoint_identity
 from codetaste.retrieval.endpoint import EndpointModel
 from codetaste.retrieval.index import open_index
 from codetaste.retrieval.onnx_encoder import OnnxEncoder
@@ -73,11 +73,22 @@ class RetrievalServices:
                 self._indexes[key] = await open_index(key, cache, self.embedder(job))
             return self._indexes[key]
 
+    @property
+    def embedder_identity(self) -> Mapping[str, Any] | None:
+        """All that decides the vectors, as JSON; None without embeddings."""
+        if self.encoder is not None:
+            return OnnxEmbedder(self.encoder, self._late).identity
+        return None if self.embeddings is None else endpoint_identity(self.embeddings.identity)
+
+    @property
+    def _late(self) -> bool:
+        rerank = self.config.rerank
+        return rerank is not None and rerank.by == "late-interaction"
+
     def embedder(self, job: JobContext) -> Embedder | None:
         """Return the embedder for the calls of ``job``; None without embeddings."""
         if self.encoder is not None:
-            rerank = self.config.rerank
-            return OnnxEmbedder(self.encoder, rerank is not None and rerank.by == "late-interaction")
+            return OnnxEmbedder(self.encoder, self._late)
         if (paid := self.embeddings) is not None:
             return EndpointEmbedder(paid.model, paid.identity, job, paid.reply_tokens)
         return None

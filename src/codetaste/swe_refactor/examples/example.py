@@ -96,8 +96,12 @@ class RefactoringExample(_Record):
 
     def document(self, description: str = "") -> Document:
         """Return what is searched: the description, if there is one, and the method before."""
-        code = self.source_code_before_refactoring
-        return Document(self.id, f"{description}\n\n{code}" if description else code)
+        return Document(self.id, search_text(self.source_code_before_refactoring, description))
+
+
+def search_text(code: str, description: str) -> str:
+    """Return the text of a method that is searched, or searched for: a description, if any, and the code."""
+    return f"{description}\n\n{code}" if description else code
 
 
 def _lines(place: RecordedRange) -> tuple[int, int]:
