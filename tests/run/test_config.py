@@ -383,7 +383,7 @@ types = ["Move Method"]
     with pytest.raises(ConfigError) as caught:
         read_config(path, ["evaluate.tests=false"])
     assert [line.partition(": ")[2] for line in caught.value.problems] == [
-        "evaluate: [swe_refactor.build] is for a config of its own; remove one of both"
+        "evaluate: [swe_refactor] is for a config of its own; remove one of both"
     ]
     with pytest.raises(ConfigError, match="types"):
         read_config(path, ["swe_refactor.build.types=['Rename Method']"])

@@ -65,6 +65,15 @@ class RetrievalConfig(Section):
     top: int = Field(default=3, ge=1, le=1000)
     """How many examples a prompt gets."""
 
+    def models(self) -> list[tuple[str, str]]:
+        """Return the ids of the ``[[models]]`` that it uses, each with its key."""
+        named = {
+            "describe": self.describe,
+            "embeddings.model": None if self.embeddings is None else self.embeddings.model,
+            "rerank.model": None if self.rerank is None else self.rerank.model,
+        }
+        return [(key, name) for key, name in named.items() if name is not None]
+
     @model_validator(mode="after")
     def _check_combinations(self) -> Self:
         if self.top > self.candidates:

@@ -70,7 +70,7 @@ def run(  # noqa: PLR0913 - the options of the command line
     def plan_and_run() -> int:
         with signals_raise_keyboard_interrupt():
             base = read_config(config, set_)
-            if base.mine is None and base.swe_refactor is None:
+            if not base.makes_benchmark:
                 planned = plan_run(config, set_, only)
             else:
                 from codetaste.run.mined import dispatch  # noqa: PLC0415 - not for other runs

@@ -28,7 +28,7 @@ from codetaste.harness.config import AgentConfig
 from codetaste.llm.config import ModelConfig
 from codetaste.rules.config import RulesConfig
 from codetaste.sandbox.config import SandboxConfig
-from codetaste.swe_refactor.config import SweRefactorConfig
+from codetaste.swe_refactor.config import StrategyConfig, SweRefactorConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -104,13 +104,26 @@ class Config(Section):
         return [
             agent
             for agent in self.agents
-            if agent is self.setup_agent() or any(track.includes(agent.id) for track in self.tracks)
+            if agent is self.setup_agent()
+            or any(track.includes(agent.id) for track in self.tracks)
+            or any(strategy.includes(agent.id) for strategy in self.strategies())
         ]
+
+    def strategies(self) -> tuple[StrategyConfig, ...]:
+        """Return the strategies of ``[swe_refactor]``."""
+        return () if self.swe_refactor is None else self.swe_refactor.strategies
 
     def setup_agent(self) -> AgentConfig | None:
         """Return the agent that sets up environments, which was checked to exist; None for no agent."""
         wanted = None if self.environment is None else self.environment.agent
         return next((agent for agent in self.agents if agent.id == wanted), None)
+
+    @property
+    def makes_benchmark(self) -> bool:
+        """Whether its jobs are not known before it runs: it mines a benchmark, or builds instances."""
+        return self.mine is not None or (
+            self.swe_refactor is not None and self.swe_refactor.build is not None
+        )
 
     def scripted_models(self) -> list[str]:
         """Return the ids of the scripted models."""
@@ -219,6 +232,7 @@ def _cross_section_problems(config: Config) -> Iterator[str]:
     yield from _duplicate_tracks(config)
     yield from _evaluation_problems(config)
     yield from _construction_problems(config)
+    yield from _strategy_problems(config)
 
 
 def _construction_problems(config: Config) -> Iterator[str]:
@@ -226,7 +240,30 @@ def _construction_problems(config: Config) -> Iterator[str]:
     others = ("mine", "describe", "discover", "environment", "evaluate", "tracks")
     for name in others if config.swe_refactor is not None else ():
         if getattr(config, name):
-            yield f"{name}: [swe_refactor.build] is for a config of its own; remove one of both"
+            yield f"{name}: [swe_refactor] is for a config of its own; remove one of both"
+
+
+def _strategy_problems(config: Config) -> Iterator[str]:
+    """Check the models and agents of strategies, and that a flow has any."""
+    models = [model.id for model in config.models]
+    agents = [agent.id for agent in config.agents]
+    for number, strategy in enumerate(config.strategies()):
+        key = f"swe_refactor.strategies[{number}]"
+        retrieval = strategy.retrieval
+        named = [("models", name) for name in strategy.models or ()]
+        named += [("reviewer", strategy.reviewer)] if strategy.reviewer is not None else []
+        if retrieval is not None:
+            named += [(f"retrieval.{place}", name) for place, name in retrieval.models()]
+        for place, name in named:
+            if name not in models:
+                yield f"{key}.{place}: no [[models]] has the id {name!r}{did_you_mean(name, models)}"
+        for name in strategy.agents or ():
+            if name not in agents:
+                yield f"{key}.agents: no [[agents]] has the id {name!r}{did_you_mean(name, agents)}"
+        if strategy.uses_agents and not agents:
+            yield f"{key}: no [[agents]] are configured"
+        if not strategy.uses_agents and not models:
+            yield f"{key}: no [[models]] are configured"
 
 
 def _unknown_models(config: Config, known: Sequence[str]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from codetaste.flows.inputs import InputSource, digests_of_inputs
 from codetaste.orchestration.journal.history import History, JobState
 from codetaste.orchestration.journal.journal import read_lines, replay_line
 from codetaste.report.dry_run import EarlierWork, WorkState
+from codetaste.swe_refactor.trials.inputs import trial_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -107,6 +108,9 @@ def _planned_inputs(
     for step in plan.steps:
         inputs = step_inputs(step, source, config.sandbox, resolved.adapters)
         yield step.key, step.needs, digests_of_inputs(inputs)
+    for trial in plan.strategy_trials:
+        inputs = trial_inputs(trial, source, config.sandbox, resolved.adapters)
+        yield trial.answer_key, (), digests_of_inputs(inputs)
 
 
 def _state(job: JobHistory | None, inputs: Mapping[str, str]) -> tuple[WorkState, tuple[str, ...]]:

@@ -65,17 +65,22 @@ from codetaste.run.services import (
     open_scan_context,
 )
 from codetaste.run.signals import StopRequest, until_stopped
+from codetaste.swe_refactor.trials.jobs import trial_handlers, trial_jobs
+from codetaste.swe_refactor.trials.open import TrialOpening, open_trials
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.flows.context import ModelSet
     from codetaste.llm.metering.metered import MeteredModel
     from codetaste.orchestration.session import Session
     from codetaste.run.config import Config
     from codetaste.run.flow_plan import FlowPlan
     from codetaste.run.plan import RunOptions, RunPlan
+    from codetaste.run.resolve import ResolvedConfig
+    from codetaste.swe_refactor.trials.context import TrialContext
 
 MODELS_FOLDER = "models"
 """The folder of a run with the ledgers of its models."""
@@ -162,8 +167,22 @@ async def open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions)
         evaluation = EvaluationContext(benchmark, out, section, scan, references, agent_configs)
         await to_thread.run_sync(evaluation.remove_scratch)
     refactorings = await _open_refactorings(stack, plan, evaluation, cache)
-    flows = (descriptions, discovery, environments, inference, evaluation, refactorings)
+    strategies = await _open_strategies(stack, resolved, plan, models, out) if plan.strategy_trials else None
+    flows = (descriptions, discovery, environments, inference, evaluation, refactorings, strategies)
     return RunContext(out, plan, session, progress, models, *flows)
+
+
+async def _open_strategies(
+    stack: AsyncExitStack, resolved: ResolvedConfig, plan: FlowPlan, models: ModelSet, out: Path
+) -> TrialContext:
+    """Open what the trials of SWE-Refactor share."""
+    config, cache = resolved.config, await to_thread.run_sync(cache_dir, notify)
+    agents = AgentSet(config.used_agents(), resolved.adapters, models, resolved.prompts)
+    assert config.swe_refactor is not None  # noqa: S101 - its trials are planned
+    opening = TrialOpening(
+        plan.strategy_trials, config.swe_refactor, config.sandbox, resolved.base_dir, out, cache, agents
+    )
+    return await stack.enter_async_context(open_trials(opening, cpu_count(), notify))
 
 
 async def _open_refactorings(
@@ -215,7 +234,7 @@ async def _open_session(
         },
         observers=[observer, logs],
         rerun=repeated,
-        grace_s=_EXTRACTION_GRACE_S if plan.steps or plan.environments else _GRACE_S,
+        grace_s=_EXTRACTION_GRACE_S if plan.steps or plan.environments or plan.strategy_trials else _GRACE_S,
     )
     session = await stack.enter_async_context(opening)
     frozen = _frozen_config(limits.base, planned.resolved.benchmark)
@@ -289,6 +308,13 @@ async def _add_jobs(context: RunContext) -> None:
         if context.refactorings is not None:
             session.add_handlers(refactoring_handlers(context.refactorings))
             jobs.extend(refactoring_jobs(plan.refactored, context.refactorings, budget))
+    if context.strategies is not None:
+        session.add_handlers(trial_handlers(context.strategies))
+        jobs.extend(
+            await to_thread.run_sync(
+                trial_jobs, plan.strategy_trials, context.strategies, (NamedLimits("strategies"),)
+            )
+        )
     session.add(*_needed_jobs(jobs, plan.selected_keys))
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from codetaste.flows.evaluate.plan import EvaluationTask
     from codetaste.flows.infer.plan import Step
     from codetaste.run.config import Config
+    from codetaste.swe_refactor.trials.plan import StrategyTrial
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class FlowPlan:
 
     ``selected_keys`` are the job keys that the user selected; all other jobs are prerequisites of these.
     ``tested`` are the evaluations whose test runs are selected or needed, ``refactored`` those whose
-    refactorings are compared.
+    refactorings are compared; ``strategy_trials`` are those of SWE-Refactor.
     """
 
     descriptions: tuple[DescriptionTask, ...] = ()
@@ -48,6 +49,7 @@ class FlowPlan:
     tested: tuple[EvaluationTask, ...] = ()
     selected_keys: frozenset[str] = frozenset()
     refactored: tuple[EvaluationTask, ...] = ()
+    strategy_trials: tuple[StrategyTrial, ...] = ()
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -67,9 +69,11 @@ class FlowPlan:
         passes_usd = worst_case_usd(config.discover, self.passes) if config.discover else Decimal(0)
         trials_usd = sum(trial.worst_case[0] for trial in self.trials)
         setup_usd = sum((task.limits.usd or Decimal(0) for task in self.environments), Decimal(0))
-        if described_usd is None or passes_usd is None:
+        flows_usd = [described_usd, passes_usd, *(each.limits.usd for each in self.strategy_trials)]
+        limited = [each for each in flows_usd if each is not None]
+        if len(limited) < len(flows_usd):
             return None
-        return described_usd + passes_usd + trials_usd + setup_usd
+        return sum(limited, Decimal(0)) + trials_usd + setup_usd
 
     def check_descriptions(self, existing: ExistingDescriptions) -> None:
         """Check that every task has the descriptions that its agents and judges need, or that the run makes.
@@ -108,6 +112,7 @@ def plan_flows(
     only: Sequence[str] = (),
     *,
     existing: ExistingDescriptions | None = None,
+    strategy_trials: Sequence[StrategyTrial] = (),
 ) -> FlowPlan:
     """List the work of a run at ``instances``.
 
@@ -140,6 +145,7 @@ def plan_flows(
         *dict.fromkeys(key for task in evaluations for key in task.test_titles),
         *(task.key for task in evaluations),
         *(task.refactorings_key for task in evaluations if task.refactorings),
+        *(key for trial in strategy_trials for key in (trial.answer_key, trial.score_key)),
     ]
     for glob in only:
         if not any(fnmatchcase(key, glob) for key in keys):
@@ -163,6 +169,7 @@ def plan_flows(
         tested,
         chosen,
         refactored,
+        tuple(each for each in strategy_trials if {each.answer_key, each.score_key} & chosen),
     )
 
 

@@ -114,7 +114,7 @@ def resolve_and_select(
         raise ConfigError(*(f"{path}: {problem}" for problem in error.problems)) from error
     folder = runs_folder(path, config.run.out) / config.run.name / DESCRIPTIONS_FOLDER
     existing = existing_descriptions(resolved.benchmark, folder)
-    flows = plan_flows(config, resolved.instances, only, existing=existing)
+    flows = plan_flows(config, resolved.instances, only, existing=existing, strategy_trials=resolved.trials)
     if not flows.selected_keys and config.describe is not None:
         raise ConfigError(
             f"{path}: nothing to do: all descriptions are there; with describe.all = true those that no one "
@@ -144,6 +144,15 @@ def _make_dry_run(config: Config, flows: FlowPlan, prices: Mapping[str, PriceEnt
         *(
             PlannedJob(task.refactorings_key, task.refactoring_needs, "", "refactorings")
             for task in flows.refactored
+        ),
+        *(
+            PlannedJob(each.answer_key, (each.base_key,), each.model_id, f"answers of {each.group}")
+            for each in flows.strategy_trials
+        ),
+        *(
+            PlannedJob(each.score_key, (each.answer_key,), "", f"scores of {each.group}")
+            for each in flows.strategy_trials
+            if each.score_key in flows.selected_keys
         ),
     )
     planned: dict[str, PlannedJob] = {}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codetaste.agent.tool import load_tools
-from codetaste.benchmark.benchmark import QUICKSTART, open_benchmark, quickstart_folder
+from codetaste.benchmark.benchmark import QUICKSTART, Benchmark, open_benchmark, quickstart_folder
 from codetaste.core.files import read_regular_file
 from codetaste.errors import ConfigError
 from codetaste.llm.price_table import agent_option_problems, budget_problems, price_entry
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from codetaste.agent.tool import Tool
-    from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.config import BenchmarkConfig
     from codetaste.benchmark.instance import Instance
     from codetaste.harness.adapter import Adapter
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from codetaste.llm.price_table import PriceEntry
     from codetaste.rules.config import RulesConfig
     from codetaste.run.config import Config
+    from codetaste.swe_refactor.trials.plan import StrategyTrial
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,8 @@ class ResolvedConfig:
     prompts: Prompts
     adapters: Mapping[str, Adapter] = field(default_factory=dict)
     """Adapters of the CLI agents that some track uses, by the agent's id."""
+    trials: tuple[StrategyTrial, ...] = ()
+    """Those of ``[[swe_refactor.strategies]]``."""
 
     def used_models(self) -> tuple[ModelConfig, ...]:
         """Return the models that some flow of the config uses."""
@@ -53,6 +55,8 @@ class ResolvedConfig:
         wanted |= {self.config.mine.scoring.model} if self.config.mine else set()
         wanted |= {agent.model for agent in self.config.used_agents()}
         wanted |= {track.judge for track in self.config.tracks if track.judge is not None}
+        for strategy in self.config.strategies():
+            wanted |= set(strategy.model_ids([model.id for model in self.config.models]))
         return tuple(model for model in self.config.models if model.id in wanted)
 
     def rules(self) -> RulesConfig:
@@ -99,11 +103,9 @@ def resolve_config(config: Config, base_dir: Path) -> ResolvedConfig:
     tools: tuple[Tool, ...] = ()
     prompts = Prompts()
     try:
-        benchmark = find_benchmark(config.benchmark, base_dir)
-        instances = benchmark.select(config.benchmark.instances)
+        benchmark, instances = _select_instances(config, base_dir)
     except ConfigError as error:
-        key = "benchmark.path" if benchmark is None else "benchmark.instances"
-        problems.extend(f"{key}: {problem}" for problem in error.problems)
+        problems.extend(error.problems)
     repos = None if benchmark is None else benchmark.repos
     if repos is not None and not repos.is_dir():
         problems.append(f"benchmark.repos: {repos} is not a folder")
@@ -121,10 +123,11 @@ def resolve_config(config: Config, base_dir: Path) -> ResolvedConfig:
             for name in dict.fromkeys(config.discover.models):
                 problems.extend(budget_problems(config.model_by_id(name)))
     problems.extend(_describe_problems(config))
+    trials = _resolve_strategies(config, base_dir, problems)
     adapters = _resolve_agents(config, base_dir, problems)
     if problems or benchmark is None:
         raise ConfigError(*dict.fromkeys(problems))
-    return ResolvedConfig(config, base_dir, benchmark, instances, tools, prompts, adapters)
+    return ResolvedConfig(config, base_dir, benchmark, instances, tools, prompts, adapters, trials)
 
 
 def _describe_problems(config: Config) -> list[str]:
@@ -132,6 +135,43 @@ def _describe_problems(config: Config) -> list[str]:
     if section is None or (config.run.budget_usd is None and section.budget_usd is None):
         return []
     return budget_problems(config.model_by_id(section.model))
+
+
+def _resolve_strategies(config: Config, base_dir: Path, problems: list[str]) -> tuple[StrategyTrial, ...]:
+    """Return the trials of ``[swe_refactor]``, and add a line for each problem."""
+    section = config.swe_refactor
+    if section is None or section.build is not None:
+        return ()
+    from codetaste.swe_refactor.trials.plan import ModelNames, resolve_strategies  # noqa: PLC0415 - heavy
+
+    models = [model.id for model in config.models]
+    for strategy in section.strategies:
+        if config.run.budget_usd is not None or strategy.budget_usd is not None:
+            for name in strategy.model_ids(models):
+                problems.extend(budget_problems(config.model_by_id(name)))
+    names = ModelNames(config.labels(), config.scripted_models())
+    try:
+        return resolve_strategies(section, base_dir, config.agents, names)
+    except ConfigError as error:
+        problems.extend(error.problems)
+        return ()
+
+
+def _select_instances(config: Config, base_dir: Path) -> tuple[Benchmark, tuple[Instance, ...]]:
+    """Return benchmark and instances; those of SWE-Refactor are no part of a benchmark.
+
+    Raises:
+        ConfigError: one line for each problem, with its key.
+    """
+    if config.swe_refactor is not None:
+        return Benchmark(base_dir / config.benchmark.path, ()), ()
+    key = "benchmark.path"
+    try:
+        benchmark = find_benchmark(config.benchmark, base_dir)
+        key = "benchmark.instances"
+        return benchmark, benchmark.select(config.benchmark.instances)
+    except ConfigError as error:
+        raise ConfigError(*(f"{key}: {problem}" for problem in error.problems)) from error
 
 
 def find_benchmark(config: BenchmarkConfig, base_dir: Path) -> Benchmark:

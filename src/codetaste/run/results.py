@@ -33,6 +33,7 @@ from codetaste.flows.infer.results import ExecuteResult
 from codetaste.orchestration.job import Status
 from codetaste.report.summary import SummaryLine
 from codetaste.report.tables.comparison import compare
+from codetaste.swe_refactor.trials.results import describe_score, write_trial_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from codetaste.report.live.progress import RunProgress
     from codetaste.report.statistics.comparison import Comparison
     from codetaste.run.flow_plan import FlowPlan
+    from codetaste.swe_refactor.trials.context import TrialContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class RunContext:
     inference: InferenceContext | None
     evaluation: EvaluationContext | None
     refactorings: RefactoringContext | None
+    strategies: TrialContext | None
 
 
 async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) -> list[SummaryLine]:
@@ -124,11 +127,25 @@ async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) 
         lines.append(
             SummaryLine(outcome, task.title, "", result.summary if result else "", path, hidden=hidden)
         )
+    lines.extend(_refactoring_lines(plan, outcomes))
+    if context.strategies is not None:
+        lines.extend(_strategy_lines(plan, outcomes))
+        await write_trial_rows(plan.strategy_trials, outcomes, context.strategies, blobs.load)
+    return lines
+
+
+def _refactoring_lines(plan: FlowPlan, outcomes: Mapping[str, Outcome]) -> Iterator[SummaryLine]:
     for task in plan.refactored:
         outcome = outcomes[task.refactorings_key]
-        text = describe_refactorings(outcome)
-        lines.append(SummaryLine(outcome, f"{task.title} refactorings", "", text))
-    return lines
+        yield SummaryLine(outcome, f"{task.title} refactorings", "", describe_refactorings(outcome))
+
+
+def _strategy_lines(plan: FlowPlan, outcomes: Mapping[str, Outcome]) -> Iterator[SummaryLine]:
+    for trial in plan.strategy_trials:
+        answer, score = outcomes[trial.answer_key], outcomes.get(trial.score_key)
+        yield SummaryLine(answer, trial.title, trial.model_id, describe_score(score))
+        if score is not None:
+            yield SummaryLine(score, f"{trial.title}: score", "", hidden=True)
 
 
 def _description_lines(
@@ -187,6 +204,9 @@ def _failed_needs(plan: FlowPlan, outcomes: Mapping[str, Outcome]) -> list[Summa
     titles |= {each.image_key: f"{each.instance.id} image" for each in plan.environments}
     for task in plan.tested:
         titles |= task.test_titles
+    for trial in plan.strategy_trials:
+        titles.setdefault(trial.base_key, f"the files before {trial.instance.commit_id[:12]}")
+        titles.setdefault(trial.install_key, f"the program of {trial.system}")
     ended = [(outcomes[key], title) for key, title in titles.items() if key in outcomes]
     lines = [SummaryLine(each, title, "") for each, title in ended if each.status is not Status.SKIPPED]
     return [line for line in lines if not line.ending.well]

@@ -27,6 +27,7 @@ from codetaste.evaluation.config import EvaluateConfig
 from codetaste.flows.mine.plan import MineConfig
 from codetaste.llm.price import LongRates, Price
 from codetaste.run.config import Config
+from codetaste.swe_refactor.config import SweRefactorConfig
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "config.md"
 FIRST_HEADING = "## `[run]`"
@@ -57,7 +58,7 @@ def sections() -> Iterator[tuple[str, str, type[BaseModel]]]:
         assert model is not None
         several = get_origin(field.annotation) is tuple
         yield name, f"`[[{name}]]`" if several else f"`[{name}]`", model
-        if model in {MineConfig, EvaluateConfig}:
+        if model in {MineConfig, EvaluateConfig, SweRefactorConfig}:
             yield from _tables_in(name, model)
     yield "price", "`price` of `[[models]]`", Price
     yield "above", "`above` of `price`", LongRates

@@ -54,7 +54,7 @@ async def run_in_duckdb(
         try:
             if cancelled.is_set():
                 raise SourceError("stage 1 was cancelled before it began")
-            with _connect(config, folder) as connection:
+            with _connect(config, folder, duckdb.connect) as connection:
                 connections.append(connection)
                 return work(connection)
         except duckdb.Error as error:
@@ -78,9 +78,9 @@ async def run_in_duckdb(
 
 
 @contextmanager
-def _connect(config: RankingConfig, folder: Path) -> Iterator[DuckDBPyConnection]:
-    import duckdb  # noqa: PLC0415 - of the extra "mine"
-
+def _connect(
+    config: RankingConfig, folder: Path, connect: Callable[..., DuckDBPyConnection]
+) -> Iterator[DuckDBPyConnection]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         remove_abandoned(folder, _SPILL)
@@ -94,7 +94,7 @@ def _connect(config: RankingConfig, folder: Path) -> Iterator[DuckDBPyConnection
             "preserve_insertion_order": False,
             "autoinstall_known_extensions": False,
         }
-        with duckdb.connect(":memory:", config=settings) as connection:
+        with connect(":memory:", config=settings) as connection:
             connection.execute("SET TimeZone = 'UTC'")
             yield connection
     finally:

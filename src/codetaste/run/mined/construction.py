@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -17,8 +16,7 @@ from codetaste.console.streams import notify, print_result, result_stream, width
 from codetaste.core.files import remove_tree, write_atomically
 from codetaste.core.paths import cache_dir
 from codetaste.core.text import plural
-from codetaste.environment.base_image.recipe import JAVA_IMAGE
-from codetaste.errors import Cause, ConfigError, SandboxError, SandboxMissing
+from codetaste.errors import Cause, ConfigError, SandboxError
 from codetaste.java.jdt.service import open_jdt
 from codetaste.llm.prompts import Prompts
 from codetaste.mining.clones.clone import open_clone
@@ -50,7 +48,7 @@ from codetaste.swe_refactor.build.outcomes import (
 from codetaste.swe_refactor.dataset.format import read_instances, write_instances
 from codetaste.swe_refactor.dataset.layout import FOLDER, INSTANCES_FILE
 from codetaste.swe_refactor.report.projects import project_table
-from codetaste.swe_refactor.verify.settings import VerifyLimits, make_verify_context
+from codetaste.swe_refactor.verify.open import check_build_tool, java_sandbox, open_verification
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,15 +58,8 @@ if TYPE_CHECKING:
     from codetaste.run.limits import RuntimeLimits
     from codetaste.run.plan import RunOptions
     from codetaste.run.results import RunContext
-    from codetaste.sandbox.base import SandboxProvider
-    from codetaste.sandbox.config import SandboxConfig
     from codetaste.swe_refactor.config import BuildConfig
     from codetaste.swe_refactor.verify.settings import VerifyContext
-
-_NO_BUILD_TOOL = (
-    "this machine has neither Maven nor Gradle; install one (sudo apt-get install maven), or build the image "
-    "with them (codetaste image build --java)"
-)
 
 
 def plan_construction(limits: RuntimeLimits, path: Path) -> RunPlan:
@@ -90,7 +81,7 @@ def plan_construction(limits: RuntimeLimits, path: Path) -> RunPlan:
 
 
 def _section(config: Config) -> BuildConfig:
-    assert config.swe_refactor is not None  # noqa: S101 - the caller looked
+    assert config.swe_refactor is not None and config.swe_refactor.build is not None  # noqa: S101, PT018
     return config.swe_refactor.build
 
 
@@ -204,38 +195,20 @@ async def _open_verification(
     config, section = planned.limits.config, _section(planned.limits.config)
     if not section.verify:
         return _Verification({}, "swe_refactor.build.verify is false")
-    sandbox = config.sandbox.model_copy(update={"image": section.image or JAVA_IMAGE})
+    sandbox = java_sandbox(config.sandbox, section)
     out = await to_thread.run_sync(context.out.absolute)
     try:
         opening = open_sandboxes(sandbox, out, out.name, notify)
         sandboxes = await stack.enter_async_context(opening)
-        if sandboxes.kind == "bubblewrap" and not any(map(shutil.which, ("mvn", "gradle"))):
-            raise SandboxMissing(_NO_BUILD_TOOL)
+        check_build_tool(sandboxes)
     except SandboxError as error:
         context.session.note(f"candidates are not verified: {error}")
         return _Verification({}, f"not verified: {error}")
     contexts = {
-        name: await _verify_context(sandboxes, sandbox, section, out / FOLDER / "verify" / name, cache)
+        name: await open_verification(sandboxes, sandbox, section, out / FOLDER / "verify" / name, cache)
         for name in projects
     }
     return _Verification(contexts)
-
-
-async def _verify_context(
-    sandboxes: SandboxProvider, sandbox: SandboxConfig, section: BuildConfig, folder: Path, cache: Path
-) -> VerifyContext:
-    in_container = sandboxes.kind != "bubblewrap"
-    return await make_verify_context(
-        sandboxes,
-        sandbox if in_container else sandbox.model_copy(update={"image": ""}),
-        image=sandbox.image if in_container else "",
-        folder=folder,
-        cache=cache,
-        hosts=section.hosts,
-        limits=VerifyLimits(
-            section.compile_time_limit, section.fetch_time_limit, section.test_time_limit, section.jdks
-        ),
-    )
 
 
 def _write(made: Construction, folder: Path, *, stopped: bool) -> bool:

@@ -61,6 +61,16 @@ class AnswerProblemKind(StrEnum):
     """A character that the encoding of the file does not have."""
     WRONG_TREE = "wrong_tree"
     """The files are not those before the commit: no fault of the answer."""
+    REFUSED = "refused"
+    """The model refuses to answer."""
+    CUT_OFF = "cut_off"
+    """The reply ends at its limit of tokens."""
+    PROMPT_TOO_LONG = "prompt_too_long"
+    """The model cannot take the prompt."""
+    NO_ANSWER = "no_answer"
+    """The work of an agent ended before it answered."""
+    NO_CHANGE = "no_change"
+    """An agent changed no file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,6 @@ class NoScore(StrEnum):
     BUDGET = "budget_exceeded"
     TIME_LIMIT = "timeout"
     TURN_LIMIT = "max_turns"
-    REFUSED = "refused"
-    """The model refuses to answer."""
     NOT_SCORED = "not_scored"
     """It has an answer, which was not judged."""
     PROVIDER = "provider_failure"
@@ -38,7 +36,9 @@ class NoScore(StrEnum):
 TrialOutcome: TypeAlias = AnswerProblemKind | TestOutcome | CheckOutcome | NoScore
 """All values differ. A success is ``CheckOutcome.VERIFIED``."""
 
-NO_ANSWER: Final = frozenset({NoScore.BUDGET, NoScore.TIME_LIMIT, NoScore.TURN_LIMIT, NoScore.REFUSED})
+NO_ANSWER: Final[frozenset[TrialOutcome]] = frozenset(
+    {NoScore.BUDGET, NoScore.TIME_LIMIT, NoScore.TURN_LIMIT, AnswerProblemKind.REFUSED}
+)
 """A limit or the model itself left no answer: a failure of strategy and model."""
 NOT_COUNTED: Final[frozenset[TrialOutcome]] = frozenset(
     {
@@ -65,7 +65,7 @@ def outcome_of_score(score: AnswerScore) -> TrialOutcome:
     return score.check.outcome
 
 
-def outcome_of_job(status: Status, cause: Cause | None = None) -> NoScore:
+def outcome_of_job(status: Status, cause: Cause | None = None) -> TrialOutcome:
     """Return the outcome of a trial whose job ended like this, without a score."""
     if status is Status.FAILED:
         return _OF_CAUSE.get(cause, NoScore.INFRASTRUCTURE)
@@ -79,10 +79,10 @@ _OF_STATUS: Final = {
     Status.CANCELLED: NoScore.NOT_RUN,
     Status.SKIPPED: NoScore.NOT_RUN,
 }
-_OF_CAUSE: Final[Mapping[Cause | None, NoScore]] = {
+_OF_CAUSE: Final[Mapping[Cause | None, TrialOutcome]] = {
     Cause.BUDGET: NoScore.BUDGET,
     Cause.DEADLINE: NoScore.TIME_LIMIT,
-    Cause.REFUSED: NoScore.REFUSED,
+    Cause.REFUSED: AnswerProblemKind.REFUSED,
     Cause.RATE_LIMIT: NoScore.PROVIDER,
     Cause.UNAVAILABLE: NoScore.PROVIDER,
     Cause.MALFORMED: NoScore.PROVIDER,

@@ -38,7 +38,7 @@ def check(
         ConfigError: one line for each mistake, with file and key.
     """
     base = read_config(config, set_)
-    if base.mine is None and base.swe_refactor is None:
+    if not base.makes_benchmark:
         resolved, _ = resolve_and_select(config, base)
     else:
         resolved = plan_without_benchmark(base, config).resolved
@@ -53,12 +53,22 @@ def check(
 
 def _selected_to_json(resolved: ResolvedConfig) -> dict[str, list[str]]:
     section = resolved.config.swe_refactor
+    clones = (
+        ()
+        if section is None
+        else section.repositories
+        if section.build is None
+        else section.build.repositories
+    )
     return {
-        "instances": [instance.id for instance in resolved.instances],
+        "instances": [
+            *(instance.id for instance in resolved.instances),
+            *dict.fromkeys(trial.instance.unique_id for trial in resolved.trials),
+        ],
         "models": [model.id for model in resolved.used_models()],
         "agents": [agent.id for agent in resolved.config.used_agents()],
         "tools": [tool.spec.name for tool in resolved.tools],
-        "clones": [str(path) for path in section.build.repositories] if section else [],
+        "clones": [str(path) for path in clones],
     }
 
 

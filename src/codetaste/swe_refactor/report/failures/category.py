@@ -9,7 +9,7 @@ class FailureCategory(StrEnum):
     """Why a trial is no success; the first that applies, in this order."""
 
     NO_ANSWER = "no answer"
-    """A budget or a limit ended it, or the model refused."""
+    """A budget or a limit ended it, the model refused, or an agent ended without an answer."""
     FORMAT = "format"
     """The answer is not in the format that the prompt asks for."""
     SYNTAX = "syntax"

@@ -1,0 +1,54 @@
+"""The inputs that decide the answer of a trial, by name."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from codetaste.core.hashing import canonical_json
+from codetaste.flows.agents.inputs import agent_inputs, sandbox_inputs
+from codetaste.flows.inputs import CODETASTE
+from codetaste.swe_refactor.answers.prompt import FEEDBACK_PROMPT, TEMPLATES
+from codetaste.swe_refactor.config import StrategyKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from codetaste.flows.inputs import Inputs, InputSource
+    from codetaste.harness.adapter import Adapter
+    from codetaste.sandbox.config import SandboxConfig
+    from codetaste.swe_refactor.config import StrategyConfig
+    from codetaste.swe_refactor.trials.plan import StrategyTrial
+
+_VERSION = "1"
+"""Increment it when a change makes other answers of the same replies."""
+_NOT_INPUTS = {"name", "models", "agents", "attempts", "budget_usd", "time_limit"}
+"""Keys of a strategy that do not decide an answer."""
+
+
+def trial_inputs(
+    trial: StrategyTrial, source: InputSource, sandbox: SandboxConfig, adapters: Mapping[str, Adapter]
+) -> Inputs:
+    """Return the inputs of the answer of a trial."""
+    strategy = trial.strategy
+    inputs: dict[str, str] = {
+        CODETASTE: _VERSION,
+        "instance": trial.digest,
+        f"models.{trial.model_id}": source.models[trial.model_id],
+        f"strategies.{strategy.title}": _settings(strategy),
+        **source.of_prompts([TEMPLATES[trial.instance.type]]),
+    }
+    if strategy.tries > 1:
+        inputs |= source.of_prompts([FEEDBACK_PROMPT])
+    if strategy.reviewer is not None:
+        inputs[f"models.{strategy.reviewer}"] = source.models[strategy.reviewer]
+    if trial.agent is not None:
+        inputs |= {**agent_inputs(trial.agent, adapters, source), **sandbox_inputs(sandbox)}
+    return inputs
+
+
+def _settings(strategy: StrategyConfig) -> str:
+    values = json.loads(strategy.model_dump_json(exclude=_NOT_INPUTS))
+    if strategy.kind is not StrategyKind.MULTI_AGENT:
+        values.pop("max_turns")
+    return canonical_json(values)
