@@ -310,11 +310,8 @@ async def _add_jobs(context: RunContext) -> None:
             jobs.extend(refactoring_jobs(plan.refactored, context.refactorings, budget))
     if context.strategies is not None:
         session.add_handlers(trial_handlers(context.strategies))
-        jobs.extend(
-            await to_thread.run_sync(
-                trial_jobs, plan.strategy_trials, context.strategies, (NamedLimits("strategies"),)
-            )
-        )
+        budget = (NamedLimits("strategies"),)
+        jobs.extend(await trial_jobs(plan.strategy_trials, context.strategies, budget))
     session.add(*_needed_jobs(jobs, plan.selected_keys))
 
 

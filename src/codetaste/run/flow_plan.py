@@ -69,7 +69,7 @@ class FlowPlan:
         passes_usd = worst_case_usd(config.discover, self.passes) if config.discover else Decimal(0)
         trials_usd = sum(trial.worst_case[0] for trial in self.trials)
         setup_usd = sum((task.limits.usd or Decimal(0) for task in self.environments), Decimal(0))
-        flows_usd = [described_usd, passes_usd, *(each.limits.usd for each in self.strategy_trials)]
+        flows_usd = [described_usd, passes_usd, *(each.worst_case_usd for each in self.strategy_trials)]
         limited = [each for each in flows_usd if each is not None]
         if len(limited) < len(flows_usd):
             return None

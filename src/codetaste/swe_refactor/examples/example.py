@@ -12,6 +12,8 @@ from codetaste.retrieval.index import Document
 from codetaste.swe_refactor.dataset.instance import REFACTORING_TYPES
 from codetaste.swe_refactor.enrich.line_text import slice_lines
 
+RERANK_PROMPT = "swe_refactor/rerank_examples"
+"""The prompt of a language model that ranks examples again; it gets ``query`` and ``examples``."""
 _DECLARATION = "METHOD_DECLARATION"
 
 

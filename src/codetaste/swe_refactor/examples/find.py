@@ -25,7 +25,7 @@ from codetaste.retrieval.services import open_services
 from codetaste.swe_refactor.answers.prompt import PromptExample
 from codetaste.swe_refactor.examples.corpus import read_corpus
 from codetaste.swe_refactor.examples.describe import PROMPT, MethodDescriber, description_store
-from codetaste.swe_refactor.examples.example import search_text
+from codetaste.swe_refactor.examples.example import RERANK_PROMPT, search_text
 from codetaste.swe_refactor.examples.method import method_of_example, method_of_instance
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from codetaste.swe_refactor.examples.example import RefactoringExample
     from codetaste.swe_refactor.examples.method import DescribedMethod
 
-RERANK_PROMPT = "swe_refactor/rerank_examples"
 _KEY_CHARS = 24
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from codetaste.refactorings.service import RefactoringService
     from codetaste.swe_refactor.config import SweRefactorConfig
     from codetaste.swe_refactor.dataset.instance import RefactoringInstance
+    from codetaste.swe_refactor.examples.find import ExampleFinder
     from codetaste.swe_refactor.trials.sources import BaseBuilds, InstanceSource
 
 
@@ -37,6 +38,7 @@ class TrialContext:
         bases: builds of the files before.
         miner: RefactoringMiner.
         jdt: Eclipse JDT; None if no strategy uses it.
+        finders: what finds examples, by the titles of the strategies that have them.
         agents: sandboxes, and the runners of agents.
         adapters: of command-line agents, by the agent's id.
         sandbox_memory: of one build, bytes.
@@ -51,6 +53,7 @@ class TrialContext:
     bases: BaseBuilds
     miner: RefactoringService
     jdt: JdtService | None
+    finders: Mapping[str, ExampleFinder]
     agents: AgentServices
     adapters: Mapping[str, Adapter]
     sandbox_memory: int

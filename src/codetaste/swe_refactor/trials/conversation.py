@@ -58,6 +58,9 @@ async def answer_prompt(trial: StrategyTrial, context: TrialContext, job: JobCon
     began_s, instance, tree = time.monotonic(), trial.instance, context.source(trial.instance).tree
     examples: Sequence[PromptExample] = ()
     details: dict[str, Any] = {}
+    if (finder := context.finders.get(trial.strategy.title)) is not None:
+        found = await finder.find(instance, job)
+        examples, details = found.examples, {"examples": found.record}
     java_files = await to_thread.run_sync(lambda: () if instance.structure else tree.java_files)
     messages = await to_thread.run_sync(render_prompt, instance, context.prompts, examples, java_files)
     model = context.models.models[trial.model_id]

@@ -10,6 +10,7 @@ from codetaste.flows.agents.inputs import agent_inputs, sandbox_inputs
 from codetaste.flows.inputs import CODETASTE
 from codetaste.swe_refactor.answers.prompt import FEEDBACK_PROMPT, TEMPLATES
 from codetaste.swe_refactor.config import StrategyKind
+from codetaste.swe_refactor.examples.example import RERANK_PROMPT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +41,10 @@ def trial_inputs(
     }
     if strategy.tries > 1:
         inputs |= source.of_prompts([FEEDBACK_PROMPT])
+    if strategy.retrieval is not None:
+        if strategy.retrieval.rerank is not None and strategy.retrieval.rerank.by == "model":
+            inputs |= source.of_prompts([RERANK_PROMPT])
+        inputs |= {f"models.{name}": source.models[name] for _, name in strategy.retrieval.models()}
     if strategy.reviewer is not None:
         inputs[f"models.{strategy.reviewer}"] = source.models[strategy.reviewer]
     if trial.agent is not None:

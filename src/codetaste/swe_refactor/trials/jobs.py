@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from anyio import to_thread
+
 from codetaste.core.hashing import json_digest
 from codetaste.errors import SourceError
 from codetaste.flows.agents.install import INSTALL, install_handler, install_job
@@ -15,6 +17,7 @@ from codetaste.flows.inputs import digest_of_inputs, digests_of_inputs
 from codetaste.orchestration.job import Job
 from codetaste.orchestration.retry import mark_given_up
 from codetaste.swe_refactor.config import StrategyKind
+from codetaste.swe_refactor.examples.jobs import example_handlers, example_jobs
 from codetaste.swe_refactor.score.base_build import BaseFails
 from codetaste.swe_refactor.trials.answer import TrialAnswer
 from codetaste.swe_refactor.trials.conversation import answer_prompt, first_request
@@ -22,7 +25,7 @@ from codetaste.swe_refactor.trials.inputs import trial_inputs
 from codetaste.swe_refactor.trials.score_answer import score_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from codetaste.orchestration.budget.cost import BudgetPath
     from codetaste.orchestration.job import Handler, JobContext
@@ -41,8 +44,20 @@ _ANSWERS = {
 }
 
 
-def trial_jobs(trials: Iterable[StrategyTrial], context: TrialContext, budget: BudgetPath) -> list[Job]:
-    """Return the jobs of the trials under ``budget``, each that several need once."""
+async def trial_jobs(trials: Sequence[StrategyTrial], context: TrialContext, budget: BudgetPath) -> list[Job]:
+    """Return the jobs of the trials under ``budget``, each that several need once.
+
+    Raises:
+        ConfigError: a prompt of the user's own is not valid.
+    """
+    made = {job.key: job for job in await to_thread.run_sync(_jobs, trials, context, budget)}
+    for finder in context.finders.values():
+        for job in await example_jobs(finder, budget):
+            made.setdefault(job.key, job)
+    return list(made.values())
+
+
+def _jobs(trials: Iterable[StrategyTrial], context: TrialContext, budget: BudgetPath) -> list[Job]:
     made: dict[str, Job] = {}
     for trial in trials:
         made.setdefault(trial.base_key, _base_job(trial, context, budget))
@@ -56,7 +71,13 @@ def trial_jobs(trials: Iterable[StrategyTrial], context: TrialContext, budget: B
 
 def trial_handlers(context: TrialContext) -> dict[str, Handler]:
     """Return what runs the jobs of ``trial_jobs``, by kind."""
+    of_examples = {
+        kind: handler
+        for finder in context.finders.values()
+        for kind, handler in example_handlers(finder).items()
+    }
     return {
+        **of_examples,
         BASE: lambda job, _run: _build(job.parameters, context),
         INSTALL: install_handler(context.agents),
         ANSWER: lambda job, run: _answer(job.parameters, context, run),
@@ -96,6 +117,8 @@ def _build_resources(context: TrialContext) -> dict[str, float]:
 def _answer_job(trial: StrategyTrial, context: TrialContext, budget: BudgetPath) -> Job:
     agents = context.agents
     inputs = trial_inputs(trial, context.input_source, agents.sandbox_config, context.adapters)
+    finder = context.finders.get(trial.strategy.title)
+    examples = () if finder is None else finder.needs(trial.instance)
     runner = None if trial.agent is None else agents.runners[trial.agent.id]
     prompt = first_request(trial, context)
     request = prompt if runner is None else runner.first_request(prompt.messages[0].text)
@@ -107,7 +130,7 @@ def _answer_job(trial: StrategyTrial, context: TrialContext, budget: BudgetPath)
         fingerprint=digest_of_inputs(inputs),
         inputs=digests_of_inputs(inputs),
         parameters=trial,
-        needs=tuple(filter(None, (trial.base_key, trial.install_key))),
+        needs=tuple(filter(None, (trial.base_key, trial.install_key, *examples))),
         resources={"sandbox": 1} if in_sandbox else {},
         lane=trial.model_label,
         title=trial.title,

@@ -13,6 +13,7 @@ from codetaste.java.jdt.service import open_jdt
 from codetaste.refactorings.service import refactoring_service
 from codetaste.swe_refactor.config import StrategyKind
 from codetaste.swe_refactor.dataset.layout import FOLDER
+from codetaste.swe_refactor.examples.find import open_example_finder
 from codetaste.swe_refactor.trials.context import TrialContext
 from codetaste.swe_refactor.trials.sources import BaseBuilds, find_sources
 from codetaste.swe_refactor.verify.open import check_build_tool, java_sandbox, open_verification
@@ -85,6 +86,21 @@ async def open_trials(
         if StrategyKind.MULTI_AGENT in kinds:
             opened = open_jdt(cache, size=cpus, heap_bytes=java.jdt_memory, timeout_s=java.jdt_time_limit)
             jdt = await stack.enter_async_context(opened)
+        finders = {
+            strategy.title: await stack.enter_async_context(
+                open_example_finder(
+                    strategy.retrieval,
+                    name=strategy.title,
+                    base_dir=opening.base_dir,
+                    cache=cache,
+                    instances=[*instances.values()],
+                    prompts=opening.agents.prompts,
+                    models=opening.agents.models,
+                )
+            )
+            for strategy in {trial.strategy.title: trial.strategy for trial in opening.trials}.values()
+            if strategy.retrieval is not None
+        }
         folder = await to_thread.run_sync((out / FOLDER / _PROJECTS).absolute)
         contexts = {
             name: await open_verification(agents.sandboxes, sandbox, java, folder / name, cache)
@@ -100,6 +116,7 @@ async def open_trials(
             bases=BaseBuilds(sources, contexts, cache / _BASES),
             miner=miner,
             jdt=jdt,
+            finders=finders,
             agents=agents,
             adapters=opening.agents.adapters,
             sandbox_memory=sandbox.memory,

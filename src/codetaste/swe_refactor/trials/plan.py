@@ -16,6 +16,7 @@ from codetaste.swe_refactor.report.sample.stratified import draw_sample
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
+    from decimal import Decimal
     from pathlib import Path
 
     from codetaste.harness.config import AgentConfig
@@ -86,6 +87,12 @@ class StrategyTrial:
         """The display name."""
         again = f", attempt {self.attempt}" if self.attempt > 1 else ""
         return f"{self.instance.type} {self.instance.unique_id[:12]} {self.group}{again}"
+
+    @property
+    def worst_case_usd(self) -> Decimal | None:
+        """What it can cost; None without a budget, or if models describe or embed all examples for it."""
+        retrieval = self.strategy.retrieval
+        return None if retrieval is not None and retrieval.models() else self.limits.usd
 
     @property
     def limits(self) -> BudgetLimits:
