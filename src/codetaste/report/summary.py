@@ -12,6 +12,7 @@ from codetaste.core.units import format_duration, format_usd
 from codetaste.report.dry_run import prices_to_json
 from codetaste.report.ending import count_endings, ending_of_outcome, format_endings
 from codetaste.report.live.progress import format_spend
+from codetaste.report.render.json import table_to_json
 from codetaste.report.render.text import render_text
 from codetaste.report.table import collapse_equal
 from codetaste.report.tables.comparison import comparison_table, comparison_to_json
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import Outcome
     from codetaste.report.ending import Ending
     from codetaste.report.statistics.comparison import Comparison
+    from codetaste.report.table import Table
 
 
 MAX_LINES = 20
@@ -58,8 +60,9 @@ class Summary:
     """A run that has ended.
 
     ``scripted`` are the ids of scripted models, whose costs are not real; ``products`` are the output folders
-    by title; ``prices`` are those of the models used, by id; ``notes`` are further lines for the user. With
-    ``exit_zero`` the exit code does not say that a job with a result ended badly.
+    by title; ``prices`` are those of the models used, by id; ``notes`` are further lines for the user,
+    ``tables`` those of SWE-Refactor's trials. With ``exit_zero`` the exit code does not
+    say that a job with a result ended badly.
     """
 
     name: str
@@ -74,6 +77,7 @@ class Summary:
     comparison: Comparison | None = None
     exit_zero: bool = False
     notes: Sequence[str] = ()
+    tables: Sequence[Table] = ()
 
     @property
     def endings(self) -> dict[str, int]:
@@ -123,6 +127,8 @@ def render_summary(summary: Summary, width: int | None = None, *, coloured: bool
     output.extend(wrap(note, width, "  ") for note in notes)
     if summary.comparison is not None:
         output.extend(["", render_comparison(summary.comparison, width)])
+    for table in summary.tables:
+        output.extend(["", render_text(table, width)])
     return "\n".join(output)
 
 
@@ -186,6 +192,7 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
         "prices": prices_to_json(summary.prices),
         "comparison": None if summary.comparison is None else comparison_to_json(summary.comparison),
         "notes": list(summary.notes),
+        "tables": [table_to_json(table) for table in summary.tables],
         "jobs": [
             {
                 "key": line.outcome.key,

@@ -65,8 +65,10 @@ from codetaste.run.services import (
     open_scan_context,
 )
 from codetaste.run.signals import StopRequest, until_stopped
+from codetaste.swe_refactor.report.tables import report_tables
 from codetaste.swe_refactor.trials.jobs import trial_handlers, trial_jobs
 from codetaste.swe_refactor.trials.open import TrialOpening, open_trials
+from codetaste.swe_refactor.trials.results import write_trial_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -80,10 +82,13 @@ if TYPE_CHECKING:
     from codetaste.run.flow_plan import FlowPlan
     from codetaste.run.plan import RunOptions, RunPlan
     from codetaste.run.resolve import ResolvedConfig
+    from codetaste.swe_refactor.report.trial_row import TrialRow
     from codetaste.swe_refactor.trials.context import TrialContext
 
 MODELS_FOLDER = "models"
 """The folder of a run with the ledgers of its models."""
+_STRATEGY_TABLES = ("2", "ranking")
+"""What the summary shows of strategies; ``codetaste swe-refactor report`` has all tables."""
 _GRACE_S, _EXTRACTION_GRACE_S = 20.0, 60.0
 """Seconds for clean-up; longer with agents, whose patches are extracted from large repositories then."""
 
@@ -103,6 +108,7 @@ async def execute_run(planned: RunPlan, options: RunOptions, stop: StopRequest) 
         models = context.models.models
         outcomes = await run_jobs(context, planned, stop)
         lines = await collect_results(context, outcomes)
+        rows = await _write_rows(context, outcomes)
         money = context.session.budget.snapshot()
     comparison, notes = None, list[str]()
     if context.evaluation is not None and plan.steps and not stop.reason:
@@ -120,7 +126,16 @@ async def execute_run(planned: RunPlan, options: RunOptions, stop: StopRequest) 
         comparison=comparison,
         exit_zero=options.exit_zero,
         notes=[*context.progress.tool_failure_notes(), *notes],
+        tables=report_tables(rows, _STRATEGY_TABLES) if rows and not stop.reason else (),
     )
+
+
+async def _write_rows(context: RunContext, outcomes: Mapping[str, Outcome]) -> list[TrialRow]:
+    """Write the rows of SWE-Refactor's trials, and return them."""
+    if context.strategies is None:
+        return []
+    load = context.session.record.blobs.load
+    return await write_trial_rows(context.plan.strategy_trials, outcomes, context.strategies, load)
 
 
 async def open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions) -> RunContext:

@@ -33,7 +33,7 @@ from codetaste.flows.infer.results import ExecuteResult
 from codetaste.orchestration.job import Status
 from codetaste.report.summary import SummaryLine
 from codetaste.report.tables.comparison import compare
-from codetaste.swe_refactor.trials.results import describe_score, write_trial_rows
+from codetaste.swe_refactor.trials.results import describe_score
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -130,7 +130,6 @@ async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) 
     lines.extend(_refactoring_lines(plan, outcomes))
     if context.strategies is not None:
         lines.extend(_strategy_lines(plan, outcomes))
-        await write_trial_rows(plan.strategy_trials, outcomes, context.strategies, blobs.load)
     return lines
 
 

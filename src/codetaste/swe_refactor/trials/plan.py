@@ -86,7 +86,9 @@ class StrategyTrial:
     def title(self) -> str:
         """The display name."""
         again = f", attempt {self.attempt}" if self.attempt > 1 else ""
-        return f"{self.instance.type} {self.instance.unique_id[:12]} {self.group}{again}"
+        instance = self.instance
+        owner = instance.class_name_before.rpartition(".")[2]
+        return f"{instance.type} {owner}#{instance.method_name} {self.group}{again}"
 
     @property
     def worst_case_usd(self) -> Decimal | None:
