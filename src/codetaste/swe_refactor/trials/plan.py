@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from codetaste.harness.config import AgentConfig
     from codetaste.swe_refactor.config import StrategyConfig, SweRefactorConfig
     from codetaste.swe_refactor.dataset.instance import RefactoringInstance
+
+_COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,8 @@ def select_instances(section: SweRefactorConfig, base_dir: Path) -> tuple[Refact
     for each in found:
         if not is_path_name(each.unique_id):
             raise ConfigError(f"{path}: uniqueId {one_line(each.unique_id)} cannot be the name of a file")
+        if not _COMMIT.fullmatch(each.commit_id):
+            raise ConfigError(f"{path}: {each.unique_id}: commitId is no full commit hash")
         if not each.diff_locations:
             raise ConfigError(f"{path}: {each.unique_id}: diffLocations is empty")
     if section.types is not None:
