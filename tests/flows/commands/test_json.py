@@ -28,6 +28,7 @@ BAD: dict[str, list[str]] = {
     "java install": ["no-such-jars"],
     "swe-refactor build": ["nofile.toml"],
     "swe-refactor check": ["nofile.json"],
+    "swe-refactor examples": ["nowhere", "--to", "examples.jsonl"],
     "swe-refactor explain": ["nowhere", "abc"],
     "swe-refactor list": ["nofile.json"],
     "swe-refactor review": ["nofile.json"],

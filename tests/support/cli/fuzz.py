@@ -51,6 +51,7 @@ INSTANCES = (
     ("swe-refactor", "check", "pure.json"),
     ("swe-refactor", "list", "pure.json"),
     ("swe-refactor", "show", "pure.json", "0"),
+    ("swe-refactor", "examples", "nowhere", "--to", "examples.jsonl", "--instances", "pure.json"),
 )
 """Commands that read instances of SWE-Refactor, and what people decided about them."""
 RESUMING = (("run", "config.toml"), ("run", "replay.toml"))
@@ -74,7 +75,10 @@ _MODULES = (
         for name in ("report", "import_", "benchmark", "installation.agents", "evaluate", "rules")
     ),
     *(f"codetaste.cli.commands.runs.{name}" for name in ("status", "limit", "settle")),
-    *(f"codetaste.cli.commands.swe_refactor.{name}" for name in ("review", "check", "list", "show")),
+    *(
+        f"codetaste.cli.commands.swe_refactor.{name}"
+        for name in ("review", "check", "list", "show", "examples")
+    ),
 )
 _WORDS = (
     b"NaN",

@@ -10,90 +10,20 @@ import pytest
 
 from codetaste.errors import ConfigError, JavaError, JavaOutcome, SourceError
 from codetaste.refactorings.config import RefactoringMinerConfig
-from codetaste.refactorings.model import CodeRange, Detection, Purity, Refactoring
 from codetaste.refactorings.service import refactoring_service
 from codetaste.swe_refactor.examples.corpus import read_corpus
 from codetaste.swe_refactor.examples.oracle import ORACLE_FOLDER, list_oracle, oracle_records
 from support.refactorings import examples
 from support.refactorings.java_tools import tools_in
-from support.swe_refactor.example_records import AFTER, BEFORE, PATH, make_record, write_corpus
+from support.swe_refactor.example_records import AFTER, BEFORE, PATH, write_corpus
+from support.swe_refactor.oracle_clone import RECORD, Detector, refactoring, write_clone, write_real_clone
 
 pytestmark = pytest.mark.anyio
-RECORD = make_record()
-
-
-class Detector:
-    """Answers with refactorings that are already known."""
-
-    def __init__(self, *found: Refactoring, fault: JavaError | None = None) -> None:
-        self.found, self.fault = found, fault
-        self.requests: list[Any] = []
-
-    async def detect_contents(self, before: Any, after: Any) -> Detection:
-        self.requests.append((before, after))
-        if self.fault:
-            raise self.fault
-        return Detection(None, self.found, "3.1.4")
-
-
-def refactoring(description: str, kind: str = "Extract Method") -> Refactoring:
-    def ranges(side: str) -> tuple[CodeRange, ...]:
-        return tuple(
-            CodeRange(
-                each["filePath"],
-                each["startLine"],
-                each["endLine"],
-                each["startColumn"],
-                each["endColumn"],
-                each["codeElementType"],
-                each["description"],
-                "package total() : int",
-            )
-            for each in RECORD[side]
-        )
-
-    left, right = ranges("leftSideLocations"), ranges("rightSideLocations")
-    return Refactoring(
-        kind, description, left, right, Purity(pure=True, description="", comment="", mapping_state=1)
-    )
 
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    folder = tmp_path / "clone" / ORACLE_FOLDER
-    commit, parent = RECORD["commitId"], RECORD["parentCommitId"]
-    for name, text in ((parent, BEFORE), (commit, AFTER)):
-        path = folder / "commits" / f"shop-{name}" / PATH
-        path.parent.mkdir(parents=True)
-        path.write_text(text)
-    names = {
-        "parentCommitId": parent,
-        "currentCommitId": commit,
-        "filesBefore": [PATH],
-        "filesCurrent": [PATH],
-    }
-    (folder / "commits" / f"shop-{commit}.json").write_text(json.dumps(names))
-    judged = {"type": "Extract Method", "description": "Extract Method\tone"}
-    judged["purity"] = {"purityValue": "1", "validationComment": "fine"}  # type: ignore[assignment]
-    write_list(folder / "sampleResPurity.json", [judged])
-    write_list(
-        folder / "data.json",
-        [
-            {"type": "Extract Method", "description": "Extract Method one", "validation": "TP"},
-            {"type": "Extract Method", "description": "Extract Method two", "validation": "TP"},
-            {"type": "Extract Method", "description": "Extract Method false", "validation": "FP"},
-            {"type": "Rename Method", "description": "Rename Method three", "validation": "TP"},
-        ],
-    )
-    return tmp_path / "clone"
-
-
-def write_list(path: Path, refactorings: list[Any]) -> None:
-    entries = [
-        {"repository": RECORD["repository"], "sha1": sha, "refactorings": refactorings}
-        for sha in (RECORD["commitId"], "d" * 40)
-    ]
-    path.write_text(json.dumps(entries))
+    return write_clone(tmp_path / "clone")
 
 
 async def test_confirmed_refactorings_of_the_six_types_become_lines(clone: Path, tmp_path: Path) -> None:
@@ -105,7 +35,8 @@ async def test_confirmed_refactorings_of_the_six_types_become_lines(clone: Path,
         refactoring("Extract Method\tnot listed"),
         refactoring("Rename Method\tthree", "Rename Method"),
     )
-    records = await oracle_records(commit, detector)
+    records, left_out = await oracle_records(commit, detector)
+    assert left_out == {"unconfirmed": 2, "other_type": 1}
     assert detector.requests == [({PATH: BEFORE}, {PATH: AFTER})]
     assert [(each["description"], each["humanPure"], each["humanComment"]) for each in records] == [
         ("Extract Method\tone", True, "fine"),
@@ -119,9 +50,19 @@ async def test_confirmed_refactorings_of_the_six_types_become_lines(clone: Path,
     assert [each.reason for each in corpus.left_out] == ["duplicate"]
 
 
+async def test_what_no_list_has_becomes_a_line_if_it_is_wanted(clone: Path) -> None:
+    (commit,) = list_oracle(clone)
+    detector: Any = Detector(refactoring("Extract Method\tfalse"), refactoring("Extract Method\tnot listed"))
+    records, left_out = await oracle_records(commit, detector, unconfirmed=True)
+    assert [(each["description"], each["humanPure"]) for each in records] == [
+        ("Extract Method\tnot listed", None)
+    ]
+    assert left_out == {"unconfirmed": 1}
+
+
 async def test_no_answer_names_the_commit(clone: Path) -> None:
     (commit,) = list_oracle(clone)
-    detector: Any = Detector(fault=JavaError("no answer within 300 s", JavaOutcome.TIMEOUT))
+    detector: Any = Detector(faults=[JavaError("no answer within 300 s", JavaOutcome.TIMEOUT)])
     with pytest.raises(SourceError, match=r"^shop-a{40}: no answer within 300 s$"):
         await oracle_records(commit, detector)
 
@@ -158,26 +99,11 @@ async def test_a_folder_without_an_oracle_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.heavy
 async def test_the_real_refactoring_miner_gives_a_line_that_is_an_example(tmp_path: Path) -> None:
-    sentence = (
-        "Extract Method private add(prices int[], count int) : int extracted from "
-        "package total(prices int[], count int) : int in class p.Shop"
-    )
-    folder = tmp_path / "clone" / ORACLE_FOLDER
-    parent, commit = "0" * 40, "e" * 40
-    for name, files in ((parent, examples.BEFORE), (commit, examples.PURE)):
-        path = folder / "commits" / f"shop-{name}" / examples.PATH
-        path.parent.mkdir(parents=True)
-        path.write_text(files[examples.PATH])
-    paths = [examples.PATH]
-    names = {"parentCommitId": parent, "currentCommitId": commit, "filesBefore": paths, "filesCurrent": paths}
-    (folder / "commits" / f"shop-{commit}.json").write_text(json.dumps(names))
-    listed = {"type": "Extract Method", "description": sentence, "validation": "TP"}
-    entry = {"repository": RECORD["repository"], "sha1": commit, "refactorings": [listed]}
-    (folder / "data.json").write_text(json.dumps([entry]))
+    clone = write_real_clone(tmp_path / "clone")
     cache = tools_in(tmp_path / "cache", "refactoring-miner-3.1.4")
-    (found,) = list_oracle(tmp_path / "clone")
+    (found,) = list_oracle(clone)
     async with refactoring_service(RefactoringMinerConfig(workers=1), cache) as service:
-        records = await oracle_records(found, service)
+        records, _ = await oracle_records(found, service)
     (example,) = read_corpus(write_corpus(tmp_path, records), ()).examples
     assert example.source_code_before_refactoring.strip() == examples.LONG.replace("\n", "\n  ")
     assert example.source_code_after_refactoring.endswith(examples.EXTRACTED.replace("\n", "\n  "))

@@ -33,6 +33,8 @@ class LeftOutReason(StrEnum):
     """Why an example is not used."""
 
     OTHER_TYPE = "other_type"
+    UNCONFIRMED = "unconfirmed"
+    """No list of the oracle has it; only where the corpus is made of a clone."""
     NOT_PURE = "not_pure"
     OVERLAP = "overlap"
     """It has a commit or a method of an instance."""

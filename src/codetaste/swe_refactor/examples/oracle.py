@@ -2,14 +2,16 @@
 
 The clone has the changed files of the oracle's commits, before and after, and lists of refactorings that
 people confirmed or judged pure. RefactoringMiner and PurityChecker are run on these files; a refactoring of
-the six types that the lists confirm becomes a line. Nothing is compiled or tested, as in the paper.
+the six types becomes a line, by default only if the lists confirm it. Nothing is compiled or tested, as in
+the paper.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anyio import to_thread
 
@@ -19,6 +21,7 @@ from codetaste.errors import ConfigError, JavaError, SourceError
 from codetaste.swe_refactor.dataset.instance import REFACTORING_TYPES
 from codetaste.swe_refactor.enrich.line_text import text_lines
 from codetaste.swe_refactor.enrich.places import find_places
+from codetaste.swe_refactor.examples.corpus import LeftOutReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,6 +45,18 @@ class OracleLabel:
 
     pure: bool | None
     comment: str
+    confirmed: bool = True
+    """Whether it is one."""
+
+
+_UNLISTED = OracleLabel(None, "", confirmed=False)
+
+
+class OracleRecords(NamedTuple):
+    """The lines that a commit gives, and how many of its refactorings give none, by reason."""
+
+    records: list[dict[str, Any]]
+    left_out: Counter[LeftOutReason]
 
 
 @dataclass(slots=True)
@@ -79,8 +94,9 @@ def list_oracle(clone: Path) -> list[OracleCommit]:
                 continue
             known = commits.setdefault(commit, OracleCommit(entry["repository"], commit, files[commit]))
             for each in entry["refactorings"]:
-                if each.get("validation") != _REFUTED:
-                    known.labels.setdefault(_plain(each["description"]), _label(each))
+                name, label = _plain(each["description"]), _label(each)
+                if not known.labels.get(name, _UNLISTED).confirmed:
+                    known.labels[name] = label
     return [commits[name] for name in sorted(commits)]
 
 
@@ -98,15 +114,23 @@ def _entries(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _label(entry: Mapping[str, Any]) -> OracleLabel:
     purity = entry.get("purity") or {}
     verdict = {"1": True, "0": False}.get(str(purity.get("purityValue")))
-    return OracleLabel(verdict, str(purity.get("validationComment") or ""))
+    confirmed = entry.get("validation") != _REFUTED
+    return OracleLabel(verdict, str(purity.get("validationComment") or ""), confirmed)
 
 
 def _plain(description: str) -> str:
     return " ".join(description.split())
 
 
-async def oracle_records(commit: OracleCommit, service: RefactoringService) -> list[dict[str, Any]]:
-    """Return the records of a commit's refactorings that people confirm, in RefactoringMiner's order.
+async def oracle_records(
+    commit: OracleCommit, service: RefactoringService, *, unconfirmed: bool = False
+) -> OracleRecords:
+    """Return the lines of a commit's refactorings of the six types, in RefactoringMiner's order.
+
+    Args:
+        commit: the commit.
+        service: finds its refactorings.
+        unconfirmed: whether those that no list has are lines, too; those that people refuted never are.
 
     Raises:
         SourceError: a file of the commit cannot be read, or RefactoringMiner has no answer.
@@ -116,12 +140,18 @@ async def oracle_records(commit: OracleCommit, service: RefactoringService) -> l
         detection = await service.detect_contents(before, after)
     except JavaError as error:
         raise SourceError(f"{commit.description.stem}: {error}") from error
-    records = []
+    found = OracleRecords([], Counter())
     for each in detection.refactorings:
         label = commit.labels.get(_plain(each.description))
-        if label is not None and each.type in REFACTORING_TYPES:
-            records.append(_record(commit, names["parentCommitId"], each, label, (before, after)))
-    return records
+        wanted = unconfirmed if label is None else label.confirmed
+        if each.type not in REFACTORING_TYPES:
+            found.left_out[LeftOutReason.OTHER_TYPE] += 1
+        elif not wanted:
+            found.left_out[LeftOutReason.UNCONFIRMED] += 1
+        else:
+            record = _record(commit, names["parentCommitId"], each, label or _UNLISTED, (before, after))
+            found.records.append(record)
+    return found
 
 
 def _read_files(commit: OracleCommit) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:

@@ -29,3 +29,7 @@ swe_refactor.command(
     "codetaste.cli.commands.swe_refactor.review:review",
     help="Decide in the terminal about a random subset of a file's instances; summarise the decisions.",
 )
+swe_refactor.command(
+    "codetaste.cli.commands.swe_refactor.examples:examples",
+    help="Write the pure refactorings of RefactoringMiner's oracle as examples for prompts.",
+)
