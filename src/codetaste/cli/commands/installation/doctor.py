@@ -30,6 +30,7 @@ from codetaste.core.text import one_line
 from codetaste.errors import CodetasteError, SandboxError, SandboxMissing, ToolMissing
 from codetaste.java.artifacts.artifact_set import load_artifact_set
 from codetaste.java.artifacts.store import is_installed
+from codetaste.java.checkstyle.service import CHECKSTYLE
 from codetaste.java.jdt.service import ARTIFACT_SET as JDT_JARS
 from codetaste.refactorings.config import RefactoringMinerConfig
 from codetaste.refactorings.service import refactoring_miner
@@ -264,12 +265,13 @@ async def _check_refactoring_miner() -> tuple[Finding, ...]:
 
 
 async def _check_java_tools() -> tuple[Finding, ...]:
-    """Check what else instances of SWE-Refactor are built with: two sets of jars, and Maven or an image."""
+    """Check what else SWE-Refactor needs: sets of jars, and Maven or an image."""
     cache = await anyio.to_thread.run_sync(cache_dir, notify)
     findings = []
     for name, purpose in (
         (JDT_JARS, "codetaste swe-refactor build reads what surrounds a method with them"),
         (JACOCO, "codetaste swe-refactor build measures what tests cover with them"),
+        (CHECKSTYLE, "reviewers of SWE-Refactor's strategy multi-agent read the style of answers with them"),
     ):
         ready = await anyio.to_thread.run_sync(is_installed, load_artifact_set(name), cache)
         detail = "its jars are installed" if ready else purpose

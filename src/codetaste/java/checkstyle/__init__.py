@@ -1,0 +1,1 @@
+"""Checkstyle as a service: violations of a rule set in Java texts."""
