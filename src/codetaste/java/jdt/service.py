@@ -14,6 +14,7 @@ from codetaste.java.artifacts.artifact_set import load_artifact_set
 from codetaste.java.artifacts.store import class_path
 from codetaste.java.jdk import find_jdk
 from codetaste.java.jdt.model import EnrichedTree, ParsedSources
+from codetaste.java.jdt.source_index import SourceIndex
 from codetaste.java.worker.pool import JavaWorkers, java_workers
 from codetaste.java.worker.program import JavaProgram
 
@@ -26,7 +27,7 @@ ARTIFACT_SET = "jdt-3.46.0"
 MINIMUM_JDK = 17
 HEAP_BYTES = 2 * 1024**3
 TIMEOUT_S = 600.0
-_SHIM = Path(__file__).parent / "shim" / "Jdt.java"
+SHIM = Path(__file__).parent / "shim" / "Jdt.java"
 _OPTIONS = ("-XX:TieredStopAtLevel=1",)
 """The second compiler costs twice the CPU time of a whole index before it pays."""
 
@@ -78,6 +79,20 @@ class JdtService:
         }
         return _TREE.validate_python(await self.workers.ask(request, self.timeout_s))
 
+    async def index(self, root: Path, near: str = "") -> SourceIndex:
+        """Return all types, methods and calls of the source tree in the folder ``root``.
+
+        Args:
+            root: the folder; only its ``*.java`` files are read, as the newest Java.
+            near: a folder in it: of files with one package and name the nearest to it counts.
+
+        Raises:
+            JavaError: as for ``enrich``.
+        """
+        request = {"op": "index", "root": str(await to_thread.run_sync(root.absolute)), "near": near}
+        answer = await self.workers.ask(request, self.timeout_s)
+        return await to_thread.run_sync(SourceIndex.from_json, answer)
+
     async def parse(self, contents: Mapping[str, str]) -> ParsedSources:
         """Return the types and methods of Java texts by their paths.
 
@@ -105,6 +120,6 @@ async def open_jdt(
     """
     jdk = await find_jdk(MINIMUM_JDK, purpose="Eclipse JDT", cache=cache)
     jars = await to_thread.run_sync(class_path, load_artifact_set(ARTIFACT_SET), cache)
-    program = JavaProgram("Eclipse JDT", jdk, _SHIM, jars, heap_bytes, _OPTIONS)
+    program = JavaProgram("Eclipse JDT", jdk, SHIM, jars, heap_bytes, _OPTIONS)
     async with java_workers(program, size, cache) as workers:
         yield JdtService(workers, timeout_s)

@@ -38,8 +38,9 @@ import org.eclipse.jdt.internal.core.dom.NaiveASTFlattener;
  * Eclipse JDT behind one JSON request a line of standard input and one JSON answer a line of standard output.
  *
  * <p>Operation "enrich": what surrounds methods of a source tree on disk, with bindings and without a build.
+ * Operation "index": all types, methods and calls of a source tree.
  * Operation "parse": the types and methods of Java texts, syntax alone.
- * Answers have the names of codetaste.java.jdt.model.
+ * Answers have the names of codetaste.java.jdt.model and codetaste.java.jdt.source_index.
  */
 public final class Jdt {
     private static final Gson GSON = new GsonBuilder()
@@ -81,6 +82,7 @@ public final class Jdt {
             answer.add("id", request.get("id"));
             Object found = switch (request.get("op").getAsString()) {
                 case "enrich" -> Enrichment.enrich(GSON.fromJson(line, EnrichRequest.class));
+                case "index" -> Indexing.index(GSON.fromJson(line, IndexRequest.class));
                 case "parse" -> Syntax.parse(GSON.fromJson(line, ParseRequest.class));
                 default -> throw new IllegalArgumentException("unknown op " + request.get("op"));
             };
@@ -97,6 +99,9 @@ public final class Jdt {
 
     /** A method by its file and lines, its name, or both; lines as of RefactoringMiner, with Javadoc. */
     record Target(String path, int startLine, int endLine, String name, String owner) {}
+
+    /** near is a folder: of files with one package and name the nearest to it counts. */
+    record IndexRequest(String root, String near) {}
 
     record ParseRequest(Map<String, String> contents) {}
 
@@ -134,6 +139,19 @@ public final class Jdt {
             List<String> leftOutFiles, Counts counts) {}
 
     record Enriched(Structure structure, List<Problem> problems, List<Answer> targets) {}
+
+    record IndexedType(String name, String kind, String path, int startLine, int endLine) {}
+
+    /** overrides are numbers of methods. */
+    record IndexedMethod(String owner, String name, List<String> parameters, String path, int startLine, int endLine,
+            List<Integer> overrides) {}
+
+    /** caller and callee are numbers of methods, -1 for a member that is no method, or a callee without source. */
+    record IndexedCall(int caller, String member, String path, int line, int callee, String owner, String name,
+            int arguments) {}
+
+    record SourceIndex(List<IndexedType> types, List<IndexedMethod> methods, List<IndexedCall> calls,
+            List<String> leftOutFiles, Counts counts) {}
 
     record ParsedMethod(String name, String signature, int startLine, int endLine, String body, List<String> calls) {}
 
@@ -891,6 +909,37 @@ public final class Jdt {
                     .filter(other -> !other.equals(path) && name.equals(index.tree.packages.get(other)))
                     .map(other -> new SourceFile(other, index.tree.text(other)))
                     .toList();
+        }
+    }
+
+    // ---- the whole index -------------------------------------------------------------------------------
+
+    private static final class Indexing {
+        static SourceIndex index(IndexRequest request) throws IOException {
+            Tree tree = new Tree(Path.of(request.root).toAbsolutePath().normalize());
+            Index index = new Index(tree, tree.sourceSet(request.near), List.of(), JavaCore.latestSupportedJavaVersion());
+            List<MethodInfo> methods = List.copyOf(index.methods.values());
+            Map<String, Integer> numbers = new HashMap<>();
+            methods.forEach(method -> numbers.put(method.key, numbers.size()));
+            List<IndexedCall> calls = new ArrayList<>();
+            index.callsIn.values().forEach(all -> all.forEach(call -> calls.add(view(call, numbers))));
+            calls.sort(Comparator.comparing(IndexedCall::path).thenComparing(IndexedCall::line));
+            return new SourceIndex(
+                    index.types.values().stream().filter(type -> !type.kind.equals("anonymous"))
+                            .map(type -> new IndexedType(type.name, type.kind, type.path, type.startLine, type.endLine)).toList(),
+                    methods.stream().map(method -> view(method, numbers)).toList(), calls, index.set.leftOut, index.counts);
+        }
+
+        private static IndexedMethod view(MethodInfo method, Map<String, Integer> numbers) {
+            return new IndexedMethod(method.owner, method.name, method.parameters, method.path, method.startLine,
+                    method.endLine, method.overrides.stream().filter(numbers::containsKey).map(numbers::get).toList());
+        }
+
+        private static IndexedCall view(Call call, Map<String, Integer> numbers) {
+            int caller = call.member == null ? -1 : numbers.getOrDefault(call.member.key, -1);
+            int callee = call.callee == null ? -1 : numbers.getOrDefault(call.callee.key, -1);
+            return new IndexedCall(caller, call.memberText, call.path, call.line, callee,
+                    call.callee == null ? null : call.callee.owner, call.name, call.arguments);
         }
     }
 
