@@ -119,7 +119,7 @@ class StrategyConfig(Section):
     rounds: int = Field(default=3, ge=1, le=20)
     """Answers of the developer in "multi-agent" at most: each but the last one is followed by a review."""
     max_turns: int = Field(default=20, ge=1, le=1000)
-    """Replies of the developer and of the reviewer in one round of "multi-agent"."""
+    """Replies at most in "multi-agent": of the developer in one round, and of the reviewer in one review."""
 
     @model_validator(mode="after")
     def _check_kind(self) -> Self:

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from codetaste.flows.agents.run import AgentServices
     from codetaste.flows.context import ModelSet
     from codetaste.harness.adapter import Adapter
-    from codetaste.java.jdt.service import JdtService
     from codetaste.llm.prompts import Prompts
     from codetaste.refactorings.service import RefactoringService
     from codetaste.swe_refactor.config import SweRefactorConfig
     from codetaste.swe_refactor.dataset.instance import RefactoringInstance
     from codetaste.swe_refactor.examples.find import ExampleFinder
+    from codetaste.swe_refactor.trials.pair.services import PairServices
     from codetaste.swe_refactor.trials.sources import BaseBuilds, InstanceSource
 
 
@@ -37,8 +37,8 @@ class TrialContext:
         sources: where instances are from, by unique id.
         bases: builds of the files before.
         miner: RefactoringMiner.
-        jdt: Eclipse JDT; None if no strategy uses it.
         finders: what finds examples, by the titles of the strategies that have them.
+        pair: what developers and reviewers work with; None if no strategy has them.
         agents: sandboxes, and the runners of agents.
         adapters: of command-line agents, by the agent's id.
         sandbox_memory: of one build, bytes.
@@ -52,8 +52,8 @@ class TrialContext:
     sources: Mapping[str, InstanceSource]
     bases: BaseBuilds
     miner: RefactoringService
-    jdt: JdtService | None
     finders: Mapping[str, ExampleFinder]
+    pair: PairServices | None
     agents: AgentServices
     adapters: Mapping[str, Adapter]
     sandbox_memory: int

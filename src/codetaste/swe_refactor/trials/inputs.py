@@ -11,6 +11,7 @@ from codetaste.flows.inputs import CODETASTE
 from codetaste.swe_refactor.answers.prompt import FEEDBACK_PROMPT, TEMPLATES
 from codetaste.swe_refactor.config import StrategyKind
 from codetaste.swe_refactor.examples.example import RERANK_PROMPT
+from codetaste.swe_refactor.trials.pair.inputs import pair_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +48,8 @@ def trial_inputs(
         inputs |= {f"models.{name}": source.models[name] for _, name in strategy.retrieval.models()}
     if strategy.reviewer is not None:
         inputs[f"models.{strategy.reviewer}"] = source.models[strategy.reviewer]
+    if strategy.kind is StrategyKind.MULTI_AGENT:
+        inputs |= pair_inputs(source)
     if trial.agent is not None:
         inputs |= {**agent_inputs(trial.agent, adapters, source), **sandbox_inputs(sandbox)}
     return inputs

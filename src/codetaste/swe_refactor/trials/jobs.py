@@ -22,6 +22,7 @@ from codetaste.swe_refactor.score.base_build import BaseFails
 from codetaste.swe_refactor.trials.answer import TrialAnswer
 from codetaste.swe_refactor.trials.conversation import answer_prompt, first_request
 from codetaste.swe_refactor.trials.inputs import trial_inputs
+from codetaste.swe_refactor.trials.pair.pair import answer_by_pair
 from codetaste.swe_refactor.trials.score_answer import score_answer
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _VERSION = 1
 _ANSWERS = {
     StrategyKind.SIMPLE: answer_prompt,
     StrategyKind.RAG: answer_prompt,
+    StrategyKind.MULTI_AGENT: answer_by_pair,
 }
 
 

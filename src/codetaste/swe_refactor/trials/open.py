@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from codetaste.flows.agents.services import open_agent_services
-from codetaste.java.jdt.service import open_jdt
 from codetaste.refactorings.service import refactoring_service
 from codetaste.swe_refactor.config import StrategyKind
 from codetaste.swe_refactor.dataset.layout import FOLDER
 from codetaste.swe_refactor.examples.find import open_example_finder
 from codetaste.swe_refactor.trials.context import TrialContext
+from codetaste.swe_refactor.trials.pair.services import open_pair_services
 from codetaste.swe_refactor.trials.sources import BaseBuilds, find_sources
 from codetaste.swe_refactor.verify.open import check_build_tool, java_sandbox, open_verification
 
@@ -82,10 +82,9 @@ async def open_trials(
         agents = await stack.enter_async_context(services)
         check_build_tool(agents.sandboxes)
         miner = await stack.enter_async_context(refactoring_service(java.refactoring_miner, cache))
-        jdt = None
+        pair = None
         if StrategyKind.MULTI_AGENT in kinds:
-            opened = open_jdt(cache, size=cpus, heap_bytes=java.jdt_memory, timeout_s=java.jdt_time_limit)
-            jdt = await stack.enter_async_context(opened)
+            pair = await stack.enter_async_context(open_pair_services(cache, java, cpus))
         finders = {
             strategy.title: await stack.enter_async_context(
                 open_example_finder(
@@ -115,8 +114,8 @@ async def open_trials(
             sources=sources,
             bases=BaseBuilds(sources, contexts, cache / _BASES),
             miner=miner,
-            jdt=jdt,
             finders=finders,
+            pair=pair,
             agents=agents,
             adapters=opening.agents.adapters,
             sandbox_memory=sandbox.memory,
