@@ -1,6 +1,7 @@
 """A sentence encoder with the layers of all-MiniLM-L6-v2 and random weights: a workload of ``retrieval.py``.
 
-6 layers, 384 dimensions, 12 heads and 1,536 inner ones: it costs what the real one costs, and means nothing.
+6 layers, 384 dimensions, 12 heads and 1,536 inner ones, with the operators of PyTorch's export of BERT, so
+that the runtime merges the same ones: it costs what the real one costs, and means nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from support.retrieval.tiny_encoder import INPUTS, make_encoder
 
 LAYERS, DIMENSIONS, HEADS, INNER = 6, 384, 12, 1536
-_VOCABULARY = 30_522
+_VOCABULARY, _POSITIONS = 30_522, 512
 
 
 class _Graph:
@@ -41,39 +42,54 @@ class _Graph:
     def weight(self, *shape: int) -> str:
         return self.constant(self._random.normal(size=shape) / np.sqrt(shape[0]))
 
+    def linear(self, hidden: str, width: int, to: int) -> str:
+        return self.add("Add", self.add("MatMul", hidden, self.weight(width, to)), self.weight(to))
+
     def heads(self, hidden: str, order: list[int]) -> str:
         shape = self.constant([0, 0, HEADS, DIMENSIONS // HEADS], np.int64)
-        plain = self.add("MatMul", hidden, self.weight(DIMENSIONS, DIMENSIONS))
-        return self.add("Transpose", self.add("Reshape", plain, shape), perm=order)
+        plain = self.add("Reshape", self.linear(hidden, DIMENSIONS, DIMENSIONS), shape)
+        return self.add("Transpose", plain, perm=order)
 
-    def normalised(self, one: str, other: str) -> str:
+    def normalised(self, hidden: str) -> str:
         ones, zeros = self.constant(np.ones(DIMENSIONS)), self.constant(np.zeros(DIMENSIONS))
-        return self.add("LayerNormalization", self.add("Add", one, other), ones, zeros, axis=-1)
+        return self.add("LayerNormalization", hidden, ones, zeros, axis=-1)
+
+    def embedded(self) -> str:
+        words = self.add("Gather", self.weight(_VOCABULARY, DIMENSIONS), INPUTS[0])
+        types = self.add("Gather", self.weight(2, DIMENSIONS), INPUTS[2])
+        length = self.add("Gather", self.add("Shape", INPUTS[0]), self.constant([1], np.int64))
+        every = self.constant(np.arange(_POSITIONS)[None], np.int64)
+        zero, one = self.constant([0], np.int64), self.constant([1], np.int64)
+        places = self.add("Slice", every, zero, length, one)
+        placed = self.add("Gather", self.weight(_POSITIONS, DIMENSIONS), places)
+        return self.normalised(self.add("Add", self.add("Add", words, types), placed))
+
+    def bias(self) -> str:
+        """What keeps attention from padding."""
+        mask = self.add("Unsqueeze", INPUTS[1], self.constant([1, 2], np.int64))
+        missing = self.add("Sub", self.constant(1), self.add("Cast", mask, to=TensorProto.FLOAT))
+        return self.add("Mul", missing, self.constant(-10_000))
 
     def layer(self, hidden: str, bias: str) -> str:
         query, key = self.heads(hidden, [0, 2, 1, 3]), self.heads(hidden, [0, 2, 3, 1])
-        scale = self.constant(1 / np.sqrt(DIMENSIONS / HEADS))
-        scores = self.add("Add", self.add("Mul", self.add("MatMul", query, key), scale), bias)
+        scale = self.constant(np.sqrt(DIMENSIONS / HEADS))
+        scores = self.add("Add", self.add("Div", self.add("MatMul", query, key), scale), bias)
         seen = self.add("MatMul", self.add("Softmax", scores, axis=-1), self.heads(hidden, [0, 2, 1, 3]))
         joined = self.add("Transpose", seen, perm=[0, 2, 1, 3])
         joined = self.add("Reshape", joined, self.constant([0, 0, DIMENSIONS], np.int64))
-        hidden = self.normalised(hidden, self.add("MatMul", joined, self.weight(DIMENSIONS, DIMENSIONS)))
-        inner = self.add("MatMul", hidden, self.weight(DIMENSIONS, INNER))
-        erf = self.add("Erf", self.add("Mul", inner, self.constant(np.sqrt(0.5))))
-        half = self.add("Mul", inner, self.constant(0.5))
-        gelu = self.add("Mul", half, self.add("Add", erf, self.constant(1)))
-        return self.normalised(hidden, self.add("MatMul", gelu, self.weight(INNER, DIMENSIONS)))
+        hidden = self.normalised(self.add("Add", self.linear(joined, DIMENSIONS, DIMENSIONS), hidden))
+        inner = self.linear(hidden, DIMENSIONS, INNER)
+        erf = self.add("Erf", self.add("Div", inner, self.constant(np.sqrt(2))))
+        gelu = self.add("Mul", inner, self.add("Add", erf, self.constant(1)))
+        gelu = self.add("Mul", gelu, self.constant(0.5))
+        return self.normalised(self.add("Add", self.linear(gelu, INNER, DIMENSIONS), hidden))
 
 
 def make_layered_encoder(folder: Path) -> Path:
     """Write the encoder into ``folder``, with the tokenizer of the tests, and return it."""
     make_encoder(folder)
     graph = _Graph()
-    hidden = graph.add("Gather", graph.weight(_VOCABULARY, DIMENSIONS), INPUTS[0])
-    mask = graph.add("Cast", INPUTS[1], to=TensorProto.FLOAT)
-    mask = graph.add("Unsqueeze", mask, graph.constant([1, 2], np.int64))
-    missing = graph.add("Sub", graph.constant(1), mask)
-    bias = graph.add("Mul", missing, graph.constant(-10_000))
+    hidden, bias = graph.embedded(), graph.bias()
     for _ in range(LAYERS):
         hidden = graph.layer(hidden, bias)
     graph.nodes.append(helper.make_node("Identity", [hidden], ["last_hidden_state"]))

@@ -6,6 +6,8 @@ attention mask, and the average scaled to length 1. Nothing is fetched, and no t
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -85,9 +87,14 @@ class OnnxEncoder:
         Raises:
             ConfigError: the model fails, or its numbers are not finite.
         """
-        # One by one: batches cost more, even of equal lengths (a text takes 86 ms of CPU alone and 114 in
-        # batches of 16, with the layers of MiniLM), and the vectors of a text do not depend on others.
-        return map(self._encode, texts)
+        # Each text by itself: batches cost more, even of equal lengths, and the vectors of a text do not
+        # depend on others. As many at once as there are cores, for the threads that work on one text wait for
+        # each other: see docs/performance.md.
+        pool = ThreadPoolExecutor(_cores())
+        try:
+            yield from pool.map(self._encode, texts)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def _encode(self, text: str) -> Encoding:
         # Not as a batch: that would start threads, of which the library warns whenever a process is started.
@@ -128,6 +135,10 @@ class OnnxEncoder:
                 f"{self._folder}: {TOKENIZER_FILE} does not fit to {MODEL_FILE}: it has the token {highest}, "
                 f"which the model does not take ({one_line(error)})"
             ) from None
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _read(path: Path, limit: int) -> bytes:

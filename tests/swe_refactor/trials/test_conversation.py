@@ -45,9 +45,7 @@ async def test_a_right_answer_gives_files(tmp_path: Path, kind: str) -> None:
         (stopped("#####\npublic int total(int tax) {", StopReason.LENGTH), "cut_off"),
     ],
 )
-async def test_an_unusable_answer_is_named(
-    tmp_path: Path, reply: Any, expected: str
-) -> None:
+async def test_an_unusable_answer_is_named(tmp_path: Path, reply: Any, expected: str) -> None:
     script = Script([reply])
     found = value(await run_answer(tmp_path, EXTRACT, script))
     assert (found["files"], found["problem"]["kind"], found["turns"]) == ({}, expected, 1)
