@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING
 
 import tree_sitter_java
 from tree_sitter import Language, Parser
 
 from codetaste.codebleu.java import LITERALS
+from codetaste.core.concurrency import per_thread
 
 if TYPE_CHECKING:
     from tree_sitter import Node as ParsedNode
@@ -92,6 +92,6 @@ def _close(node: Node, tokens: list[Node]) -> None:
     node.last = len(tokens)
 
 
-@cache
+@per_thread
 def _parser() -> Parser:
     return Parser(Language(tree_sitter_java.language()))

@@ -1,7 +1,8 @@
-"""Concurrent tasks: background tasks, ``gather``, and how long a coroutine blocks the event loop."""
+"""Concurrent tasks and threads: background tasks, ``gather``, how long a coroutine blocks the event loop."""
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -114,3 +115,16 @@ async def gather(calls: Sequence[Callable[[], Awaitable[_Result]]]) -> list[_Res
     if errors:
         raise errors[0]
     return [results[number] for number in range(len(calls))]
+
+
+def per_thread(make: Callable[[], _Result]) -> Callable[[], _Result]:
+    """Return a function that calls ``make`` once in each thread, for what threads must not share."""
+    made = threading.local()
+
+    def get() -> _Result:
+        if not hasattr(made, "value"):
+            made.value = make()
+        value: _Result = made.value
+        return value
+
+    return get

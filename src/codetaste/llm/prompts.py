@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from codetaste.core.files import read_text_file
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from jinja2 import Environment
+    from jinja2 import Environment, Template
 
 _MAX_PROMPT_BYTES = 4 * 1024**2
 _README = "README.md"
@@ -43,7 +43,7 @@ class Prompt:
             ConfigError: the template uses a name that is not in ``values``, or is not valid.
         """
         try:
-            return _environment().from_string(self.text).render(values).strip()
+            return _template(self.text).render(values).strip()
         except Exception as error:  # a template can fail with any
             given = ", ".join(sorted(values)) or "nothing"
             raise ConfigError(f"{self._fault(error)} (given: {given})") from error
@@ -54,14 +54,10 @@ class Prompt:
         Raises:
             ConfigError: it is not a valid template.
         """
-        from jinja2 import meta  # noqa: PLC0415 - heavy
-
-        environment = _environment()
         try:
-            used = meta.find_undeclared_variables(environment.parse(self.text))
+            return _names_in(self.text)
         except Exception as error:
             raise ConfigError(self._fault(error)) from error
-        return frozenset(used - environment.globals.keys())
 
     def _fault(self, error: Exception) -> str:
         line = getattr(error, "lineno", None)
@@ -145,6 +141,19 @@ def load_prompt(name: str, *, folder: Path | None = None) -> Prompt:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from error
+
+
+@lru_cache(maxsize=256)
+def _template(text: str) -> Template:
+    return _environment().from_string(text)
+
+
+@lru_cache(maxsize=256)
+def _names_in(text: str) -> frozenset[str]:
+    from jinja2 import meta  # noqa: PLC0415 - heavy
+
+    environment = _environment()
+    return frozenset(meta.find_undeclared_variables(environment.parse(text)) - environment.globals.keys())
 
 
 def _environment() -> Environment:

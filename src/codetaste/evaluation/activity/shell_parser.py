@@ -8,8 +8,9 @@ Nothing is expanded: ``$x`` stays ``$x``. Text with syntax errors is parsed as f
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
+
+from codetaste.core.concurrency import per_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +73,7 @@ def parse_shell(text: str) -> ShellScript:
     return ShellScript(tuple(_commands(root)), has_errors=root.has_error)
 
 
-@cache
+@per_thread
 def _parser() -> Parser:
     import tree_sitter_bash  # noqa: PLC0415 - needed only to read transcripts
     from tree_sitter import Language, Parser  # noqa: PLC0415

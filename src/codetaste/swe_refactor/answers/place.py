@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -61,7 +60,7 @@ def caller_name(instance: RefactoringInstance) -> str | None:
 
 def _methods_over(unit: SourceUnit, start_line: int, end_line: int) -> Iterator[Node]:
     """Yield the methods that end in ``end_line`` and begin in the lines, outer ones first."""
-    ends = [0, *(each.end() for each in re.finditer(rb"\r\n|\r|\n", unit.data)), len(unit.data) + 1]
+    ends = (0, *unit.line_ends, len(unit.data) + 1)
     if not 0 < start_line <= end_line < len(ends):
         return
     begin, last, end = ends[start_line - 1], ends[end_line - 1], ends[end_line]

@@ -125,6 +125,8 @@ def _relations(context: MethodContext) -> Iterator[str]:
 
 def _project_structure(files: Sequence[str], path: str) -> str:
     """Return the files in order; of too many those that are nearest to ``path``."""
+    if sum(map(len, files)) + len(files) < _MAX_STRUCTURE_CHARS:
+        return "\n".join(sorted(files)) or f"(only {path} is known)"
     near = sorted(files, key=lambda each: (-_common(each, path), each))
     chars, count = 0, 0
     while count < len(near) and chars + len(near[count]) < _MAX_STRUCTURE_CHARS:
@@ -133,7 +135,7 @@ def _project_structure(files: Sequence[str], path: str) -> str:
     lines = sorted(near[:count])
     if count < len(near):
         lines.append(f"({plural(len(near) - count, 'further Java file')} left out)")
-    return "\n".join(lines) or f"(only {path} is known)"
+    return "\n".join(lines)
 
 
 def _common(path: str, other: str) -> int:

@@ -8,7 +8,10 @@ from __future__ import annotations
 import re
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
 
 from codetaste.errors import JavaError, SourceError
 from codetaste.swe_refactor.answers.place import OTHER, TARGET_BEFORE, is_inlining
@@ -99,15 +102,15 @@ async def check_refactoring(
     changed = {path: data for path, data in edited.items() if base.get(path) != data}
     before = {path: base[path] for path in changed if path in base}
     after = {path: data for path, data in changed.items() if data is not None}
-    strict = without_delegate(instance, after)
-    loose = without_delegate(instance, after, anything=True)
+    strict = await to_thread.run_sync(without_delegate, instance, after)
+    loose = await to_thread.run_sync(partial(without_delegate, instance, after, anything=True))
     try:
         found = await _detect(service, before, strict)
         published = found if loose == strict else await _detect(service, before, loose)
     except JavaError as error:
         return RefactoringCheck(CheckOutcome.TOOL_FAILED, str(error))
     is_published = any(each.type == instance.type for each in published.refactorings)
-    outcome, detail, extra = _judge(instance, found, before, strict)
+    outcome, detail, extra = await to_thread.run_sync(_judge, instance, found, before, strict)
     return RefactoringCheck(outcome, detail, is_published, extra[:_MAX_EXTRA])
 
 

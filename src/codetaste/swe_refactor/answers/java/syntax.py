@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 import time
+from bisect import bisect_right
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import tree_sitter_java
 from tree_sitter import Language, Parser
+
+from codetaste.core.concurrency import per_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,6 +42,13 @@ _TOKEN = re.compile(
     rb"|'(?:\\.|[^'\\\r\n])*'|\s+|[\w\x80-\xff]+|.",
     re.DOTALL,
 )
+_CODE = re.compile(
+    rb'//[^\r\n]*|/\*.*?\*/|\s+|("""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\r\n])*"'
+    rb"|'(?:\\.|[^'\\\r\n])*'|[\w\x80-\xff]+|.)",
+    re.DOTALL,
+)
+"""Like ``_TOKEN``; the group has what is neither comment nor space."""
+_END_OF_LINE = re.compile(rb"\r\n|\r|\n")
 _QUALIFIER = re.compile(r"\b[a-z_]\w*\.")
 _DROPPED = re.compile(r"<.*>|\s|@[\w.]+(\([^)]*\))?", re.DOTALL)
 """What a parameter's type has beside its name: type arguments, white space, annotations."""
@@ -122,6 +132,7 @@ class SourceUnit:
         other: the kinds of further top-level nodes, such as "method_declaration" of a bare method.
         error_at: where the first syntax error is; None without one.
         root: tree-sitter's node of it all.
+        line_ends: where each line but the last one ends, behind its end-of-line characters.
     """
 
     data: bytes
@@ -132,6 +143,7 @@ class SourceUnit:
     other: frozenset[str]
     error_at: int | None
     root: Node
+    line_ends: tuple[int, ...]
 
     def text(self, start: int, end: int) -> str:
         """Return a part of the text."""
@@ -139,11 +151,21 @@ class SourceUnit:
 
     def line_of(self, at: int) -> int:
         """Return the number of the line, from 1."""
-        return len(re.findall(rb"\r\n|\r|\n", self.data[:at])) + 1
+        return bisect_right(self.line_ends, at) + 1
 
 
 def parse_java(data: bytes) -> SourceUnit | None:
     """Return the syntax of a text in UTF-8; None if it takes the parser too long."""
+    return _parse_cached()(data)
+
+
+@per_thread
+def _parse_cached() -> Callable[[bytes], SourceUnit | None]:
+    """Return the parser of this thread, with its latest units: most files are read several times in a row."""
+    return lru_cache(maxsize=4)(_parse)
+
+
+def _parse(data: bytes) -> SourceUnit | None:
     if _open_brackets(data) > MAX_OPEN_BRACKETS:
         return None
     parser, deadline = _parser(), time.thread_time() + PARSE_LIMIT_S
@@ -170,6 +192,7 @@ def parse_java(data: bytes) -> SourceUnit | None:
         other=frozenset(other),
         error_at=_first_error(root),
         root=root,
+        line_ends=tuple([each.end() for each in _END_OF_LINE.finditer(data)]),
     )
 
 
@@ -180,7 +203,8 @@ def type_around(unit: SourceUnit, method: Node) -> SourceType | None:
         body = body.parent
     if body is None or body.parent is None or not body.type.endswith("_body"):
         return None
-    return _type(unit.data, body.parent, body, _MAX_NESTING - 1)
+    known = (each for each in all_types(unit.types) if each.body_start == body.start_byte + 1)
+    return next(known, None) or _type(unit.data, body.parent, body, _MAX_NESTING - 1)
 
 
 def member_of(unit: SourceUnit, node: Node) -> SourceMember:
@@ -190,8 +214,7 @@ def member_of(unit: SourceUnit, node: Node) -> SourceMember:
 
 def normal_code(data: bytes) -> bytes:
     """Return code without comments, its tokens apart by a space: equal for equal code."""
-    tokens = (token for token in _TOKEN.findall(data) if not token.isspace())
-    return b" ".join(token for token in tokens if not token.startswith((b"//", b"/*")))
+    return b" ".join(filter(None, _CODE.findall(data)))
 
 
 def all_types(types: tuple[SourceType, ...]) -> Iterator[SourceType]:
@@ -217,7 +240,7 @@ def _open_brackets(data: bytes) -> int:
     return most
 
 
-@cache
+@per_thread
 def _parser() -> Parser:
     return Parser(Language(tree_sitter_java.language()))
 
