@@ -13,9 +13,15 @@ from pathlib import Path
 import pytest
 
 from codetaste.swe_refactor.dataset.instance import RefactoringInstance
+from codetaste.swe_refactor.dataset.layout import FOLDER
 from codetaste.swe_refactor.dataset.review import InstanceVerdict, new_instance_review
+from codetaste.swe_refactor.report.trials_file import TRIALS_FILE, write_trials
+from codetaste.swe_refactor.score.answer_score import AnswerScore
+from codetaste.swe_refactor.score.check import CheckOutcome, RefactoringCheck
+from codetaste.swe_refactor.score.tested_answer import TestedAnswer, TestOutcome
 from support.flows.tiny_benchmark import MODELS, PRICE, Bench, make_workspace
 from support.swe_refactor.documents import COMMIT, document
+from support.swe_refactor.trial_rows import trial_row
 
 FUZZER = Path(__file__).parents[1] / "support" / "cli" / "fuzz.py"
 
@@ -62,6 +68,18 @@ def write_reviewed_instances(path: Path) -> None:
     (path.parent / "pure.reviews.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in lines))
 
 
+def write_trials_of(run: Path) -> None:
+    """Write trials of SWE-Refactor: three models at the instances of ``write_reviewed_instances``."""
+    solved = AnswerScore(None, TestedAnswer(TestOutcome.PASSED), RefactoringCheck(CheckOutcome.VERIFIED))
+    rows = [
+        trial_row(success=number == 3, model=model, instance=f"{COMMIT}_{number}")
+        for model in ("m", "mm", "=1+1")
+        for number in range(4)
+    ]
+    rows = [row.with_score(solved) if row.success else row for row in rows]
+    write_trials(run / FOLDER / TRIALS_FILE, rows)
+
+
 def fuzz(folder: Path, *, processes: int, inputs: int, suffixes: tuple[str, ...] = ()) -> None:
     """Give ``inputs`` mutated files to commands, in ``processes`` workers, each with its own seeds.
 
@@ -74,6 +92,7 @@ def fuzz(folder: Path, *, processes: int, inputs: int, suffixes: tuple[str, ...]
     folder.mkdir(exist_ok=True)
     shutil.copy(MODELS, folder / "play.py")
     write_reviewed_instances(folder / "pure.json")
+    write_trials_of(folder / "trials")
     (folder / "tools.py").write_text(TOOL)
     tools = [f"codetaste.agent.rule_tools:{name}" for name in ("bash_explore", "register", "finish")]
     discover = f"budget_usd = 1.0\ntools = {json.dumps([*tools, 'tools.py:count'])}"

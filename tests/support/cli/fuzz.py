@@ -52,8 +52,15 @@ INSTANCES = (
     ("swe-refactor", "list", "pure.json"),
     ("swe-refactor", "show", "pure.json", "0"),
     ("swe-refactor", "examples", "nowhere", "--to", "examples.jsonl", "--instances", "pure.json"),
+    ("swe-refactor", "sample", "pure.json", "--size", "2", "--mix", "file"),
+    ("swe-refactor", "report", "trials", "--sample", "pure.json", "--instances", "pure.json"),
 )
 """Commands that read instances of SWE-Refactor, and what people decided about them."""
+TRIALS = (
+    ("swe-refactor", "report", "trials"),
+    ("swe-refactor", "report", "trials", "--table", "all", "--json"),
+)
+"""Commands that read trials of SWE-Refactor."""
 RESUMING = (("run", "config.toml"), ("run", "replay.toml"))
 """Commands that resume a run: one that has finished, one that was interrupted. They use what Python files,
 cassettes and ledgers have."""
@@ -77,7 +84,7 @@ _MODULES = (
     *(f"codetaste.cli.commands.runs.{name}" for name in ("status", "limit", "settle")),
     *(
         f"codetaste.cli.commands.swe_refactor.{name}"
-        for name in ("review", "check", "list", "show", "examples")
+        for name in ("review", "check", "list", "show", "examples", "report", "sample")
     ),
 )
 _WORDS = (
@@ -281,6 +288,8 @@ def choose_command(rng: random.Random, path: Path) -> tuple[str, ...]:
     """Return a command that may read ``path``."""
     if path.name.startswith("pure."):
         return rng.choice(INSTANCES)
+    if path.name == "trials.jsonl":
+        return rng.choice(TRIALS)
     if path.suffix in {".py", ".jsonl"} and rng.random() < RESUMING_SHARE:
         return rng.choice(RESUMING)
     return rng.choice(SCANNING if rng.random() < SCANNING_SHARE else READING)

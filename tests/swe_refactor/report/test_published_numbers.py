@@ -7,50 +7,28 @@ from typing import TYPE_CHECKING
 import pytest
 
 from codetaste.report.table import format_cell
-from codetaste.swe_refactor.dataset.instance import REFACTORING_TYPES
 from codetaste.swe_refactor.report.models import table_2
-from codetaste.swe_refactor.report.sample.stratified import TYPE_MIX
 from codetaste.swe_refactor.report.successes import figure_3, table_3, table_4, table_5
+from support.swe_refactor.paper_run import (
+    MODELS,
+    SAMPLE,
+    SIZES,
+    WORKFLOWS,
+    by_type,
+    sample_rows,
+    simple_rows,
+    workflow_rows,
+)
 from support.swe_refactor.trial_rows import rows_of_counts
 
 if TYPE_CHECKING:
     from codetaste.report.table import Row, Table
     from codetaste.swe_refactor.report.trial_row import TrialRow
 
-SIZES = dict(zip(REFACTORING_TYPES, (441, 71, 410, 142, 21, 14), strict=True))
-MODELS = {
-    "DeepSeek-V3": (554, 674, (301, 50, 76, 30, 0, 0), ("50.41", "61.33", "41.58")),
-    "gpt-4o-mini": (537, 636, (259, 53, 92, 33, 1, 0), ("48.86", "57.87", "39.85")),
-    "gpt-3.5-turbo": (199, 142, (48, 9, 23, 2, 0, 0), ("18.11", "12.92", "7.46")),
-    # The paper prints 1.10 for 12 of 1,099, which is 1.0919 %.
-    "CodeLLaMa 7B": (41, 48, (12, 0, 0, 0, 0, 0), ("3.73", "4.37", "1.09")),
-    "DeepSeek Coder 6.7B": (31, 70, (6, 1, 0, 0, 0, 0), ("2.82", "6.37", "0.64")),
-    "Qwen2.5 Coder 14B": (22, 101, (2, 5, 0, 0, 0, 0), ("2.00", "9.19", "0.64")),
-    "Qwen2.5 Coder 7B": (20, 142, (5, 1, 0, 0, 0, 0), ("1.82", "12.92", "0.55")),
-    "DeepSeek Coder 16B": (23, 101, (1, 1, 0, 1, 0, 0), ("2.09", "9.19", "0.27")),
-    "CodeLLaMa 13B": (14, 15, (1, 0, 0, 0, 0, 0), ("1.27", "1.36", "0.09")),
-}
-"""Compile & test, verified, successes by type (Tables 2 and 3), and the three percentages of Table 2."""
-WORKFLOWS = {
-    "gpt-4o": ((304, 45, 197, 106, 14, 9), "61.42"),
-    "gpt-4o-mini": ((317, 22, 109, 115, 15, 1), "52.68"),
-}
-"""Table 4; the text has 61.4 % and 52.7 %."""
-SAMPLE = {"codex": ((73, 12, 53, 11, 2, 0), "75.50"), "gpt-4o": ((59, 9, 46, 17, 1, 2), "67.00")}
-"""Table 5; the text has 75.5 %."""
-
-
-def by_type(numbers: tuple[int, ...]) -> dict[str, int]:
-    return dict(zip(REFACTORING_TYPES, numbers, strict=True))
-
 
 @pytest.fixture(scope="module")
 def rows() -> list[TrialRow]:
-    return [
-        row
-        for model, (compiles, verified, successes, _) in MODELS.items()
-        for row in rows_of_counts(SIZES, by_type(successes), compiles, verified, model=model)
-    ]
+    return simple_rows()
 
 
 def shown(table: Table, row: Row) -> dict[str, str]:
@@ -88,12 +66,7 @@ def test_table_3(rows: list[TrialRow]) -> None:
 
 
 def test_table_4() -> None:
-    rows = [
-        row
-        for model, (successes, _) in WORKFLOWS.items()
-        for row in rows_of_counts(SIZES, by_type(successes), model=model, strategy="multi-agent")
-    ]
-    table = table_4(rows)
+    table = table_4(workflow_rows())
     assert table.columns[2].heading == "Total (1,099)"
     for row, (model, (successes, percent)) in zip(table.rows, WORKFLOWS.items(), strict=True):
         cells = shown(table, row)
@@ -105,11 +78,7 @@ def test_table_4() -> None:
 
 
 def test_table_5() -> None:
-    rows = [
-        row
-        for model, (successes, _) in SAMPLE.items()
-        for row in rows_of_counts(TYPE_MIX, by_type(successes), model=model, strategy="agent")
-    ]
+    rows = sample_rows()
     more = rows_of_counts({"Extract Method": 90}, {"Extract Method": 90}, model="gpt-4o", strategy="agent")
     table = table_5([*rows, *more[80:]], {row.instance for row in rows})
     assert [column.heading for column in table.columns[2::2]] == [

@@ -142,7 +142,7 @@ def test_models_without_a_common_instance_are_not_compared() -> None:
 
 def test_instances_of_the_sample_without_a_trial_are_counted() -> None:
     table = table_5(GOOD, {GOOD[0].instance, "not tried"})
-    assert table.notes[0] == "1 instance of the sample has no trial"
+    assert table.notes[0] == "1 instance of the sample has no trial that counts"
     assert cell(table, 0, "total_count") == 1
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,10 +14,11 @@ from codetaste.benchmark.facts.facts import describe_benchmark
 from codetaste.benchmark.layout import OUTPUTS_FOLDER, RUN_CONFIG_FILE
 from codetaste.cli.arguments import open_scan, resolve_benchmark
 from codetaste.cli.options import AsJson, OptionalPath
+from codetaste.cli.tables import TextFormat, render_tables, run_folders, write_tables
 from codetaste.console.command import command
 from codetaste.console.json import json_document
-from codetaste.console.streams import notify, print_result, result_stream
-from codetaste.core.files import read_regular_file, write_atomically
+from codetaste.console.streams import notify, print_result
+from codetaste.core.files import read_regular_file
 from codetaste.core.text import printable
 from codetaste.environment.record import read_records
 from codetaste.errors import ConfigError
@@ -34,11 +33,7 @@ from codetaste.report.discovery.tables import (
     discovery_tables,
     existing_rules_table,
 )
-from codetaste.report.render.csv import render_csv
 from codetaste.report.render.json import table_to_json
-from codetaste.report.render.latex import render_latex
-from codetaste.report.render.markdown import render_markdown
-from codetaste.report.render.text import render_text
 from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.report.tables.comparison import comparison_to_json
@@ -60,9 +55,7 @@ if TYPE_CHECKING:
     from codetaste.rules.scan.model import Line
 
 _BENCHMARK_TABLES = {"1", "2"}
-_SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex", "csv": "csv"}
 
-_Format = Literal["text", "markdown", "latex", "csv"]
 _AnyTable = Literal[TableName, DiscoveryTableName, EnvironmentTableName, "all"]
 
 
@@ -71,7 +64,7 @@ def report(
     *runs: Path,
     benchmark: str = "",
     repos: OptionalPath = None,
-    format_: Annotated[_Format, Parameter(name="--format")] = "text",
+    format_: Annotated[TextFormat, Parameter(name="--format")] = "text",
     table: Annotated[tuple[_AnyTable, ...], Parameter(negative=())] = (),
     by: Annotated[tuple[GroupBy, ...], Parameter(negative=())] = (),
     aggregation: Literal["strict", "published", "both"] = "both",
@@ -102,7 +95,7 @@ def report(
     """
     if not runs and not benchmark:
         raise ConfigError("name a run, a folder of outputs, or --benchmark for its Tables 1 and 2")
-    roots = _run_folders(runs)
+    roots = run_folders(runs)
     opened = _find_benchmark(benchmark, repos, roots)
     passes = _read_passes(roots)
     environments = [each for root in roots for each in read_records(root / ENVIRONMENTS_FOLDER)]
@@ -124,12 +117,12 @@ def report(
         discovered += _beside_existing(passes, opened)
     discovered += environment_tables(environments, names)
     tables = [*made.tables, *discovered, *([problem] if problem else [])]
-    files = _write_tables(tables, format_, out) if out is not None else []
+    files = write_tables(tables, [format_], out, "--out") if out is not None else []
     if json_:
         made = replace(made, tables=(*made.tables, *discovered))
         print_result(json_document(_report_to_json(records, made, trials.notes, files)))
     elif out is None and tables:
-        print_result(_render_tables(tables, format_).removesuffix("\n"))
+        print_result(render_tables(tables, format_).removesuffix("\n"))
     elif files:
         print_result("\n".join(files))
     if not trials.agents and not more and (roots or not tables):
@@ -158,15 +151,6 @@ def _report_to_json(
         "notes": list(notes),
         "files": list(files),
     }
-
-
-def _run_folders(runs: Sequence[Path]) -> list[Path]:
-    """Return the folder of each run once: paths as given, or names below ``runs/``."""
-    folders: dict[Path, Path] = {}
-    for run in runs:
-        folder = run if run.is_dir() or not (Path("runs") / run).is_dir() else Path("runs") / run
-        folders.setdefault(Path(os.path.realpath(folder)), folder)
-    return list(folders.values())
 
 
 def _find_benchmark(name: str, repos: Path | None, roots: Sequence[Path]) -> Benchmark | None:
@@ -241,30 +225,3 @@ def _beside_existing(passes: Sequence[PassRecord], benchmark: Benchmark | None) 
     if made is None:
         notify("codetaste: the benchmark has no rules for the instances of these runs")
     return [] if made is None else [made]
-
-
-def _render_tables(tables: Sequence[Table], format_: str) -> str:
-    if format_ == "csv":
-        return render_csv(tables)
-    stream = result_stream()
-    width = shutil.get_terminal_size().columns if format_ == "text" and stream.isatty() else None
-    render = {"markdown": render_markdown, "latex": render_latex}.get(format_)
-    between = "\n\n\n" if format_ == "text" else "\n\n"
-    return between.join(render_text(table, width) if render is None else render(table) for table in tables)
-
-
-def _write_tables(tables: Sequence[Table], format_: str, out: Path) -> list[str]:
-    """Write a file for each table; returns their paths."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"--out: {out} cannot be created: {error.strerror}") from None
-    written = []
-    for table in tables:
-        suffix = f"-{table.aggregation}" if table.aggregation in set(Aggregation) else ""
-        name = f"table-{table.name}" if table.name.isdecimal() else table.name
-        path = out / f"{name}{suffix}.{_SUFFIXES[format_]}"
-        text = _render_tables([table], format_)
-        write_atomically(path, text if format_ == "csv" else f"{text}\n")
-        written.append(str(path))
-    return written

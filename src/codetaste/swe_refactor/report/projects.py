@@ -11,7 +11,7 @@ from codetaste.report.table import Column, Row, Table
 from codetaste.swe_refactor.dataset.instance import REFACTORING_TYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 
@@ -30,6 +30,14 @@ class ProjectInstances:
     instances: Sequence[RefactoringInstance]
     commits: int | None = None
     stars: int | None = None
+
+
+def group_projects(instances: Iterable[RefactoringInstance], name: str) -> list[ProjectInstances]:
+    """Group instances by their projects; ``name`` is that of instances that do not name one."""
+    found: dict[str, list[RefactoringInstance]] = {}
+    for each in instances:
+        found.setdefault(each.project_name or name, []).append(each)
+    return [ProjectInstances(*project) for project in found.items()]
 
 
 def project_table(projects: Sequence[ProjectInstances]) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from codetaste.core.text import plural
@@ -46,14 +47,14 @@ def table_4(rows: Sequence[TrialRow]) -> Table:
 def table_5(rows: Sequence[TrialRow], sample: Collection[str]) -> Table:
     """Return Table 4 for the instances whose ids are in ``sample``, such as the stratified sample of §4.4."""
     chosen = [row for row in rows if row.instance in sample]
-    tried = len({row.instance for row in chosen})
-    table = _ranked("5", f"successful refactorings on a sample of {len(set(sample)):,} instances", chosen)
-    missing = len(set(sample)) - tried
+    size = plural(len(set(sample)), "instance")
+    table = _ranked("5", f"successful refactorings on a sample of {size}", chosen)
+    missing = len(set(sample)) - len({row.instance for row in chosen if row.counted})
     if not missing:
         return table
     have = "have" if missing > 1 else "has"
-    notes = (f"{plural(missing, 'instance')} of the sample {have} no trial", *table.notes)
-    return Table(table.name, table.title, table.columns, table.rows, notes)
+    note = f"{plural(missing, 'instance')} of the sample {have} no trial that counts"
+    return replace(table, notes=(note, *table.notes))
 
 
 def figure_3(rows: Sequence[TrialRow]) -> Table:

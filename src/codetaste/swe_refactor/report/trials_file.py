@@ -64,13 +64,13 @@ def read_trials(path: Path) -> list[TrialRow]:
             another one: the first such line is named.
     """
     rows: list[TrialRow] = []
-    places: dict[tuple[str, TrialKey], int] = {}
+    places: dict[TrialKey, int] = {}
     try:
         with open_regular_file(path) as file:
             for number, line in enumerate(lines_of(file, path), 1):
                 place = f"{path}, line {number}"
                 row = _parse_row(line, place)
-                first = places.setdefault((row.run, row.key), number)
+                first = places.setdefault(row.key, number)
                 if first != number:
                     raise ConfigError(f"{place}: the same trial as line {first} ({printable(str(row.key))})")
                 rows.append(row)

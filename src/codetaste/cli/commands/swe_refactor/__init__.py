@@ -33,3 +33,16 @@ swe_refactor.command(
     "codetaste.cli.commands.swe_refactor.examples:examples",
     help="Write the pure refactorings of RefactoringMiner's oracle as examples for prompts.",
 )
+swe_refactor.command(
+    "codetaste.cli.commands.swe_refactor.sample:sample",
+    help="Draw a sample of a file's instances, stratified by length and type; write it to a new file.",
+)
+swe_refactor.command(
+    "codetaste.cli.commands.swe_refactor.report:report",
+    usage="Usage: codetaste swe-refactor report [OPTIONS] RUNS...",
+    help="""\
+    Print tables of runs: scores, costs, strategies, ranking and failures of models.
+
+    Several runs are merged. Exit code 1 if they have no trial.
+    """,
+)

@@ -15,7 +15,7 @@ from codetaste.errors import ConfigError
 from codetaste.report.render.text import render_text
 from codetaste.swe_refactor.dataset.format import read_instances, write_instances
 from codetaste.swe_refactor.dataset.instance import REFACTORING_TYPES
-from codetaste.swe_refactor.report.projects import ProjectInstances, project_table
+from codetaste.swe_refactor.report.projects import group_projects, project_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,7 @@ def print_instances(
         and (each.verified or not verified)
     ]
     if to is not None:
-        _write(to, found)
+        write_new_file(to, found)
     if json_:
         print_result(json_document({"instances": [_row(each) for each in found]}))
         return 0
@@ -71,24 +71,21 @@ def print_instances(
         line = f"{each.unique_id}  {each.type}  {each.method_name_before}  {state}"
         print_result(printable(line))
     if found:
-        table = project_table(_projects(found, file.stem))
+        table = project_table(group_projects(found, file.stem))
         print_result(render_text(table, width_of(result_stream())))
     print_result(plural(len(found), "instance"))
     return 0
 
 
-def _write(to: Path, instances: Sequence[RefactoringInstance]) -> None:
+def write_new_file(to: Path, instances: Sequence[RefactoringInstance]) -> None:
+    """Write instances to ``to``.
+
+    Raises:
+        ConfigError: it exists.
+    """
     if to.exists():
         raise ConfigError(f"--to {to}: exists; name a new file")
     write_instances(to, instances)
-
-
-def _projects(instances: Sequence[RefactoringInstance], name: str) -> list[ProjectInstances]:
-    """Group instances by their projects; ``name`` is that of instances that do not name one."""
-    found: dict[str, list[RefactoringInstance]] = {}
-    for each in instances:
-        found.setdefault(each.project_name or name, []).append(each)
-    return [ProjectInstances(*project) for project in found.items()]
 
 
 def _row(instance: RefactoringInstance) -> dict[str, Any]:

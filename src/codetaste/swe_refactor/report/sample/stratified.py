@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from codetaste.core.text import plural
 from codetaste.errors import ConfigError
+from codetaste.report.statistics.measures import Unit
+from codetaste.report.table import Column, Row, Table
 from codetaste.swe_refactor.dataset.instance import REFACTORING_TYPES
 from codetaste.swe_refactor.report.sample.apportion import apportion
 from codetaste.swe_refactor.report.sample.executable_lines import executable_lines
@@ -36,12 +38,21 @@ class StratifiedSample:
     Attributes:
         ids: their unique ids, by type and within a type short ones first.
         counts: the number of short and long ones by type.
+        available: the number of short and long given instances by type.
         uncounted: ids of given instances whose target could not be read: they are in no stratum.
     """
 
     ids: tuple[str, ...]
     counts: Mapping[str, tuple[int, int]]
+    available: Mapping[str, tuple[int, int]]
     uncounted: tuple[str, ...] = ()
+
+
+def count_types(instances: Sequence[RefactoringInstance]) -> dict[str, int]:
+    """Return the number of instances of each type that occurs, the six types of the paper first."""
+    numbers = Counter(each.type for each in instances)
+    others = sorted(set(numbers) - set(REFACTORING_TYPES))
+    return {kind: numbers[kind] for kind in (*REFACTORING_TYPES, *others) if numbers[kind]}
 
 
 def draw_sample(
@@ -77,7 +88,7 @@ def draw_sample(
         for long, number in zip((False, True), numbers, strict=True)
         for name in sorted(strata[kind, long], key=lambda name: _draw_key(seed, name))[:number]
     ]
-    return StratifiedSample(tuple(ids), counts, tuple(uncounted))
+    return StratifiedSample(tuple(ids), counts, available, tuple(uncounted))
 
 
 def _stratum_sizes(
@@ -114,3 +125,26 @@ def _stratum_sizes(
 
 def _draw_key(seed: int, name: str) -> str:
     return sha256(f"{seed}\n{name}".encode("utf-8", "replace")).hexdigest()
+
+
+def sample_table(sample: StratifiedSample) -> Table:
+    """Return the number of drawn and given instances of each stratum."""
+    columns = (
+        Column("type", "Type"),
+        *(
+            Column(f"{name}_{what}", what, Unit.COUNT, heading=title)
+            for name, title in (("short", f"≤ {SHORT_LINES} lines"), ("long", f"> {SHORT_LINES} lines"))
+            for what in ("drawn", "given")
+        ),
+        Column("drawn", "Drawn", Unit.COUNT),
+    )
+    rows = [
+        Row((kind, short, sample.available[kind][0], long, sample.available[kind][1], short + long))
+        for kind, (short, long) in sample.counts.items()
+    ]
+    sums = [sum(each) for each in zip(*(row.cells[1:] for row in rows), strict=True)]
+    notes = ["lines: executable lines of the method before the refactoring"]
+    if sample.uncounted:
+        unread = plural(len(sample.uncounted), "instance")
+        notes.append(f"{unread} in no stratum, because the target could not be read as a method")
+    return Table("sample", "strata of the sample", columns, (*rows, Row(("Total", *sums))), tuple(notes))

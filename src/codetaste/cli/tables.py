@@ -1,0 +1,71 @@
+"""Folders of runs that a report names, and its tables as text on standard output or in files."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from codetaste.console.streams import result_stream, width_of
+from codetaste.core.files import write_atomically
+from codetaste.errors import ConfigError
+from codetaste.report.render.csv import render_csv
+from codetaste.report.render.json import table_to_json
+from codetaste.report.render.latex import render_latex
+from codetaste.report.render.markdown import render_markdown
+from codetaste.report.render.text import render_text
+from codetaste.report.statistics.aggregate import Aggregation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codetaste.report.table import Table
+
+TextFormat = Literal["text", "markdown", "latex", "csv"]
+_SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex", "csv": "csv", "json": "json"}
+
+
+def run_folders(runs: Sequence[Path]) -> list[Path]:
+    """Return the folder of each run once: paths as given, or names below ``runs/``."""
+    folders: dict[Path, Path] = {}
+    for run in runs:
+        folder = run if run.is_dir() or not (Path("runs") / run).is_dir() else Path("runs") / run
+        folders.setdefault(Path(os.path.realpath(folder)), folder)
+    return list(folders.values())
+
+
+def render_tables(tables: Sequence[Table], format_: str) -> str:
+    """Return tables as text in a format; plain text is as wide as the terminal."""
+    if format_ == "csv":
+        return render_csv(tables)
+    if format_ == "json":
+        return json.dumps([table_to_json(table) for table in tables], indent=2)
+    width = width_of(result_stream()) if format_ == "text" else None
+    render = {"markdown": render_markdown, "latex": render_latex}.get(format_)
+    between = "\n\n\n" if format_ == "text" else "\n\n"
+    return between.join(render_text(table, width) if render is None else render(table) for table in tables)
+
+
+def write_tables(tables: Sequence[Table], formats: Sequence[str], folder: Path, option: str) -> list[str]:
+    """Write a file for each table and format; returns their paths.
+
+    Raises:
+        ConfigError: the folder, the value of ``option``, cannot be made.
+        StorageFull: no space is left.
+        JournalError: a file cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{option}: {folder} cannot be created: {error.strerror}") from None
+    written = []
+    for table in tables:
+        suffix = f"-{table.aggregation}" if table.aggregation in set(Aggregation) else ""
+        name = f"table-{table.name}" if table.name.isdecimal() else table.name
+        for format_ in formats:
+            path = folder / f"{name}{suffix}.{_SUFFIXES[format_]}"
+            text = render_tables([table], format_)
+            write_atomically(path, text if format_ == "csv" else f"{text}\n")
+            written.append(str(path))
+    return written
