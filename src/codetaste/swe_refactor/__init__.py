@@ -1,1 +1,1 @@
-"""SWE-Refactor: pure Java refactorings found in histories, enriched and verified (§3)."""
+"""SWE-Refactor: pure Java refactorings found, enriched and verified (§3), and models compared on them (§4)."""
