@@ -2,7 +2,8 @@
 
 usage: mutate_answers.py FILE [--shown]
 
-Only answers that are verified are mutated. RefactoringMiner must be installed (``codetaste java install``).
+Only answers that are verified are mutated. A mutant is no mutant where it is by rights the refactoring:
+another visibility of the new method, other imports. RefactoringMiner must be installed.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
     from codetaste.swe_refactor.answers.java.syntax import SourceMember
     from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 
-    Mutant = tuple[str, RefactoringInstance, bytes]
+    Mutant = tuple[str, RefactoringInstance, dict[str, bytes]]
+    """Kind, the instance that is asked, and the edited files."""
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from support.swe_refactor.shop import Files
@@ -62,8 +64,8 @@ def methods(data: bytes) -> Iterator[SourceMember]:
                 yield each
 
 
-def edits(data: bytes, method: SourceMember) -> Iterator[tuple[str, bytes]]:
-    """Yield the file with other bodies of one method, each with its kind."""
+def edits(data: bytes, method: SourceMember, *, is_new: bool) -> Iterator[tuple[str, bytes]]:
+    """Yield the file with another body, or another head, of one method, each with its kind."""
     begin = data.index(b"{", data.index(b")", method.code_start)) + 1
     body = data[begin : method.end]
 
@@ -77,36 +79,57 @@ def edits(data: bytes, method: SourceMember) -> Iterator[tuple[str, bytes]]:
         if old in body:
             yield "an operator or literal changed", put(body.replace(old, new, 1))
             break
+    for old, new in ((b"private ", b"public "), (b"public ", b"private "), (b"protected ", b"public ")):
+        head = data[method.code_start : begin]
+        if old in head and not is_new:
+            yield "a modifier changed", data[: method.code_start] + head.replace(old, new, 1) + data[begin:]
+            break
 
 
 def mutants(instance: RefactoringInstance, before: bytes, after: bytes) -> Iterator[Mutant]:
-    """Yield mutants of an answer: kind, the instance that is asked, the edited file."""
-    yield "nothing edited", instance, before
+    """Yield mutants of an answer."""
+    path = instance.file_path_before
+    yield "nothing edited", instance, {path: before}
     for kind in REFACTORING_TYPES:
         if kind != instance.type:
-            yield "another type", instance.updated({"type": kind}), after
-    names, old = set(refactored_names(instance)), {each.signature for each in methods(before)}
+            yield "another type", instance.updated({"type": kind}), {path: after}
     for shift in (1, 2, 3):
         places = [dict(each) for each in instance.document["diffLocations"]]
         for place in places:
             place["startLine"] += 500 * shift
             place["endLine"] += 500 * shift
-        yield "another method", instance.updated({"diffLocations": places}), after
+        yield "another method", instance.updated({"diffLocations": places}), {path: after}
+    for kind, content in edited_methods(instance, before, after):
+        yield kind, instance, {path: content}
+    last = max(method.end for method in methods(after))
+    for kind, text in (
+        ("a field added", b"\n    int codetasteField;\n"),
+        ("a method added", b"\n    void codetaste() { }\n"),
+        ("a class added", b"\n    static class Codetaste { }\n"),
+    ):
+        yield kind, instance, {path: after[:last] + text + after[last:]}
+    beside = path.rpartition("/")[0] + "/Codetaste.java"
+    yield "a file added", instance, {path: after, beside: b"class Codetaste { }\n"}
+    yield "a file added", instance, {path: after, "notes.txt": b"done\n"}
+
+
+def edited_methods(instance: RefactoringInstance, before: bytes, after: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the file with a change of the refactored method, of the new ones, and of some others."""
+    names, old = set(refactored_names(instance)), {each.signature for each in methods(before)}
     others = 0
     for method in methods(after):
+        is_new = method.signature not in old
         if method.name in names:
             where = "in the method"
-        elif method.signature not in old:
+        elif is_new:
             where = "in the new method"
         elif others < OTHER_METHODS:
             where, others = "in another method", others + 1
         else:
             continue
-        for what, edited in edits(after, method):
-            yield f"{what} {where}", instance, edited
-    last = max(method.end for method in methods(after))
-    yield "a field added", instance, after[:last] + b"\n    int codetasteField;\n" + after[last:]
-    yield "a method added", instance, after[:last] + b"\n    void codetaste() { }\n" + after[last:]
+        is_moved = method.name in names and instance.type.startswith("Move")
+        for what, edited in edits(after, method, is_new=is_new or is_moved):
+            yield f"{what} {where}", edited
 
 
 async def answer(
@@ -123,8 +146,8 @@ async def answer(
     if not (await check_refactoring(instance, {path: before}, edited.files, service)).is_verified:
         return None
     found = []
-    for kind, other, content in mutants(instance, before, edited.files[path]):
-        result = await check_refactoring(other, {path: before}, {path: content}, service)
+    for kind, other, files in mutants(instance, before, edited.files[path]):
+        result = await check_refactoring(other, {path: before}, files, service)
         found.append((kind, str(result.outcome), result.published))
     return found
 
@@ -133,27 +156,29 @@ async def main(options: argparse.Namespace) -> None:
     async with refactoring_service(RefactoringMinerConfig(), cache_dir(print)) as service:
         instances = read_instances(options.file)
         results = await gather([partial(answer, service, each) for each in instances])
-    rows = Counter[tuple[str, str]]()
-    published = Counter[str]()
     for instance, found in zip(instances, results, strict=True):
         if found is None:
             say(f"not verified: {instance.type} {instance.method_name}")
-        for kind, outcome, is_published in found or ():
-            rows[kind, outcome] += 1
-            published[kind] += is_published
+        for kind, outcome, _ in found or ():
             if options.shown and outcome == "verified":
                 say(f"accepted: {instance.type} {instance.method_name}: {kind}")
-    say("| mutant | number | accepted | accepted by the published check | outcomes |")
-    say("| --- | --- | --- | --- | --- |")
-    for kind in sorted({kind for kind, _ in rows}):
-        outcomes = {outcome: count for (each, outcome), count in rows.items() if each == kind}
-        listed = ", ".join(
-            f"`{name}` {count}" for name, count in sorted(outcomes.items()) if name != "verified"
-        )
-        total = sum(outcomes.values())
-        say(f"| {kind} | {total} | {outcomes.get('verified', 0)} | {published[kind]} | {listed} |")
-    accepted = sum(count for (_, outcome), count in rows.items() if outcome == "verified")
-    say(f"| all | {rows.total()} | {accepted} | {published.total()} | |")
+    print_table([each for found in results for each in found or ()])
+
+
+def print_table(found: list[tuple[str, str, bool]]) -> None:
+    """Print kinds by outcomes."""
+    names = sorted({outcome for _, outcome, _ in found} | {"verified"})
+    heads = ["mutant", "number", *(f"`{name}`" for name in names), "accepted by the published check"]
+    say(f"| {' | '.join(heads)} |")
+    say("| --- " * len(heads) + "|")
+    kinds: dict[str, list[tuple[str, str, bool]]] = {}
+    for each in found:
+        kinds.setdefault(each[0], []).append(each)
+    for kind, rows in [*sorted(kinds.items()), ("all", found)]:
+        counts = Counter(outcome for _, outcome, _ in rows)
+        published = sum(is_published for _, _, is_published in rows)
+        cells = [kind, len(rows), *(counts[name] for name in names), published]
+        say(f"| {' | '.join(map(str, cells))} |")
 
 
 if __name__ == "__main__":

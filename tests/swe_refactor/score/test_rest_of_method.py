@@ -43,8 +43,9 @@ def place(text: str, head: str, name: str) -> CodeRange:
     return CodeRange(PATH, start, end, 1, 1, "METHOD_DECLARATION", "", f"x {name}() : String")
 
 
-def faults(kind: str, after: str, developers: str | None = None) -> list[str]:
-    before, other = (LONG, after) if kind == "Extract Method" else (SHORT, SHORT)
+def faults(kind: str, after: str, developers: str | None = None, *, before: str | None = None) -> list[str]:
+    before = before or (LONG if kind == "Extract Method" else SHORT)
+    other = after if kind == "Extract Method" else before
     moved = place(other, "void list(", "list")
     places = RefactoringPlaces(
         place(before, " report(", "report"),
@@ -91,6 +92,52 @@ def test_what_the_developers_changed_may_change(name: str) -> None:
     after = SHORT.replace(old, new)
     developers = after.removeprefix("class A {\n").removesuffix("}\n")
     assert faults(EXTRACT, after, developers) == []
+
+
+def test_developers_change_is_made_as_a_whole_or_not_at_all() -> None:
+    more = "    check(names);\n    check(limit);\n    list("
+    after = SHORT.replace("    list(", more, 1)
+    developers = after.removeprefix("class A {\n").removesuffix("}\n")
+    assert faults(EXTRACT, after, developers) == []
+    assert faults(EXTRACT, SHORT, developers) == []
+    (line,) = faults(EXTRACT, after.replace("    check(limit);\n", ""), developers)
+    assert "check ( limit )" in line
+
+
+def test_statement_that_calls_an_overload_is_a_statement() -> None:
+    loop = LOOP.replace("out.append(',');", "list(names.size());")
+    text = LONG.replace(LOOP, loop)
+    after = SHORT.replace(LOOP, loop)
+    developers = after.removeprefix("class A {\n").removesuffix("}\n")
+    assert faults(EXTRACT, after, developers, before=text) == []
+    less = after.replace("      list(names.size());\n", "")
+    assert len(faults(EXTRACT, less, developers, before=text)) == 1
+
+
+CALLS = {
+    "added to the value": ("    int all = list(names, limit, out) + 1;\n", False),
+    "another condition": ("    if (list(names, limit, out) != LIMIT) {\n    }\n", False),
+    "a plain call": ("    int all = list(names, limit, out);\n", True),
+    "a plain condition": ("    if (!list(names, limit, out)) {\n      return null;\n    }\n", True),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_text_beside_the_call_is_that_before_or_the_developers(name: str) -> None:
+    call, is_right = CALLS[name]
+    after = SHORT.replace(CALL, call)
+    found = faults(EXTRACT, after)
+    assert bool(found) is not is_right, found
+    developers = after.removeprefix("class A {\n").removesuffix("}\n")
+    assert faults(EXTRACT, after, developers) == []
+
+
+def test_text_beside_an_inlined_call_stays() -> None:
+    before = SHORT.replace(CALL, "    limit = list(names) + 1;\n")
+    after = LONG.replace(LOOP, "    limit = names.size() + 1;\n")
+    developers = after.removeprefix("class A {\n").removesuffix("}\n")
+    assert faults(INLINE, after, developers, before=before) == []
+    assert len(faults(INLINE, after.replace("size() + 1", "size() - 1"), developers, before=before)) == 1
 
 
 def test_other_names_in_the_extracted_code_are_no_change_of_the_rest() -> None:

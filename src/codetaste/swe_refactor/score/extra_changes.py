@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.swe_refactor.answers.java.syntax import all_types, normal_code, parse_java
 from codetaste.swe_refactor.answers.parse import refactored_names
+from codetaste.swe_refactor.score.new_class import NewClasses, needless_members
 from codetaste.swe_refactor.score.rest_of_method import changed_rests, method_names, methods_at
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def find_extra_changes(
     """Return one line for each change outside of the methods of a refactoring. Blocking: milliseconds.
 
     Args:
-        instance: the instance; the new file that its refactoring creates may have anything.
+        instance: the instance; its refactoring may create a file.
         before: changed files before.
         after: the same files after.
         places: the methods of the refactoring on both sides.
@@ -44,21 +45,24 @@ def find_extra_changes(
     callers = [] if instance.type.startswith("Extract") else [*left, *right]
     names = method_names(callers)
     lines = changed_rests(instance, before, after, places)
+    new = list[NewClasses]()
     for path in sorted({*before, *after}):
         if path not in after:
             lines.append(f"{path} is deleted")
         elif path not in before:
-            is_target = any(each.path == path for each in right)
-            if instance.move_file_exist is not False or not is_target:
+            file = _Side(after[path], path, right)
+            if instance.move_file_exist is not False or file.unit is None or not file.methods:
                 lines.append(f"{path} is new")
+            else:
+                new.append(NewClasses(file.unit, file.unit.types, file.methods))
         elif not path.endswith(".java"):
             lines.append(f"{path} is changed")
         else:
             sides = _Side(before[path], path, left), _Side(after[path], path, right)
             if "Move" in instance.type:
-                sides[1].leave_out_new_types(sides[0])
+                new += sides[1].leave_out_new_types(sides[0])
             lines += [f"{path}: {each}" for each in _compare(*sides, names)]
-    return lines
+    return lines + (needless_members(instance, before, after, new) if new else [])
 
 
 def only_adapts(instance: RefactoringInstance, before: bytes | None, after: bytes | None) -> bool:
@@ -78,21 +82,25 @@ class _Side:
         self.members = dict(_members(self.unit, self.methods)) if self.unit else {}
         self._new_types: list[tuple[int, int]] = []
 
-    def leave_out_new_types(self, before: _Side) -> None:
-        """Leave out types that the other side does not have, if a method of the refactoring is in them."""
+    def leave_out_new_types(self, before: _Side) -> Iterator[NewClasses]:
+        """Leave out, and yield, types that the other side does not have, with a method of the refactoring."""
         if self.unit is None or before.unit is None:
             return
         known = {each.name for each in all_types(before.unit.types)}
-        self._new_types = [
-            (each.start, each.end)
-            for each in all_types(self.unit.types)
-            if each.name not in known and any(_is_in(method, each.start, each.end) for method in self.methods)
-        ]
+        for each in all_types(self.unit.types):
+            if each.name in known or self._is_left_out(each.start, each.end):
+                continue
+            if any(each.start <= method.start and method.end <= each.end for method in self.methods):
+                self._new_types.append((each.start, each.end))
+                yield NewClasses(self.unit, (each,), self.methods)
         self.members = {
             name: member
             for name, member in self.members.items()
-            if not any(_is_in(member[0], *place) for place in self._new_types)
+            if not self._is_left_out(member[0].start, member[0].end)
         }
+
+    def _is_left_out(self, start: int, end: int) -> bool:
+        return any(begin <= start and end <= stop for begin, stop in self._new_types)
 
     def rest(self, adapted: set[str]) -> bytes:
         """Return the code of the file without imports, methods of the refactoring, and adapted members."""
@@ -105,10 +113,6 @@ class _Side:
             pieces.append(self.unit.data[at : max(at, start)])
             at = max(at, end)
         return normal_code(b" ".join([*pieces, self.unit.data[at:]]))
-
-
-def _is_in(member: SourceMember, start: int, end: int) -> bool:
-    return start <= member.start and member.end <= end
 
 
 def _compare(before: _Side, after: _Side, names: set[bytes]) -> Iterator[str]:
