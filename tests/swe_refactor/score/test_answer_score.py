@@ -11,9 +11,9 @@ from codetaste.swe_refactor.answers.apply import EditedFiles
 from codetaste.swe_refactor.answers.problem import AnswerProblem, AnswerProblemKind
 from codetaste.swe_refactor.enrich.places import RefactoringPlaces
 from codetaste.swe_refactor.score.answer_score import AnswerScore, average_scores, score_code
+from codetaste.swe_refactor.score.changes.extra_changes import find_extra_changes
 from codetaste.swe_refactor.score.check import CheckOutcome, RefactoringCheck
 from codetaste.swe_refactor.score.delegate import without_delegate
-from codetaste.swe_refactor.score.extra_changes import find_extra_changes
 from codetaste.swe_refactor.score.tested_answer import TestedAnswer, TestOutcome
 from support.swe_refactor.shop import (
     CART,

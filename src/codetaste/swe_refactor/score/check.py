@@ -16,8 +16,8 @@ from anyio import to_thread
 from codetaste.errors import JavaError, SourceError
 from codetaste.swe_refactor.answers.place import OTHER, TARGET_BEFORE, is_inlining
 from codetaste.swe_refactor.enrich.places import find_places
+from codetaste.swe_refactor.score.changes.extra_changes import find_extra_changes
 from codetaste.swe_refactor.score.delegate import without_delegate
-from codetaste.swe_refactor.score.extra_changes import find_extra_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -2,8 +2,9 @@
 
 The published reference is the method after the refactoring with the extracted one behind it. The text of an
 answer is made alike from the edited files: the method, then all methods that are new; of a move the moved
-method alone. A delegate that a move leaves is no part of it. Javadoc is left out on both sides: references
-have it or not, and an answer without it keeps that of the file.
+method alone. Neither a delegate that a move leaves is part of it, nor a new method that the developers have
+beside the reference. Javadoc is left out on both sides: references have it or not, and an answer without it
+keeps that of the file.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.swe_refactor.answers.java.syntax import all_types, normal_code, parse_java
 from codetaste.swe_refactor.answers.parse import refactored_names
+from codetaste.swe_refactor.score.changes.new_class import codes_of, developers_file
 from codetaste.swe_refactor.score.delegate import without_delegate
 
 if TYPE_CHECKING:
@@ -41,12 +43,16 @@ def refactored_code(
         edited: the whole new content of the changed files; None for a deleted one.
     """
     names = set(refactored_names(instance))
+    reference = normal_code(instance.source_code_after_refactoring.encode("utf-8", "replace"))
+    beside = {code for code in codes_of(developers_file(instance)) if code not in reference}
     files = without_delegate(instance, {path: data for path, data in edited.items() if data is not None})
     found = list[tuple[str, str]]()
     for path in sorted(files, key=lambda each: (each != instance.file_path_before, each)):
         if path.endswith(".java"):
             before = {key: code for key, code, _, _ in _methods(base.get(path, b""))}
             for key, code, name, text in _methods(files[path]):
+                if name not in names and code in beside:
+                    continue
                 if key not in before or (name in names and code != before[key]):
                     found.append((name, text))
     named = [each for each in found if each[0] in names]

@@ -25,7 +25,7 @@ from codetaste.java.build.build_system import is_build_file
 from codetaste.sandbox.base import HOME, Mount
 from codetaste.sandbox.egress import no_egress
 from codetaste.swe_refactor.score.base_build import ARCHIVE, ARCHIVE_MEMBER, is_gradle
-from codetaste.swe_refactor.score.extra_changes import only_adapts
+from codetaste.swe_refactor.score.changes.extra_changes import only_adapts
 from codetaste.swe_refactor.score.interface import keeps_interface
 from codetaste.swe_refactor.score.tested_answer import TestedAnswer, TestOutcome
 from codetaste.swe_refactor.verify.outcome import VerificationOutcome

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codetaste.swe_refactor.answers.java.syntax import normal_code
-from codetaste.swe_refactor.score.call_statement import around_calls, calls, is_plain, occurs
+from codetaste.swe_refactor.score.changes.call_statement import around_calls, calls, is_plain, occurs
 
 NAMES = {b"sum", b"add"}
 

@@ -7,7 +7,7 @@ import pytest
 from codetaste.refactorings.model import CodeRange
 from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 from codetaste.swe_refactor.enrich.places import RefactoringPlaces
-from codetaste.swe_refactor.score.extra_changes import find_extra_changes
+from codetaste.swe_refactor.score.changes.extra_changes import find_extra_changes
 from support.swe_refactor.documents import document
 
 OLD, NEW = "src/p/Cart.java", "src/p/Labels.java"
@@ -91,6 +91,30 @@ def test_new_class_has_what_the_moved_method_needs(name: str, *, nested: bool) -
 def test_what_else_a_new_class_has_is_named(name: str, *, nested: bool) -> None:
     members, line = NEEDLESS[name]
     assert line in faults(members, nested=nested)
+
+
+CALLERS = {
+    "the call alone": ('show() {\n    return Labels.label("cart");', True),
+    "another text behind it": ('show() {\n    return Labels.label("cart") + 1;', False),
+    "another text before it": ('show() {\n    log(Labels.label("cart"));', False),
+    "a statement more": ('show() {\n    log();\n    return Labels.label("cart");', False),
+}
+
+
+@pytest.mark.parametrize("name", CALLERS)
+def test_callers_of_a_moved_method_change_in_the_call_alone(name: str) -> None:
+    text, is_right = CALLERS[name]
+    after = AFTER.replace('show() {\n    return Labels.label("cart");', text)
+    made = f"package p;\n\nclass Labels {{\n{LABEL}}}\n"
+    places = RefactoringPlaces(place(OLD, BEFORE), place(NEW, made))
+    instance = RefactoringInstance.from_document(
+        document(
+            type="Move Method", filePathBefore=OLD, filePathAfter=NEW, moveFileExist=False, description=""
+        )
+    )
+    files = {OLD: after.encode(), NEW: made.encode()}
+    found = find_extra_changes(instance, {OLD: BEFORE.encode()}, files, [places])
+    assert found == ([] if is_right else [f"{OLD}: Cart.show() is changed"])
 
 
 def test_another_type_in_the_new_file_is_named() -> None:

@@ -60,18 +60,37 @@ def needless_members(
         after: the same files after.
         new: the new classes in them.
     """
-    developers = instance.source_code_after_for_whole.encode("utf-8", "replace")
-    known = {code for data in (developers, *before.values()) for code in _codes(data)}
+    known = {code for data in (developers_file(instance), *before.values()) for code in codes_of(data)}
     items = [item for each in new for item in _items(each, each.types, "")]
     rest = [each for each in items if each.code not in known]
     gained = _words(after.values()) - _words(before.values())
     gained -= Counter(word for each in items for word in each.words)
     words = {*gained}.union(*(each.words for each in items if each.code in known))
-    words = words.union(*(_words([_code(each.unit, member)]) for each in new for member in each.moved))
+    words = words.union(*(_words([code_of(each.unit, member)]) for each in new for member in each.moved))
     while needed := [each for each in rest if _is_needed(each, words)]:
         words = words.union(*(each.words for each in needed))
         rest = [each for each in rest if each not in needed]
     return [f"{each.shown} is new" for each in rest]
+
+
+def developers_file(instance: RefactoringInstance) -> bytes:
+    """Return the file of the method after, as the developers have it."""
+    return instance.source_code_after_for_whole.encode("utf-8", "replace")
+
+
+def codes_of(data: bytes) -> frozenset[bytes]:
+    """Return the code of each type and member of a file."""
+    unit = parse_java(data)
+    if unit is None:
+        return frozenset()
+    types = list(all_types(unit.types))
+    members = (member for each in types for member in each.members)
+    return frozenset([*(code_of(unit, each) for each in types), *(code_of(unit, each) for each in members)])
+
+
+def code_of(unit: SourceUnit, node: SourceMember | SourceType) -> bytes:
+    """Return the code of a member or type, without its Javadoc."""
+    return normal_code(unit.data[node.code_start : node.end])
 
 
 def _is_needed(item: _Item, words: set[bytes]) -> bool:
@@ -86,27 +105,15 @@ def _items(new: NewClasses, types: Sequence[SourceType], owner: str) -> Iterator
     """Yield members and types, but for the moved methods and the types around them."""
     for each in types:
         if not any(each.start <= method.start and method.end <= each.end for method in new.moved):
-            code = normal_code(new.unit.data[each.code_start : each.end])
-            yield _Item("type", frozenset([each.name.encode()]), f"{owner}{each.name}", code)
+            name = frozenset([each.name.encode()])
+            yield _Item("type", name, f"{owner}{each.name}", code_of(new.unit, each))
             continue
         for member in each.members:
             if not any(member.start <= method.start and method.end <= member.end for method in new.moved):
                 names = frozenset(name.encode() for name in member.name.split(",") if name)
                 shown = member.signature or member.kind.replace("_", " ")
-                yield _Item(member.kind, names, f"{owner}{each.name}.{shown}", _code(new.unit, member))
+                yield _Item(member.kind, names, f"{owner}{each.name}.{shown}", code_of(new.unit, member))
         yield from _items(new, each.types, f"{owner}{each.name}.")
-
-
-def _codes(data: bytes) -> Iterator[bytes]:
-    unit = parse_java(data)
-    for owner in all_types(unit.types) if unit else ():
-        yield normal_code(data[owner.code_start : owner.end])
-        for each in owner.members:
-            yield normal_code(data[each.code_start : each.end])
-
-
-def _code(unit: SourceUnit, member: SourceMember) -> bytes:
-    return normal_code(unit.data[member.code_start : member.end])
 
 
 def _words(texts: Iterable[bytes]) -> Counter[bytes]:

@@ -7,7 +7,7 @@ import pytest
 from codetaste.refactorings.model import CodeRange
 from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 from codetaste.swe_refactor.enrich.places import RefactoringPlaces
-from codetaste.swe_refactor.score.rest_of_method import changed_rests
+from codetaste.swe_refactor.score.changes.rest_of_method import changed_rests
 from support.swe_refactor.documents import document
 
 PATH = "src/A.java"

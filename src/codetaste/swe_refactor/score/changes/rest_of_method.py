@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from codetaste.swe_refactor.answers.java.syntax import normal_code, parse_java
 from codetaste.swe_refactor.answers.place import find_method
 from codetaste.swe_refactor.dataset.instance import DiffLocation
-from codetaste.swe_refactor.score.call_statement import around_calls, calls, is_plain, occurs
+from codetaste.swe_refactor.score.changes.call_statement import around_calls, calls, is_plain, occurs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
