@@ -76,17 +76,17 @@ async def open_index(
         ModelError: the embedder's provider gave no usable reply.
         BudgetExceeded: the embeddings do not fit into the budget.
     """
-    documents = check_documents(documents)
-    key = await to_thread.run_sync(_key, documents, embedder)
+    checked = await to_thread.run_sync(check_documents, documents)
+    key = await to_thread.run_sync(_key, checked, embedder)
     place = cache / FOLDER / key[:2] / key
-    if found := await to_thread.run_sync(_load, place, key, documents):
+    if found := await to_thread.run_sync(_load, place, key, checked):
         return found
     async with locked(place.with_name(f"{key}.lock")):
-        if found := await to_thread.run_sync(_load, place, key, documents):
+        if found := await to_thread.run_sync(_load, place, key, checked):
             return found  # another process has built it meanwhile
-        embeddings = None if embedder is None else await embedder.embed([each.text for each in documents])
-        await to_thread.run_sync(_build, place, key, documents, embeddings)
-        if found := await to_thread.run_sync(_load, place, key, documents):
+        embeddings = None if embedder is None else await embedder.embed([each.text for each in checked])
+        await to_thread.run_sync(_build, place, key, checked, embeddings)
+        if found := await to_thread.run_sync(_load, place, key, checked):
             return found
     raise SourceError(f"{place}: the index cannot be read again after it was written; check that disk")
 

@@ -47,9 +47,11 @@ class RetrievedDocument:
     rerank_score: float | None
 
 
-class _Rankings(NamedTuple):
-    lexical: list[int]
-    embedding: list[int]
+class _Candidate(NamedTuple):
+    number: int
+    lexical_rank: int | None
+    embedding_rank: int | None
+    fused_score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,29 +93,36 @@ class Retriever:
             raise ConfigError(f"a query of {len(text):,} characters; at most {MAX_CHARS:,} are possible")
         text = replace_surrogates(text)
         query = Query(text, None if self.embedder is None else await self.embedder.embed([text]))
-        rankings = await to_thread.run_sync(self._rank, query, among)
-        fused = fuse_rankings([each for each in rankings if each], self.config.rrf_k)
-        found = fused[: self.config.candidates]
-        numbers = [number for number, _ in found]
+        found = await to_thread.run_sync(self._rank, query, among)
         scores: Sequence[float | None] = [None] * len(found)
         order = list(range(len(found)))
         if self.reranker is not None and found:
-            scored = await self.reranker.score(query, self.index, numbers)
+            scored = await self.reranker.score(query, self.index, [each.number for each in found])
             scores, order = scored, rank_by_score(np.asarray(scored))
-        lexical, embedding = ({number: rank for rank, number in enumerate(each, 1)} for each in rankings)
         return tuple(
             RetrievedDocument(
-                self.index.documents[numbers[place]].id,
-                lexical.get(numbers[place]),
-                embedding.get(numbers[place]),
+                self.index.documents[found[place].number].id,
+                found[place].lexical_rank,
+                found[place].embedding_rank,
                 place + 1,
-                found[place][1],
+                found[place].fused_score,
                 scores[place],
             )
             for place in order[: self.config.top]
         )
 
-    def _rank(self, query: Query, among: Collection[str] | None) -> _Rankings:
+    def _rank(self, query: Query, among: Collection[str] | None) -> list[_Candidate]:
+        """Return the first documents of the fusion of both rankings."""
+        rankings = self._rankings(query, among)
+        fused = fuse_rankings([each for each in rankings if each], self.config.rrf_k)
+        lexical, embedding = ({number: rank for rank, number in enumerate(each, 1)} for each in rankings)
+        return [
+            _Candidate(number, lexical.get(number), embedding.get(number), score)
+            for number, score in fused[: self.config.candidates]
+        ]
+
+    def _rankings(self, query: Query, among: Collection[str] | None) -> tuple[list[int], list[int]]:
+        """Return the documents by BM25, and by sentence embeddings; without these nothing for the second."""
         allowed = None if among is None else frozenset(among)
         documents, stored = self.index.documents, self.index.embeddings
 
@@ -123,10 +132,10 @@ class Retriever:
         scores = self.index.lexical.scores(query.text)
         lexical = keep([number for number in rank_by_score(scores) if scores[number] > 0])
         if query.embeddings is None or stored is None:
-            return _Rankings(lexical, [])
+            return lexical, []
         ours = query.embeddings.sentences[0]
         if (known := stored.sentences.shape[1]) != len(ours):
             problem = f"the vector of the query has {len(ours)} numbers, those of the index have {known}"
             raise mark_given_up(MalformedReply(problem))
         similar: NDArray[np.float32] = stored.sentences @ ours
-        return _Rankings(lexical, keep(rank_by_score(similar)))
+        return lexical, keep(rank_by_score(similar))

@@ -136,7 +136,8 @@ class ExampleFinder:
         """
         if descriptions not in self._documents:
             texts = json.loads(await job.load_text(descriptions))
-            self._documents[descriptions] = self.corpus.documents(texts)
+            made = await to_thread.run_sync(self.corpus.documents, texts)
+            self._documents.setdefault(descriptions, made)
         return await self.services.index(self._documents[descriptions], self.cache, job)
 
     def _searched(self, refactoring_type: str) -> frozenset[str]:
