@@ -86,7 +86,7 @@ app.command(mine)
 app.command(
     "codetaste.cli.commands.swe_refactor:swe_refactor",
     name="swe-refactor",
-    help="Build, list and check instances of SWE-Refactor: pure refactorings of Java projects.",
+    help="Build, list and check instances of SWE-Refactor, pure Java refactorings; report its trials.",
 )
 app.command(
     "codetaste.cli.commands.benchmark.review:review",

@@ -227,14 +227,17 @@ def test_ids_of_different_files_are_refused(tmp_path: Path) -> None:
 def test_every_folder_without_trials_is_named(tmp_path: Path) -> None:
     (tmp_path / "codetaste" / "outputs").mkdir(parents=True)
     (tmp_path / "empty").mkdir()
+    (tmp_path / "killed").mkdir()
+    (tmp_path / "killed" / "journal.jsonl").write_text("")
     (tmp_path / "file").write_text("")
-    names = ("codetaste", "empty", "file", "nowhere")
+    names = ("codetaste", "empty", "killed", "file", "nowhere")
     with pytest.raises(ConfigError) as error:
         read_runs([tmp_path / name for name in names])
     assert all(str(tmp_path / name) in line for name, line in zip(names, error.value.problems, strict=True))
     assert [line.rpartition(": ")[2] for line in error.value.problems] == [
         "has no trials of SWE-Refactor (swe_refactor/trials.jsonl); codetaste report reads such a run",
         "has no trials of SWE-Refactor (swe_refactor/trials.jsonl)",
+        "continue it",
         "is no folder; name the folder of a run",
         "no such folder; name the folder of a run",
     ]

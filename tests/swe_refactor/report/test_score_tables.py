@@ -82,9 +82,11 @@ def test_cost_of_a_success_is_that_of_all_trials() -> None:
 
 
 def test_an_unknown_cost_leaves_the_cost_of_a_success_unknown() -> None:
-    table = effort_table([trial_row(cost_usd=None, turns=None), trial_row(instance="b", cost_usd=Decimal(1))])
+    table = effort_table(
+        [trial_row(cost_usd=None, turns=None, wall_s=None), trial_row(instance="b", cost_usd=Decimal(1))]
+    )
     assert cell(table, 0, "cost_usd_success") is None
-    assert cell(table, 0, "turns") == 1.0
+    assert (cell(table, 0, "turns"), cell(table, 0, "wall_s")) == (1.0, 60.0)
     assert "the cost of 1 trial is unknown, and not in these figures" in table.notes
 
 

@@ -59,7 +59,7 @@ rows = st.builds(
     published_check=st.just(False),  # noqa: FBT003 - a strategy
     cost_usd=st.none() | st.decimals(0, 10**6, places=9),
     turns=st.none() | st.integers(0, 10**6),
-    wall_s=st.floats(0, 1e9),
+    wall_s=st.none() | st.floats(0, 1e9),
     run=st.sampled_from(["", "r"]),
     scripted=st.booleans(),
     detail=st.text(),

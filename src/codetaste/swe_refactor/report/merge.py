@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from codetaste.benchmark.layout import OUTPUTS_FOLDER
 from codetaste.core.text import plural, printable
 from codetaste.errors import ConfigError
+from codetaste.orchestration.journal.journal import JOURNAL_FILE
 from codetaste.swe_refactor.dataset.layout import FOLDER
 from codetaste.swe_refactor.report.trials_file import TRIALS_FILE, read_trials
 
@@ -64,8 +65,12 @@ def _read_run(folder: Path) -> list[TrialRow]:
     path = folder / FOLDER / TRIALS_FILE
     if path.is_file():
         return read_trials(path)
-    hint = "codetaste report reads such a run" if (folder / OUTPUTS_FOLDER).is_dir() else ""
-    raise ConfigError(f"{name}: has no trials of SWE-Refactor ({FOLDER}/{TRIALS_FILE}){hint and '; '}{hint}")
+    hint = ""
+    if (folder / OUTPUTS_FOLDER).is_dir():
+        hint = "; codetaste report reads such a run"
+    elif (folder / JOURNAL_FILE).is_file():
+        hint = "; a run of strategies writes them when it ends or is stopped: continue it"
+    raise ConfigError(f"{name}: has no trials of SWE-Refactor ({FOLDER}/{TRIALS_FILE}){hint}")
 
 
 def merge_rows(rows: Iterable[TrialRow]) -> MergedRows:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from decimal import Decimal
 from operator import attrgetter
+from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from codetaste.core.text import plural
@@ -151,6 +151,7 @@ def effort_table(rows: Sequence[TrialRow]) -> Table:
 def _effort(rows: Sequence[TrialRow]) -> tuple[Cell, ...]:
     costs = [row.cost_usd for row in rows if row.cost_usd is not None]
     turns = [float(row.turns) for row in rows if row.turns is not None]
+    times = [row.wall_s for row in rows if row.wall_s is not None]
     successes = sum(row.success for row in rows)
     total = sum(costs, Decimal(0))
     return (
@@ -159,6 +160,6 @@ def _effort(rows: Sequence[TrialRow]) -> tuple[Cell, ...]:
         float(total) if costs else None,
         mean_interval([float(cost) for cost in costs], fractions=False),
         float(total / successes) if successes and len(costs) == len(rows) else None,
-        math.fsum(turns) / len(turns) if turns else None,
-        math.fsum(row.wall_s for row in rows) / len(rows) if rows else None,
+        fmean(turns) if turns else None,
+        fmean(times) if times else None,
     )

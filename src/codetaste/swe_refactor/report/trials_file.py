@@ -168,7 +168,7 @@ class _Line(BaseModel):
     codebleu: float | None = Field(ge=0, le=1)
     cost_usd: Annotated[Decimal | None, BeforeValidator(_usd)]
     turns: int | None = Field(ge=0, le=10**9)
-    wall_s: float = Field(ge=0, le=10**12)
+    wall_s: float | None = Field(ge=0, le=10**12)
     failure: _Failure
     detail: _Text
     score: dict[str, Any] | None
