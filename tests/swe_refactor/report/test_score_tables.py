@@ -133,6 +133,9 @@ def test_models_with_different_instances_are_compared_on_the_common_ones() -> No
     (test,) = compare_successes(rows)
     assert test.pairs == 20
     assert "simple, poor: 20 of 40 instances" in ranking_table(rows).notes
+    own = "ranks are by the share on each one's own instances, tests are on common ones"
+    assert own in ranking_table(rows).notes
+    assert own not in ranking_table([*GOOD, *POOR]).notes
     assert "simple, poor: 20 of 40 instances" in table_2(rows).notes
 
 

@@ -132,7 +132,9 @@ def ranking_table(rows: Sequence[TrialRow]) -> Table:
         Column("beats", "Beats"),
         Column("tied", "Tied"),
     )
-    notes = (*_notes(rows, tests), *legend(shown), *row_notes(rows))
+    different = len({frozenset(row.instance for row in own) for own in groups.values()}) > 1
+    ranks = ("ranks are by the share on each one's own instances, tests are on common ones",)
+    notes = (*_notes(rows, tests), *(ranks if different else ()), *legend(shown), *row_notes(rows))
     return Table("ranking", "strategies and models by successes", columns, shown, notes)
 
 
