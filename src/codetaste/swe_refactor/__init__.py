@@ -1,1 +1,1 @@
-"""SWE-Refactor: pure Java refactorings found, enriched and verified (§3), and models compared on them (§4)."""
+"""SWE-Refactor: pure Java refactorings found, enriched, verified (§3), and models compared on them (§4)."""
