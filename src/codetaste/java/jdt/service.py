@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
+from functools import cache as cached
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
 from pydantic import TypeAdapter
 
+from codetaste.core.hashing import file_sha256
 from codetaste.java.artifacts.artifact_set import load_artifact_set
 from codetaste.java.artifacts.store import class_path
 from codetaste.java.jdk import find_jdk
@@ -27,7 +29,7 @@ ARTIFACT_SET = "jdt-3.46.0"
 MINIMUM_JDK = 17
 HEAP_BYTES = 2 * 1024**3
 TIMEOUT_S = 600.0
-SHIM = Path(__file__).parent / "shim" / "Jdt.java"
+_SHIM = Path(__file__).parent / "shim" / "Jdt.java"
 _OPTIONS = ("-XX:TieredStopAtLevel=1",)
 """The second compiler costs twice the CPU time of a whole index before it pays."""
 
@@ -120,6 +122,12 @@ async def open_jdt(
     """
     jdk = await find_jdk(MINIMUM_JDK, purpose="Eclipse JDT", cache=cache)
     jars = await to_thread.run_sync(class_path, load_artifact_set(ARTIFACT_SET), cache)
-    program = JavaProgram("Eclipse JDT", jdk, SHIM, jars, heap_bytes, _OPTIONS)
+    program = JavaProgram("Eclipse JDT", jdk, _SHIM, jars, heap_bytes, _OPTIONS)
     async with java_workers(program, size, cache) as workers:
         yield JdtService(workers, timeout_s)
+
+
+@cached
+def jdt_digests() -> tuple[str, ...]:
+    """Return what decides answers: the release, and the digest of the program. Blocking."""
+    return ARTIFACT_SET, file_sha256(_SHIM)

@@ -6,6 +6,7 @@ the instance without the code after and without the class to which the developer
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from codetaste.core.text import one_line, plural
 from codetaste.errors import JavaError
 from codetaste.orchestration.wait import Wait, WaitReason
 from codetaste.swe_refactor.answers.java.syntax import parse_java
-from codetaste.swe_refactor.answers.place import TARGET_BEFORE, find_method, is_inlining
+from codetaste.swe_refactor.answers.place import OTHER, TARGET_BEFORE, find_method, is_inlining
 from codetaste.swe_refactor.report.failures.compiler_errors import read_compiler_errors
 from codetaste.swe_refactor.score.check import CheckOutcome, RefactoringCheck, check_refactoring
 from codetaste.swe_refactor.score.compile_and_test import compile_and_test
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from codetaste.swe_refactor.trials.context import TrialContext
     from codetaste.swe_refactor.trials.conversation import AppliedAnswer
 
+_INLINED = "inlined"
+"""Stands for the name of the inlined method in the method that takes it in."""
 _MAX_LINES = 20
 _LOG_CHARS = 3000
 
@@ -111,18 +114,26 @@ async def gather_evidence(
 def without_golden(instance: RefactoringInstance) -> RefactoringInstance:
     """Return the instance without what only the developers' commit says. Blocking.
 
-    The code after is replaced by that before, of an inlining with the inlined code behind it; the description
-    has no class, so that a check takes any class for a move.
+    Code and places after are replaced by those before, the code of an inlining with the inlined code behind
+    it. The description has no class, so that a check takes any class for a move.
     """
     before = instance.source_code_before_refactoring
     if is_inlining(instance):
         unit = parse_java(instance.source_code_before_for_whole.encode("utf-8", "replace"))
         place = find_method(unit, instance.diff_locations[TARGET_BEFORE]) if unit else None
         caller = unit.text(place.method.start, place.method.end) if unit and place else ""
+        # A statement of the developers' with the call would be one that is to stay.
+        caller = re.sub(rf"\b{re.escape(instance.method_name)}(?=\s*\()", _INLINED, caller)
         before = f"{caller}\n{before}"
+    places = [each.model_dump(by_alias=True) for each in instance.diff_locations]
+    before_commit = {TARGET_BEFORE, OTHER} if is_inlining(instance) else {TARGET_BEFORE}
     return instance.updated(
         {
             "description": instance.type,
+            "diffLocations": [
+                each if number in before_commit else places[TARGET_BEFORE]
+                for number, each in enumerate(places)
+            ],
             "sourceCodeAfterRefactoring": before,
             "sourceCodeAfterForWhole": "",
             "filePathAfter": instance.file_path_before,

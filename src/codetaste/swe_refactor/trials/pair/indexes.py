@@ -11,8 +11,8 @@ from anyio import to_thread
 from pydantic import ValidationError
 
 from codetaste.core.files import locked, make_locked_folder, remove_abandoned, remove_tree, write_atomically
-from codetaste.core.hashing import file_sha256, json_digest
-from codetaste.java.jdt.service import ARTIFACT_SET, SHIM
+from codetaste.core.hashing import json_digest
+from codetaste.java.jdt.service import jdt_digests
 from codetaste.java.jdt.source_index import SourceIndex
 from codetaste.swe_refactor.enrich.sources import export_java_files
 
@@ -52,8 +52,7 @@ class SourceIndexes:
             StorageFull: no space left.
         """
         module = path.partition("/src/")[0] if "/src/" in path else ""
-        shim = await to_thread.run_sync(file_sha256, SHIM)
-        name = json_digest([ARTIFACT_SET, shim, source.base_commit, module])
+        name = json_digest([*jdt_digests(), source.base_commit, module])
         if name in self._opened:
             return self._opened[name]
         file = self.folder / f"{name}.json"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codetaste.core.hashing import canonical_json, file_sha256
+from codetaste.core.hashing import canonical_json
 from codetaste.flows.inputs import CODETASTE
 from codetaste.java.checkstyle.service import checkstyle_digests
-from codetaste.java.jdt.service import ARTIFACT_SET, SHIM
+from codetaste.java.jdt.service import jdt_digests
 from codetaste.swe_refactor.trials.pair.review import REVIEWER_TOOLS
 from codetaste.swe_refactor.trials.pair.tools import DEVELOPER_TOOLS
 
@@ -25,6 +25,6 @@ def pair_inputs(source: InputSource) -> Inputs:
     return {
         f"{CODETASTE}.tools": canonical_json(tools),
         f"{CODETASTE}.checkstyle": canonical_json(checkstyle_digests()),
-        f"{CODETASTE}.jdt": canonical_json([ARTIFACT_SET, file_sha256(SHIM)]),
+        f"{CODETASTE}.jdt": canonical_json(jdt_digests()),
         **source.of_prompts([DEVELOPER, FEEDBACK, REVIEWER, REVIEW]),
     }
