@@ -135,7 +135,10 @@ class PairRun:
 
     async def _body(self, job: JobContext) -> Json:
         config = StrategyConfig.model_validate({"kind": "multi-agent", "reviewer": "rev", **self.strategy})
-        trial = StrategyTrial(config, "dev", "dev", "Dev", True, instance(self.kind), "", 1)  # noqa: FBT003
+        subject = instance(self.kind)
+        trial = StrategyTrial(
+            config, "dev", "dev", "Dev", scripted=True, instance=subject, digest="", attempt=1
+        )
         return await (await pair.answer_by_pair(trial, self._context(), job)).store(job)
 
     def _context(self) -> TrialContext:
