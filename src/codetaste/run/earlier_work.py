@@ -108,9 +108,13 @@ def _planned_inputs(
     for step in plan.steps:
         inputs = step_inputs(step, source, config.sandbox, resolved.adapters)
         yield step.key, step.needs, digests_of_inputs(inputs)
-    for trial in plan.strategy_trials:
-        inputs = trial_inputs(trial, source, config.sandbox, resolved.adapters)
-        yield trial.answer_key, (), digests_of_inputs(inputs)
+    if config.swe_refactor is not None:
+        from codetaste.swe_refactor.verify.open import java_sandbox  # noqa: PLC0415 - heavy
+
+        sandbox = java_sandbox(config.sandbox, config.swe_refactor.java)
+        for trial in plan.strategy_trials:
+            inputs = trial_inputs(trial, source, sandbox, resolved.adapters)
+            yield trial.answer_key, (), digests_of_inputs(inputs)
 
 
 def _state(job: JobHistory | None, inputs: Mapping[str, str]) -> tuple[WorkState, tuple[str, ...]]:

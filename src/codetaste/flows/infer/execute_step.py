@@ -8,18 +8,18 @@ no result.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import FinishReason, Mode
 from codetaste.benchmark.trial_identity import StepKind
 from codetaste.errors import BudgetExceeded, CodetasteError, DeadlineExceeded
+from codetaste.flows.agents.patch_run import PatchRun, load_partial_patch, store_partial_patch
 from codetaste.flows.agents.result import AgentRunResult, utc_now
-from codetaste.flows.agents.run import AgentRun, AgentRunSpec
+from codetaste.flows.agents.run import AgentRunSpec
 from codetaste.flows.describe.result import take_descriptions
 from codetaste.flows.infer.environment import environment_of
 from codetaste.flows.infer.outputs import Prediction, TrialEnd, inference_metadata, write_prediction
 from codetaste.flows.infer.results import AgentStep, JudgeResult, PlanResult
-from codetaste.harness.patch.extract import ExtractedPatch, extract_patch
 from codetaste.orchestration.shortfall import Shortfall
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from codetaste.flows.infer.context import InferenceContext
     from codetaste.flows.infer.plan import Step
     from codetaste.flows.infer.results import StepMetadata
+    from codetaste.harness.patch.extract import ExtractedPatch
     from codetaste.orchestration.job import JobContext
     from codetaste.orchestration.journal.journal import Json
 
@@ -39,21 +40,6 @@ def execution_prompt(step: Step, context: InferenceContext, plan: str | None) ->
         return context.prompts.load("execute_plan").render(plan=plan or "")
     task = context.benchmark.description(trial.instance, trial.track.track)
     return context.prompts.load("infer").render(task=task)
-
-
-@dataclass(slots=True)
-class PatchRun(AgentRun):
-    """An agent run whose output is a patch; None until it is extracted."""
-
-    patch: ExtractedPatch | None = field(default=None, init=False)
-
-    async def extract(self) -> None:
-        """Extract the patch on the host."""
-        environment = self.spec.environment
-        async with self.services.extraction_limiter:
-            self.patch = await extract_patch(
-                self.sandbox, self.testbed, left_out=() if environment is None else environment.untracked
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +92,7 @@ class _Execution:
         prediction = self.prediction(run.result, patch, interruption=why)
         try:
             await write_prediction(self.step.trial, prediction, self.context)
-            await _store_partial_patch(self.job, patch)
+            await store_partial_patch(self.job, patch)
         except CodetasteError as problem:
             self.job.note(f"the partial patch could not be written: {problem}")
 
@@ -169,7 +155,7 @@ async def execute(step: Step, context: InferenceContext, job: JobContext) -> Jso
     with job.cleanup_scope():
         patch, result = run.patch, run.result
         if result.finish_reason in {FinishReason.BUDGET_EXCEEDED, FinishReason.TIMEOUT} and not result.turns:
-            patch = await _load_partial_patch(job) or patch
+            patch = await load_partial_patch(job) or patch
         return await execution.finish(result, patch)
 
 
@@ -192,24 +178,3 @@ async def _prior_steps(step: Step, job: JobContext) -> _PriorSteps:
     if not plans:
         return _PriorSteps(planned.finish_reason, planned.problem, steps=steps)
     return _PriorSteps(plan=plans[selected], plans=plans, judgement=judgement, steps=steps)
-
-
-async def _store_partial_patch(job: JobContext, extracted: ExtractedPatch) -> None:
-    patch = await job.store_text(extracted.patch.decode("utf-8", "surrogateescape"))
-    value: dict[str, Json] = {"patch": patch, "files": extracted.files, "problem": extracted.problem}
-    await job.record(_effect_name(job.attempt), {**value, "notes": list(extracted.notes)})
-
-
-async def _load_partial_patch(job: JobContext) -> ExtractedPatch | None:
-    """Return the patch of the last earlier attempt that stored one; None where no attempt did."""
-    for attempt in range(job.attempt - 1, 0, -1):
-        if job.is_recorded(_effect_name(attempt)):
-            value: Any = job.recorded(_effect_name(attempt))
-            patch = (await job.load_text(value["patch"])).encode("utf-8", "surrogateescape")
-            note = f"taken from attempt {attempt}: no budget or time was left for a new attempt"
-            return ExtractedPatch(patch, value["files"], value["problem"], (*value["notes"], note))
-    return None
-
-
-def _effect_name(attempt: int) -> str:
-    return f"partial-patch/attempt-{attempt}"

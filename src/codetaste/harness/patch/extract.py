@@ -31,7 +31,7 @@ from codetaste.harness.testbed.git_index import read_index
 from codetaste.rules.engine.opengrep import make_scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
     from pathlib import Path
 
     from codetaste.harness.testbed.testbed import Testbed
@@ -86,6 +86,7 @@ async def extract_patch(
     limits: ExtractionLimits | None = None,
     *,
     left_out: Collection[str] = (),
+    counts: Callable[[str], bool] | None = None,
 ) -> ExtractedPatch:
     """Extract the patch from a sandbox that runs, was stopped, or died.
 
@@ -97,6 +98,7 @@ async def extract_patch(
         testbed: R, as it was put into the sandbox.
         limits: what exceeds a limit is named in ``problem``; the rest is extracted.
         left_out: new files, and folders with a slash at their end, that the agent has not made.
+        counts: returns whether a new file is a part of the patch; None: each is that git does not ignore.
 
     Raises:
         StorageFull: no space left on the host.
@@ -105,7 +107,7 @@ async def extract_patch(
     limits = limits or ExtractionLimits()
     folder = await to_thread.run_sync(make_scratch_folder, None)
     try:
-        return await _extract(sandbox, testbed, limits, folder, left_out)
+        return await _extract(sandbox, testbed, limits, folder, left_out, counts)
     except SourceError as error:
         return ExtractedPatch(b"", 0, f"the patch cannot be created: {error}")
     except OSError as error:
@@ -116,7 +118,12 @@ async def extract_patch(
 
 
 async def _extract(
-    sandbox: Sandbox, testbed: Testbed, limits: ExtractionLimits, folder: Path, left_out: Collection[str]
+    sandbox: Sandbox,
+    testbed: Testbed,
+    limits: ExtractionLimits,
+    folder: Path,
+    left_out: Collection[str],
+    counts: Callable[[str], bool] | None,
 ) -> ExtractedPatch:
     base = await to_thread.run_sync(_base_tree, testbed)
     repository = await to_thread.run_sync(create_private_repository, folder, testbed, limits.git_s)
@@ -126,7 +133,12 @@ async def _extract(
         read_problem = await read_tree(sandbox, snapshot, limits.stream_bytes, limits.read_s)
         await repository.add_blobs(spool)
         selection = await select_changes(
-            snapshot, repository, limits.content_bytes, whole=not read_problem, left_out=left_out
+            snapshot,
+            repository,
+            limits.content_bytes,
+            whole=not read_problem,
+            left_out=left_out,
+            counts=counts,
         )
     if selection.missing:
         # Contents of the patch that did not fit into the spool with ignored files are read again.

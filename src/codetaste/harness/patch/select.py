@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from codetaste.core.text import printable_name
 from codetaste.errors import SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from codetaste.harness.patch.git import PrivateRepository
     from codetaste.harness.patch.snapshot import TreeEntry, TreeSnapshot
@@ -50,6 +51,7 @@ async def select_changes(
     *,
     whole: bool,
     left_out: Collection[str] = (),
+    counts: Callable[[str], bool] | None = None,
 ) -> PatchSelection:
     """Select the changes of ``snapshot`` that make the patch.
 
@@ -59,6 +61,7 @@ async def select_changes(
         content_bytes: limit on all contents together; the smallest are selected first.
         whole: the tree was read to its end, so that files that were not seen are deleted.
         left_out: new files, and folders with a slash at their end, that are no changes.
+        counts: returns whether a new file is a change; None: each is.
 
     Raises:
         SourceError: git failed.
@@ -69,6 +72,10 @@ async def select_changes(
     if before:
         notes.append(f"{_describe_names(before)} left out: there before the agent")
     new -= before
+    by_products = set() if counts is None else {name for name in new if not counts(os.fsdecode(name))}
+    if by_products:
+        notes.append(f"{_describe_names(by_products)} left out: no part of such a change")
+    new -= by_products
     try:
         ignored = await _ignored(snapshot, new, repository, notes)
     except SourceError as error:
@@ -76,7 +83,7 @@ async def select_changes(
         problems.append(f"git cannot list the ignored files, so none is left out: {error}")
 
     def chosen() -> PatchSelection:
-        changed = _fitting(snapshot, ignored | before, content_bytes, problems)
+        changed = _fitting(snapshot, ignored | before | by_products, content_bytes, problems)
         deleted = set(snapshot.unseen) if whole else set()
         deleted |= _replaced_files(changed, snapshot, deleted, problems)
         missing = frozenset(

@@ -27,6 +27,7 @@ OWN_PROCESSES = 16
 """Processes and threads of bubblewrap, the guard, and the supervisor."""
 _TOOLS = "/opt/codetaste/bin"
 """What container images have and hosts may lack: the last folder of PATH."""
+SANDBOX_PATH = f"{SYSTEM_PATH}:{_TOOLS}"
 _SHARED_MEMORY_BYTES = 256 * 1024**2
 _BLOCK = 512
 _SETTINGS = (
@@ -58,7 +59,7 @@ def is_privileged() -> bool:
 def base_environment(spec: SandboxSpec) -> dict[str, str]:
     """Return the variables of every command in the sandbox."""
     own = {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/bash", "TMPDIR": TMP}
-    return {"PATH": f"{SYSTEM_PATH}:{_TOOLS}", "LANG": "C.UTF-8", **own, **spec.egress.env, **spec.env}
+    return {"PATH": SANDBOX_PATH, "LANG": "C.UTF-8", **own, **spec.egress.env, **spec.env}
 
 
 def plan_sandbox_launch(

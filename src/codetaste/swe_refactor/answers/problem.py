@@ -71,6 +71,8 @@ class AnswerProblemKind(StrEnum):
     """The work of an agent ended before it answered."""
     NO_CHANGE = "no_change"
     """An agent changed no file."""
+    BAD_PATCH = "bad_patch"
+    """Changes of an agent that cannot be taken as a whole, such as a file that is too large."""
 
 
 @dataclass(frozen=True, slots=True)

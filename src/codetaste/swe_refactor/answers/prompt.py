@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from codetaste.core.text import plural
 from codetaste.llm.messages import Message, TextBlock
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from codetaste.java.jdt.model import MethodContext
-    from codetaste.llm.prompts import Prompts
+    from codetaste.llm.prompts import Prompt, Prompts
     from codetaste.swe_refactor.answers.problem import AnswerProblem
     from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 
@@ -56,11 +56,15 @@ def render_prompt(
     Raises:
         ConfigError: a template of the user's own is not valid.
     """
-    prompt = prompts.load(TEMPLATES[instance.type])
+    values = {"examples": examples, **prompt_values(instance, java_files)}
+    return render_message(prompts.load(TEMPLATES[instance.type]), values)
+
+
+def prompt_values(instance: RefactoringInstance, java_files: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what the slots of an instance's prompts are filled with."""
     structure = instance.structure
     files = structure.java_files if structure else tuple(java_files)
-    values = {
-        "examples": examples,
+    return {
         "code_to_refactor": instance.source_code_before_refactoring,
         "class_content": instance.source_code_before_for_whole,
         "refactoring_operation": _operation(instance),
@@ -70,6 +74,10 @@ def render_prompt(
         "new_file": instance.move_file_exist is False,
         "rename": instance.type == "Move And Rename Method",
     }
+
+
+def render_message(prompt: Prompt, values: Mapping[str, Any]) -> list[Message]:
+    """Return the message of a prompt, filled with those of the values that it has slots for."""
     used = prompt.names()
     text = prompt.render(**{name: value for name, value in values.items() if name in used})
     return [Message("user", (TextBlock(text),))]

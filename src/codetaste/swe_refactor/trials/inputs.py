@@ -11,6 +11,7 @@ from codetaste.flows.inputs import CODETASTE
 from codetaste.swe_refactor.answers.prompt import FEEDBACK_PROMPT, TEMPLATES
 from codetaste.swe_refactor.config import StrategyKind
 from codetaste.swe_refactor.examples.example import RERANK_PROMPT
+from codetaste.swe_refactor.trials.agent.prompt import AGENT_PROMPT
 from codetaste.swe_refactor.trials.pair.inputs import pair_inputs
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def trial_inputs(
         "instance": trial.digest,
         f"models.{trial.model_id}": source.models[trial.model_id],
         f"strategies.{strategy.title}": _settings(strategy),
-        **source.of_prompts([TEMPLATES[trial.instance.type]]),
+        **source.of_prompts([TEMPLATES[trial.instance.type] if trial.agent is None else AGENT_PROMPT]),
     }
     if strategy.tries > 1:
         inputs |= source.of_prompts([FEEDBACK_PROMPT])
@@ -51,7 +52,9 @@ def trial_inputs(
     if strategy.kind is StrategyKind.MULTI_AGENT:
         inputs |= pair_inputs(source)
     if trial.agent is not None:
-        inputs |= {**agent_inputs(trial.agent, adapters, source), **sandbox_inputs(sandbox)}
+        of_agent = agent_inputs(trial.agent, adapters, source)
+        versions = canonical_json([_VERSION, of_agent.get(CODETASTE, "")])
+        inputs |= {**of_agent, CODETASTE: versions, **sandbox_inputs(sandbox)}
     return inputs
 
 

@@ -19,6 +19,8 @@ from codetaste.orchestration.retry import mark_given_up
 from codetaste.swe_refactor.config import StrategyKind
 from codetaste.swe_refactor.examples.jobs import example_handlers, example_jobs
 from codetaste.swe_refactor.score.base_build import BaseFails
+from codetaste.swe_refactor.trials.agent.answer import answer_by_agent
+from codetaste.swe_refactor.trials.agent.prompt import render_agent_prompt
 from codetaste.swe_refactor.trials.answer import TrialAnswer
 from codetaste.swe_refactor.trials.conversation import answer_prompt, first_request
 from codetaste.swe_refactor.trials.inputs import trial_inputs
@@ -26,8 +28,9 @@ from codetaste.swe_refactor.trials.pair.pair import answer_by_pair
 from codetaste.swe_refactor.trials.score_answer import score_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from codetaste.llm.messages import Request
     from codetaste.orchestration.budget.cost import BudgetPath
     from codetaste.orchestration.job import Handler, JobContext
     from codetaste.orchestration.journal.journal import Json
@@ -43,6 +46,7 @@ _ANSWERS = {
     StrategyKind.SIMPLE: answer_prompt,
     StrategyKind.RAG: answer_prompt,
     StrategyKind.MULTI_AGENT: answer_by_pair,
+    StrategyKind.AGENT: answer_by_agent,
 }
 
 
@@ -121,9 +125,14 @@ def _answer_job(trial: StrategyTrial, context: TrialContext, budget: BudgetPath)
     inputs = trial_inputs(trial, context.input_source, agents.sandbox_config, context.adapters)
     finder = context.finders.get(trial.strategy.title)
     examples = () if finder is None else finder.needs(trial.instance)
-    runner = None if trial.agent is None else agents.runners[trial.agent.id]
-    prompt = first_request(trial, context)
-    request = prompt if runner is None else runner.first_request(prompt.messages[0].text)
+    request: Request | None
+    handler_limits: Mapping[str, int] = {}
+    if trial.agent is None:
+        request = first_request(trial, context)
+    else:
+        runner = agents.runners[trial.agent.id]
+        request = runner.first_request(render_agent_prompt(trial.instance, context.prompts))
+        handler_limits = runner.limits
     in_sandbox = trial.strategy.kind in {StrategyKind.AGENT, StrategyKind.MULTI_AGENT}
     return Job(
         trial.answer_key,
@@ -139,7 +148,7 @@ def _answer_job(trial: StrategyTrial, context: TrialContext, budget: BudgetPath)
         group=f"answers of {trial.group}",
         min_cost=None if request is None else context.models.models[trial.model_id].min_cost(request),
         limits=trial.limits,
-        handler_limits={} if runner is None else runner.limits,
+        handler_limits=handler_limits,
     )
 
 

@@ -13,8 +13,8 @@ from codetaste.errors import ConfigError, SourceError
 from codetaste.mining.clones.clone import open_clone
 from codetaste.source.git import run_git
 from codetaste.source.repository import Repository
+from codetaste.swe_refactor.answers.edit.git_tree import GitTree
 from codetaste.swe_refactor.score.base_build import build_base
-from codetaste.swe_refactor.trials.git_tree import GitTree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

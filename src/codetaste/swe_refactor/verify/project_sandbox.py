@@ -7,7 +7,6 @@ import secrets
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import escape
 
 import anyio
 from anyio import from_thread, to_thread
@@ -25,6 +24,7 @@ from codetaste.java.build.commands import (
     Goal,
     build_command,
 )
+from codetaste.java.build.maven_files import maven_settings, maven_toolchains
 from codetaste.sandbox.base import HOME, CommandLimits, MemoryEnd, Mount
 from codetaste.sandbox.provider import sandbox_spec
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 JACOCO = "/opt/codetaste/jacoco"
 EXEC_FILE = "/output/coverage/jacoco.exec"
-_MAVEN_MOUNT, _GRADLE_MOUNT = "/opt/codetaste/maven-repository", "/opt/codetaste/gradle-home"
+MAVEN_MOUNT, GRADLE_MOUNT = "/opt/codetaste/maven-repository", "/opt/codetaste/gradle-home"
 OWN_FOLDER = f"{HOME}/.codetaste"
 _INIT_FILE = f"{OWN_FOLDER}/init.gradle"
 _STUB_HOME = f"{OWN_FOLDER}/no-jvm"
@@ -131,9 +131,9 @@ class ProjectSandbox:
             SandboxError: the sandbox is gone.
         """
         if self.build.tool is BuildTool.GRADLE:
-            await self._copy(_GRADLE_MOUNT, f"{HOME}/.gradle")
+            await self._copy(GRADLE_MOUNT, f"{HOME}/.gradle")
         elif not self.offline and self.maven < _TAIL_MAVEN:
-            await self._copy(_MAVEN_MOUNT, f"{HOME}/.m2/repository")
+            await self._copy(MAVEN_MOUNT, f"{HOME}/.m2/repository")
 
     async def put_tree(self, tree: Path) -> None:
         """Replace what is in /testbed by ``tree``, with a repository of one commit.
@@ -146,8 +146,8 @@ class ProjectSandbox:
         if done.exit_code != 0:
             raise SandboxError("the sandbox of a build cannot be emptied")
         files = {
-            f"{HOME}/.m2/settings.xml": _settings(self.context.repository_url),
-            f"{HOME}/.m2/toolchains.xml": _toolchains(self.jdks),
+            f"{HOME}/.m2/settings.xml": maven_settings(self.context.repository_url),
+            f"{HOME}/.m2/toolchains.xml": maven_toolchains(self.jdks),
             _INIT_FILE: INIT_SCRIPT.encode(),
             **self.context.files,
         }
@@ -214,8 +214,8 @@ class ProjectSandbox:
         if self.build.tool is BuildTool.GRADLE:
             return (f"--gradle-user-home={HOME}/.gradle",)
         if self.maven >= _TAIL_MAVEN:
-            return (f"-Dmaven.repo.local.tail={_MAVEN_MOUNT}",)
-        return (f"-Dmaven.repo.local={_MAVEN_MOUNT}",) if self.offline else ()
+            return (f"-Dmaven.repo.local.tail={MAVEN_MOUNT}",)
+        return (f"-Dmaven.repo.local={MAVEN_MOUNT}",) if self.offline else ()
 
     async def _copy(self, source: str, target: str) -> None:
         await self._script('mkdir -p "$2" && cp -r "$1/." "$2"', _COPY_S, source, target)
@@ -241,8 +241,8 @@ async def open_project_sandbox(
         image=context.image,
         mounts=(
             Mount(context.jacoco, JACOCO),
-            Mount(context.local.path("maven"), _MAVEN_MOUNT),
-            Mount(context.local.path("gradle"), _GRADLE_MOUNT),
+            Mount(context.local.path("maven"), MAVEN_MOUNT),
+            Mount(context.local.path("gradle"), GRADLE_MOUNT),
             *context.mounts,
         ),
         egress=egress,
@@ -268,19 +268,3 @@ async def _testbed(tree: Path, scratch: Path) -> AsyncIterator[Testbed]:
     finally:
         with anyio.CancelScope(shield=True):
             await to_thread.run_sync(remove_tree, folder)
-
-
-def _settings(url: str) -> bytes:
-    """Return settings of Maven in which one repository stands for all others: these cannot be reached."""
-    mirror = f"<mirror><id>codetaste</id><mirrorOf>external:*</mirrorOf><url>{escape(url)}</url></mirror>"
-    return f"<settings><mirrors>{mirror}</mirrors></settings>\n".encode()
-
-
-def _toolchains(jdks: Mapping[int, str]) -> bytes:
-    entries = "".join(
-        f"<toolchain><type>jdk</type><provides><version>{version}</version></provides>"
-        f"<configuration><jdkHome>{escape(home)}</jdkHome></configuration></toolchain>"
-        for jdk, home in jdks.items()
-        for version in ((jdk, f"1.{jdk}") if jdk < 9 else (jdk,))  # noqa: PLR2004 - named so since 9
-    )
-    return f"<toolchains>{entries}</toolchains>\n".encode()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PROBLEMS: Final[Mapping[Category, tuple[Problem, ...]]] = {
     Category.NO_ANSWER: (Problem.REFUSED, Problem.PROMPT_TOO_LONG, Problem.NO_ANSWER, Problem.NO_CHANGE),
     Category.FORMAT: (
-        Problem.CUT_OFF,
+        *(Problem.CUT_OFF, Problem.BAD_PATCH),
         *(Problem.EMPTY, Problem.TOO_LONG, Problem.NO_PARTS, Problem.WRONG_PARTS, Problem.NO_CODE),
         *(Problem.SEVERAL_BLOCKS, Problem.HTML, Problem.OTHER_LANGUAGE, Problem.NO_METHOD),
         *(Problem.TWO_CLASSES, Problem.ELIDED, Problem.AMBIGUOUS, Problem.NOT_ENCODABLE),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codetaste.errors import SourceError
-from codetaste.swe_refactor.trials.git_tree import GitTree
+from codetaste.swe_refactor.answers.edit.git_tree import GitTree
 from support.source.repositories import make_repository
 
 MAIN, NOTE = "src/main/java/p/A.java", "naïve note.txt"

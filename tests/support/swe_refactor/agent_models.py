@@ -1,0 +1,61 @@
+"""Scripted models for agents that refactor the small Java project: each does one thing, well or badly."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+# The scripts of support.harness know the agents' tools.
+sys.path.append(str(Path(__file__).parents[2]))  # loaded by path, as a user's file is
+
+from codetaste.llm.messages import Request, ToolResult, Usage
+from codetaste.llm.providers.scripted import ScriptedReply
+from support.harness.coding_models import EXPENSIVE_USAGE, USAGE, Step, follow_plan, shell_step
+from support.swe_refactor.tested_project import AFTER, SHOP, TEST
+
+LOOK = """\
+echo "seen: $(git rev-list --all --count) commit, $(javac -version 2>&1)"
+grep -rl 'int sum(int' / --include=*.java --include=*.class --include=*.md 2>/dev/null | sed 's/^/golden: /'
+"""
+WRITE = f"cat >{SHOP} <<'EOF'\n{AFTER}EOF"
+"""Carries out the refactoring of the developers."""
+TESTS = "mvn -o test >/output/log 2>&1 && echo seen: $(grep -o 'Tests run: [0-9]*' /output/log | tail -1)"
+NOTES = "echo done >NOTES.md; cp pom.xml pom.xml.bak; mkdir -p copy; echo x >copy/Shop.class"
+
+
+def _model(*commands: str, usage: Usage = USAGE) -> Callable[[Request], ScriptedReply]:
+    """Return a model that runs the commands, and ends with what lines with "seen: " it has seen."""
+
+    def reply(request: Request) -> ScriptedReply:
+        texts = [
+            block.content
+            for message in request.messages
+            for block in message.content
+            if isinstance(block, ToolResult)
+        ]
+        seen = re.findall(r"(?:seen|golden): [^\n\"\\]*", "\n".join(texts))
+        return follow_plan(lambda tools: [_step(tools, each) for each in commands], "; ".join(seen), usage)(
+            request
+        )
+
+    return reply
+
+
+def _step(tools: set[str], command: str) -> Step:
+    return ("bash", {"command": command, "timeout_s": 600}) if "bash" in tools else shell_step(tools, command)
+
+
+solve = _model(LOOK, WRITE, TESTS, NOTES)
+restless = _model(WRITE, *["git log --oneline"] * 1000, usage=EXPENSIVE_USAGE)
+"""Solves it, and continues until its budget is used up."""
+idle = _model("true")
+spend = _model(*["true"] * 1000, usage=EXPENSIVE_USAGE)
+"""Uses its budget up, and changes nothing."""
+edit_tests = _model(WRITE, f"sed -i s/assertEquals.3/assertEquals\\(4/ {TEST}")
+edit_build = _model(WRITE, "sed -i s/4.13.2/4.13.1/ pom.xml")
+delete = _model("rm -rf ./* .mvn .git")
+flood = _model("head -c 100M /dev/zero >big.bin; head -c 100M /dev/zero >src/main/java/Big.java")
+link = _model(f"rm {SHOP}; ln -s /etc/passwd {SHOP}")
+leave_process = _model(WRITE, "setsid sleep 4321 >/dev/null 2>&1 &\nln -s /etc outside; echo left")
