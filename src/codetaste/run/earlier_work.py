@@ -17,6 +17,7 @@ from codetaste.flows.inputs import InputSource, digests_of_inputs
 from codetaste.orchestration.journal.history import History, JobState
 from codetaste.orchestration.journal.journal import read_lines, replay_line
 from codetaste.report.dry_run import EarlierWork, WorkState
+from codetaste.swe_refactor.java_image import java_sandbox
 from codetaste.swe_refactor.trials.inputs import trial_inputs
 
 if TYPE_CHECKING:
@@ -109,8 +110,6 @@ def _planned_inputs(
         inputs = step_inputs(step, source, config.sandbox, resolved.adapters)
         yield step.key, step.needs, digests_of_inputs(inputs)
     if config.swe_refactor is not None:
-        from codetaste.swe_refactor.verify.open import java_sandbox  # noqa: PLC0415 - heavy
-
         sandbox = java_sandbox(config.sandbox, config.swe_refactor.java)
         for trial in plan.strategy_trials:
             inputs = trial_inputs(trial, source, sandbox, resolved.adapters)

@@ -16,12 +16,15 @@ from support.harness.coding_models import EXPENSIVE_USAGE, USAGE, Step, follow_p
 from support.swe_refactor.tested_project import AFTER, SHOP, TEST
 
 LOOK = """\
-echo "seen: $(git rev-list --all --count) commit, $(javac -version 2>&1)"
-grep -rl 'int sum(int' / --include=*.java --include=*.class --include=*.md 2>/dev/null | sed 's/^/golden: /'
+git rev-list --all --count | sed 's/^/seen: commits: /'
+javac -version 2>&1 | sed 's/^/seen: /'
+grep -rl 'int sum(int' / --include=*.java --include=*.class --include=*.md 2>/dev/null | sed 's/^/seen: golden: /'
 """
-WRITE = f"cat >{SHOP} <<'EOF'\n{AFTER}EOF"
+WRITE = f"cat >{SHOP} <<'EOF'\n{AFTER}EOF\n"
 """Carries out the refactoring of the developers."""
-TESTS = "mvn -o test >/output/log 2>&1 && echo seen: $(grep -o 'Tests run: [0-9]*' /output/log | tail -1)"
+TESTS = (
+    "mvn -o test >/output/log 2>&1 && grep 'Tests run: ' /output/log | tail -1 | sed 's/.*Tests/seen: Tests/'"
+)
 NOTES = "echo done >NOTES.md; cp pom.xml pom.xml.bak; mkdir -p copy; echo x >copy/Shop.class"
 
 
@@ -35,10 +38,10 @@ def _model(*commands: str, usage: Usage = USAGE) -> Callable[[Request], Scripted
             for block in message.content
             if isinstance(block, ToolResult)
         ]
-        seen = re.findall(r"(?:seen|golden): [^\n\"\\]*", "\n".join(texts))
-        return follow_plan(lambda tools: [_step(tools, each) for each in commands], "; ".join(seen), usage)(
-            request
-        )
+        seen = re.findall(r"seen: ([^\n\"\\]*)", "\n".join(texts))
+        return follow_plan(
+            lambda tools: [_step(tools, each) for each in commands], "; ".join(["It is done.", *seen]), usage
+        )(request)
 
     return reply
 

@@ -47,8 +47,9 @@ from codetaste.swe_refactor.build.outcomes import (
 )
 from codetaste.swe_refactor.dataset.format import read_instances, write_instances
 from codetaste.swe_refactor.dataset.layout import FOLDER, INSTANCES_FILE
+from codetaste.swe_refactor.java_image import java_sandbox
 from codetaste.swe_refactor.report.projects import project_table
-from codetaste.swe_refactor.verify.open import check_build_tool, java_sandbox, open_verification
+from codetaste.swe_refactor.verify.open import check_build_tool, open_verification
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,10 +13,11 @@ from codetaste.refactorings.service import refactoring_service
 from codetaste.swe_refactor.config import StrategyKind
 from codetaste.swe_refactor.dataset.layout import FOLDER
 from codetaste.swe_refactor.examples.find import open_example_finder
+from codetaste.swe_refactor.java_image import java_sandbox
 from codetaste.swe_refactor.trials.context import TrialContext
 from codetaste.swe_refactor.trials.pair.services import open_pair_services
 from codetaste.swe_refactor.trials.sources import BaseBuilds, find_sources
-from codetaste.swe_refactor.verify.open import check_build_tool, java_sandbox, open_verification
+from codetaste.swe_refactor.verify.open import check_build_tool, open_verification
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from codetaste.environment.base_image.recipe import JAVA_IMAGE
 from codetaste.errors import SandboxMissing
 from codetaste.swe_refactor.verify.settings import VerifyLimits, make_verify_context
 
@@ -21,11 +20,6 @@ _NO_BUILD_TOOL = (
     "this machine has neither Maven nor Gradle; install one (sudo apt-get install maven), or build the image "
     "with them (codetaste image build --java)"
 )
-
-
-def java_sandbox(sandbox: SandboxConfig, section: JavaConfig) -> SandboxConfig:
-    """Return ``[sandbox]`` with the Java image."""
-    return sandbox.model_copy(update={"image": section.image or JAVA_IMAGE})
 
 
 def check_build_tool(sandboxes: SandboxProvider) -> None:

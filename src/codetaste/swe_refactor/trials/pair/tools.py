@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from codetaste.java.jdt.source_index import IndexedCall, IndexedMethod, SourceIndex
-    from codetaste.swe_refactor.trials.git_tree import GitTree
+    from codetaste.swe_refactor.answers.edit.git_tree import GitTree
 
 MAX_LINES = 400
 """Lines of a file in one answer."""
