@@ -64,4 +64,4 @@ async def test_progress_counts_commits_and_lines(tmp_path: Path) -> None:
         at_once=1,
         progress=lambda done, lines: seen.append((done, lines)),
     )
-    assert seen == [(1, 2), (2, 4)]
+    assert seen == [(0, 0), (1, 2), (2, 4)]

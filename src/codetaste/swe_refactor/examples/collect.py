@@ -74,6 +74,7 @@ async def collect_corpus(
                 problems[commit.commit] = str(error)
         progress(len(found) + len(problems), sum(len(each.records) for each in found.values()))
 
+    progress(0, 0)
     async with anyio.create_task_group() as tasks:
         for each in commits:
             tasks.start_soon(collect, each)
