@@ -122,6 +122,9 @@ def test_a_file_of_instances_restricts_all_tables(run: Path, tmp_path: Path, cap
     made = json.loads(codetaste(capsys, "swe-refactor", "report", run, "--instances", file, "--json"))
     assert (made["trials"], made["notes"]) == (20, ["1 instance of 11 instances has no trial"])
     assert made["tables"][-1]["rows"][0]["cells"][0] == "junit4"
+    file.write_text(json.dumps(ids))
+    again = json.loads(codetaste(capsys, "swe-refactor", "report", run, "--instances", file, "--json"))
+    assert again["tables"] == made["tables"][:-1]
     file.write_text(json.dumps([document()]))
     error = codetaste(capsys, "swe-refactor", "report", run, "--instances", file, code=1)
     assert f"there is no trial at the instances of {file}" in error
@@ -164,7 +167,7 @@ def test_all_keys_are_documented(run: Path, tmp_path: Path, capsys: Capture) -> 
         (["r", "--sample", "no.json"], 2, "--sample no.json: cannot be read: No such file"),
         (["r", "--sample", "r/bad.json"], 2, "--sample r/bad.json: not valid JSON"),
         (["r", "--sample", "r/number.json"], 2, "--sample r/number.json: must be a JSON list"),
-        (["r", "--instances", "r/bad.json"], 2, "r/bad.json: not valid JSON"),
+        (["r", "--instances", "r/bad.json"], 2, "--instances r/bad.json: not valid JSON"),
         (["r", "--to", "r/bad.json"], 2, "--to: r/bad.json cannot be created"),
         (["empty"], 1, "there is no trial in empty"),
         (["damaged"], 2, "damaged/swe_refactor/trials.jsonl, line 1: not valid JSON"),

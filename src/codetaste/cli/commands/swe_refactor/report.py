@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from cyclopts import Parameter
 
@@ -21,7 +21,7 @@ from codetaste.errors import ConfigError
 from codetaste.report.render.json import table_to_json
 from codetaste.report.statistics.comparison import ALPHA
 from codetaste.report.table import Table
-from codetaste.swe_refactor.dataset.format import MAX_FILE_BYTES, parse_instances, read_instances
+from codetaste.swe_refactor.dataset.format import MAX_FILE_BYTES, parse_instances
 from codetaste.swe_refactor.report.comparison import compare_successes
 from codetaste.swe_refactor.report.merge import read_runs
 from codetaste.swe_refactor.report.projects import group_projects, project_table
@@ -64,7 +64,8 @@ def report(
         format_: Format of the tables.
         sample: The instances of Table 5: a file of instances, such as swe-refactor sample writes, or a JSON
             list of ids.
-        instances: A file of instances: trials at others are left out, and Table 6 is about its projects.
+        instances: The same for all tables: trials at other instances are left out. Of a file of instances,
+            Table 6 shows the projects.
         to: A folder for each table as CSV, Markdown, LaTeX and JSON.
         json_: Print the result as JSON.
 
@@ -79,19 +80,22 @@ def report(
     """
     if not runs:
         raise ConfigError("name a run: the folder, such as runs/NAME, or its name")
-    sample_ids = None if sample is None else _read_ids(sample, "--sample")
-    chosen = None if instances is None else read_instances(instances)
-    names = _table_names(table, with_sample=sample is not None, with_instances=chosen is not None, all_=to)
+    sampled = None if sample is None else _read_list(sample, "--sample")
+    chosen = None if instances is None else _read_list(instances, "--instances")
+    with_instances = chosen is not None and bool(chosen.instances)
+    names = _table_names(table, with_sample=sampled is not None, with_instances=with_instances, all_=to)
     merged = read_runs(run_folders(runs))
     rows, notes = merged.rows, list(merged.notes)
     if chosen is not None:
-        rows, note = _select(rows, chosen)
+        rows, note = _select(rows, chosen.ids)
         notes += note
     made = (
-        report_tables(rows, [name for name in names if name != _PROJECTS_TABLE], sample_ids) if rows else []
+        report_tables(rows, [name for name in names if name != _PROJECTS_TABLE], sampled and sampled.ids)
+        if rows
+        else []
     )
     if chosen is not None and instances is not None and _PROJECTS_TABLE in names:
-        made.append(project_table(group_projects(chosen, instances.stem)))
+        made.append(project_table(group_projects(chosen.instances, instances.stem)))
     tables = [replace(each, notes=(*each.notes, *map(printable, notes))) for each in made]
     files = [] if to is None else write_tables(tables, _FILE_FORMATS, to, "--to")
     if json_ or format_ == "json":
@@ -128,8 +132,15 @@ def _table_names(
     return [name for name in found if needs.get(name, (True,))[0]]
 
 
-def _read_ids(path: Path, option: str) -> frozenset[str]:
-    """Return the ids of a file of instances, or of a JSON list of them.
+class _InstanceList(NamedTuple):
+    """The ids of a file, and its instances; none if it is a list of ids."""
+
+    ids: frozenset[str]
+    instances: tuple[RefactoringInstance, ...] = ()
+
+
+def _read_list(path: Path, option: str) -> _InstanceList:
+    """Read a file of instances, or a JSON list of ids.
 
     Raises:
         ConfigError: it is neither.
@@ -144,15 +155,13 @@ def _read_ids(path: Path, option: str) -> frozenset[str]:
     except (ValueError, RecursionError):
         data = None  # reported below
     if isinstance(data, list) and data and all(isinstance(each, str) for each in data):
-        return frozenset(data)
-    return frozenset(each.unique_id for each in parse_instances(text, f"{option} {path}"))
+        return _InstanceList(frozenset(data))
+    found = parse_instances(text, f"{option} {path}")
+    return _InstanceList(frozenset(each.unique_id for each in found), found)
 
 
-def _select(
-    rows: Sequence[TrialRow], instances: Sequence[RefactoringInstance]
-) -> tuple[tuple[TrialRow, ...], list[str]]:
+def _select(rows: Sequence[TrialRow], ids: frozenset[str]) -> tuple[tuple[TrialRow, ...], list[str]]:
     """Return the rows of these instances, and a note on instances without one."""
-    ids = {each.unique_id for each in instances}
     found = tuple(row for row in rows if row.instance in ids)
     missing = len(ids - {row.instance for row in found})
     have = "have" if missing > 1 else "has"
