@@ -18,7 +18,7 @@ from support.swe_refactor.tested_project import AFTER, SHOP, TEST
 LOOK = """\
 git rev-list --all --count | sed 's/^/seen: commits: /'
 javac -version 2>&1 | sed 's/^/seen: /'
-grep -rl 'int sum(int' / --include=*.java --include=*.class --include=*.md 2>/dev/null | sed 's/^/seen: golden: /'
+grep -rl 'int sum(int' /testbed /task_description /home /tmp /opt/codetaste | sed 's/^/seen: golden: /'
 """
 WRITE = f"cat >{SHOP} <<'EOF'\n{AFTER}EOF\n"
 """Carries out the refactoring of the developers."""
