@@ -44,6 +44,8 @@ from codetaste.report.tables.environments import (
 )
 from codetaste.report.tables.groups import GroupBy
 from codetaste.report.tables.report import DEFAULT_TABLES, TABLE_NAMES, TableName, make_report, problems_table
+from codetaste.swe_refactor.dataset.layout import FOLDER
+from codetaste.swe_refactor.report.trials_file import TRIALS_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,7 +128,9 @@ def report(
     elif files:
         print_result("\n".join(files))
     if not trials.agents and not more and (roots or not tables):
-        notify(f"codetaste: there is no trial in {printable(', '.join(map(str, runs))) or 'no run'}")
+        others = any((root / FOLDER / TRIALS_FILE).is_file() for root in roots)
+        hint = "; codetaste swe-refactor report is for SWE-Refactor's" if others else ""
+        notify(f"codetaste: there is no trial in {printable(', '.join(map(str, runs))) or 'no run'}{hint}")
         return 1
     return 0
 

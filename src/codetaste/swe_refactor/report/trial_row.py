@@ -63,7 +63,7 @@ class TrialRow:
         codebleu: the similarity to the developers' code in 0..1 (§3.2, 3); None if it was not measured.
         cost_usd: what the model's calls cost; None if that is unknown.
         turns: number of the model's replies; None if it is unknown.
-        wall_s: seconds from the first prompt to the scores; None if they are unknown.
+        wall_s: seconds from the first prompt to the answer; None if they are unknown.
         failure: why it is no success; None if that is to be read from ``outcome``.
         run: the name of its run.
         model_label: the display name of the model.

@@ -70,7 +70,7 @@ async def _trial_row(
         outcome_of_job(ended.status, ended.cause),
         cost_usd=answer.cost.spent.usd,
         turns=value.get("turns"),
-        wall_s=value.get("wall_s", 0.0),
+        wall_s=value.get("wall_s"),
         run=context.out.name,
         model_label=trial.model_label,
         scripted=trial.scripted,
