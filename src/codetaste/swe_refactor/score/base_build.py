@@ -19,7 +19,7 @@ from codetaste.core.files import locked, remove_tree, storage_error, write_atomi
 from codetaste.core.hashing import json_digest
 from codetaste.errors import CodetasteError, SandboxError
 from codetaste.java.build.build_system import BuildTool, build_files_digest, find_build, project_folder
-from codetaste.java.build.jdk_evidence import find_jdk_evidence
+from codetaste.java.build.jdk_evidence import EvidenceKind, JdkEvidence, find_jdk_evidence
 from codetaste.java.build.pom import find_arg_line, read_poms
 from codetaste.sandbox.base import HOME
 from codetaste.sandbox.egress import no_egress
@@ -117,9 +117,8 @@ async def _build(context: VerifyContext, instance: RefactoringInstance, tree: Pa
     build, side = await to_thread.run_sync(_read_side, tree / folder)
     if build.tool is None:
         raise BaseFails(build.problem)
-    prepared = await _prepare(context, build, side)
-    named = instance.java_release
-    jdk = named if named is not None and named in prepared.jdks else prepared.jdk
+    prepared = await _prepare(context, build, side, instance.java_release)
+    jdk = prepared.jdk
     digest = await to_thread.run_sync(tree_digest, side.tree)
     key = json_digest([_FORMAT, digest, context.image, str(build.tool), jdk, dict(prepared.jdks)])
     place = store / key
@@ -138,12 +137,26 @@ def _read_side(tree: Path) -> tuple[Build, CandidateSide]:
     return build, CandidateSide("before", tree, build_files_digest(tree), arg_line, ())
 
 
-async def _prepare(context: VerifyContext, build: Build, side: CandidateSide) -> PreparedBuild:
-    keys = context.image, str(build.tool), side.build_key, side.build_key
+async def _prepare(
+    context: VerifyContext, build: Build, side: CandidateSide, named: int | None
+) -> PreparedBuild:
+    """Return the prepared build, with the JDK that the instance names if it can be.
+
+    A profile of the project may need other plugins with another JDK, so each has a preparation of its own.
+    """
+    keys: tuple[str, ...] = context.image, str(build.tool), side.build_key, side.build_key
+    known = await to_thread.run_sync(partial(context.local.find, *keys))
+    if known is not None and (named in {None, known.jdk} or named not in known.jdks):
+        return known
+    if named is not None:
+        keys = *keys, f"JDK {named}"
     find = partial(to_thread.run_sync, partial(context.local.find, *keys))
     if (known := await find()) is not None:
         return known
-    evidence = await to_thread.run_sync(find_jdk_evidence, side.tree, build)
+    if named is not None:
+        evidence: tuple[JdkEvidence, ...] = (JdkEvidence(EvidenceKind.PINNED, named, "the instance"),)
+    else:
+        evidence = await to_thread.run_sync(find_jdk_evidence, side.tree, build)
     async with context.local.writing():
         if (known := await find()) is not None:  # another job has prepared it
             return known
