@@ -88,20 +88,20 @@ class Scoring:
         if limit_s is not None:
             base = replace(base, context=replace(base.context, limits=VerifyLimits(tests_s=limit_s)))
         text = format_answer(["\n\n".join(parts)])
-        return kept(await score_answer(text, EXTRACT, base=base, tree=TREE, service=self.service))
+        return read_back(await score_answer(text, EXTRACT, base=base, tree=TREE, service=self.service))
 
     async def move(self, path: str, moved: str, rest: str = DELEGATE) -> AnswerScore:
         """Score an answer to the move."""
         text = format_answer([path, moved, rest])
-        return kept(await score_answer(text, MOVE, base=self.base, tree=TREE, service=self.service))
+        return read_back(await score_answer(text, MOVE, base=self.base, tree=TREE, service=self.service))
 
     async def files(self, files: dict[str, str]) -> AnswerScore:
         """Score edited files."""
         edited = {path: text.encode() for path, text in files.items()}
-        return kept(await score_files(edited, EXTRACT, base=self.base, tree=TREE, service=self.service))
+        return read_back(await score_files(edited, EXTRACT, base=self.base, tree=TREE, service=self.service))
 
 
-def kept(score: AnswerScore) -> AnswerScore:
+def read_back(score: AnswerScore) -> AnswerScore:
     """Return the score as it comes back from a file."""
     stored = AnswerScore.from_json(json.loads(json.dumps(score.to_json())))
     assert stored == score
@@ -147,7 +147,9 @@ async def test_answers_that_are_not_built(scoring: Scoring) -> None:
         (format_answer([WHOLE]), "no_new_method"),
         ("It cannot be extracted.", "no_parts"),
     ):
-        score = kept(await score_answer(text, EXTRACT, base=scoring.base, tree=TREE, service=scoring.service))
+        score = read_back(
+            await score_answer(text, EXTRACT, base=scoring.base, tree=TREE, service=scoring.service)
+        )
         assert (score.outcome, score.reason, score.codebleu_score) == ("unusable", reason, 0), score
     pom = await scoring.files({SHOP: AFTER, "pom.xml": POM.replace("4.13.2", "4.13")})
     assert (pom.outcome, pom.reason) == ("not_compiled_or_tested", "edits_build")
