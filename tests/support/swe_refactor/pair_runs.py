@@ -68,7 +68,7 @@ def read_evidence(applied: AppliedAnswer) -> Evidence:
     compiles, passes, found = "summ()" not in text, "sum -=" not in text, "int sum() {" in text
     return Evidence(
         (
-            ToolFinding("compiler and tests", compiles and passes, "It fails." if compiles else "No summ."),
+            ToolFinding("build", compiles and passes, "It fails." if compiles else "No summ."),
             ToolFinding("RefactoringMiner", found, "It looks."),
         )
     )
@@ -111,14 +111,15 @@ class PairRun:
     gathered: int = 0
     spent: BudgetSnapshot = field(default_factory=BudgetSnapshot)
 
-    async def session(self, usd: str = "10") -> Outcome:
+    async def session(self, usd: str = "10", working_s: float | None = None) -> Outcome:
         """Let the pair work in one session; the evidence of tools is computed by ``gather``."""
+        limits = BudgetLimits(working_s=working_s)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(pair, "gather_evidence", self._gather)
             async with open_session(
                 self.folder / "run", BudgetLimits(usd=Decimal(usd)), retries={}
             ) as session:
-                job = closure_job(session, "answer/pair", self._body, session.budget, "f")
+                job = closure_job(session, "answer/pair", self._body, session.budget, "f", limits=limits)
                 outcomes = await session.run([job])
                 self.spent = session.budget.snapshot()
         return outcomes["answer/pair"]

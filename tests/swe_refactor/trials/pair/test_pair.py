@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from codetaste.errors import ConversationTooLong
@@ -75,7 +76,7 @@ async def test_the_developer_corrects_what_does_not_compile_fails_tests_or_is_an
     conversation = run.requests["dev"][-1].messages
     assert [each.role for each in conversation] == ["user", "assistant"] * 4 + ["user"]
     assert "- Write sum.\n" in conversation[4].text
-    assert "compiler and tests rejects it:\nNo summ." in conversation[4].text
+    assert "build rejects it:\nNo summ." in conversation[4].text
     assert "1 part between lines of #####" in conversation[4].text
     last_review = run.requests["rev"][-1].messages[0].text
     assert "(answer 5)" in last_review
@@ -155,6 +156,26 @@ async def test_a_budget_too_small_for_any_answer(tmp_path: Path) -> None:
     outcome = await PairRun(tmp_path, numbered(RIGHT), accept).session(usd="0.000001")
     found: Any = outcome.value
     assert (outcome.status, found["problem"]["kind"]) == (Status.BUDGET_EXCEEDED, "no_answer")
+
+
+@pytest.mark.heavy
+async def test_a_time_limit_ends_it_with_the_last_answer_and_a_higher_one_goes_on(tmp_path: Path) -> None:
+    async def developer(request: Request) -> Any:
+        if len(request.messages) > 1 and waits:
+            await anyio.sleep_forever()
+        return RIGHT
+
+    waits, reviews = [True], iter([improve("Again."), ACCEPT])
+    run = PairRun(tmp_path, developer, lambda _: next(reviews))
+    outcome = await run.session(working_s=10)
+    found: Any = outcome.value
+    assert (outcome.status, found["details"]["ended"]) == (Status.TIMEOUT, "timeout")
+    assert (found["problem"], found["details"]["answer_of_round"]) == (None, 1)
+    assert run.transcript("developer")[-1]["role"] == "user"
+    waits.clear()
+    found = value(await run.session(working_s=1000))
+    assert (found["details"]["ended"], found["details"]["answer_of_round"]) == ("accepted", 2)
+    assert (len(run.requests["dev"]), len(run.requests["rev"])) == (3, 2), "one reply was cancelled"
 
 
 async def test_a_developer_that_refuses_or_cannot_take_the_prompt(tmp_path: Path) -> None:

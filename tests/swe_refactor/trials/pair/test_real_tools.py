@@ -71,7 +71,7 @@ async def test_wrong_answers_are_rejected_by_the_tools_and_corrected(tmp_path: P
 
     findings = [{each["tool"]: each for each in one["findings"]} for one in details["rounds"]]
     good = [{name: each["good"] for name, each in one.items()} for one in findings]
-    tests, miner, style = "compiler and tests", "RefactoringMiner", "Checkstyle"
+    tests, miner, style = "build", "RefactoringMiner", "Checkstyle"
     assert [each[tests] for each in good] == [False, False, True, True]
     assert "Shop.java:13: cannot find symbol" in findings[0][tests]["text"]
     assert "ShopTest" in findings[1][tests]["text"]

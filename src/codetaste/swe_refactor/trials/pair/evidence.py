@@ -144,7 +144,7 @@ def without_golden(instance: RefactoringInstance) -> RefactoringInstance:
 
 
 def _tests(tested: TestedAnswer) -> ToolFinding:
-    name = "compiler and tests"
+    name = "build"
     if tested.outcome is TestOutcome.BASE_FAILS:
         return ToolFinding(name, good=None, text="The project cannot be built here.")
     if tested.is_passed:
