@@ -73,7 +73,7 @@ async def test_wrong_answers_are_rejected_by_the_tools_and_corrected(tmp_path: P
     good = [{name: each["good"] for name, each in one.items()} for one in findings]
     tests, miner, style = "build", "RefactoringMiner", "Checkstyle"
     assert [each[tests] for each in good] == [False, False, True, True]
-    assert "Shop.java:13: cannot find symbol" in findings[0][tests]["text"]
+    assert "Shop.java:14: cannot find symbol" in findings[0][tests]["text"]
     assert "ShopTest" in findings[1][tests]["text"]
     assert [each[miner] for each in good][2:] == [False, True]
     assert [each[style] for each in good] == [True, True, None, True]

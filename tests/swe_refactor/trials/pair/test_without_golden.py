@@ -33,7 +33,7 @@ WRONG = {
     "another type": (EXTRACT, [f"{TOTAL}\n\nprivate int sum() {{ return 0; }}"]),
     "more in the rest": (EXTRACT, [f"{TOTAL.replace('/ 100', '/ 99')}\n\n{SUM}"]),
     "other code inside": (EXTRACT, [f"{TOTAL}\n\n{SUM.replace('+=', '-=')}"]),
-    "not inlined": (INLINE, ["public int count() {\n    return prices.size() + 1;\n}"]),
+    "a statement more": (INLINE, ["public int count() {\n    prices.clear();\n    return prices.size();\n}"]),
 }
 
 

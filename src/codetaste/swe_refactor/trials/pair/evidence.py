@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from codetaste.swe_refactor.trials.context import TrialContext
     from codetaste.swe_refactor.trials.conversation import AppliedAnswer
 
-_INLINED = "inlined"
-"""Stands for the name of the inlined method in the method that takes it in."""
+_STATEMENT_ENDS = re.compile(r"([;{}])")
 _MAX_LINES = 20
 _LOG_CHARS = 3000
 
@@ -114,17 +113,16 @@ async def gather_evidence(
 def without_golden(instance: RefactoringInstance) -> RefactoringInstance:
     """Return the instance without what only the developers' commit says. Blocking.
 
-    Code and places after are replaced by those before, the code of an inlining with the inlined code behind
-    it. The description has no class, so that a check takes any class for a move.
+    Code and places after are replaced by those before, that of an inlining by the caller with the inlined
+    code in it. The description has no class, so that a check takes any class for a move.
     """
     before = instance.source_code_before_refactoring
     if is_inlining(instance):
         unit = parse_java(instance.source_code_before_for_whole.encode("utf-8", "replace"))
         place = find_method(unit, instance.diff_locations[TARGET_BEFORE]) if unit else None
         caller = unit.text(place.method.start, place.method.end) if unit and place else ""
-        # A statement of the developers' with the call would be one that is to stay.
-        caller = re.sub(rf"\b{re.escape(instance.method_name)}(?=\s*\()", _INLINED, caller)
-        before = f"{caller}\n{before}"
+        rest = _without_calls(caller, instance.method_name).rpartition("}")[0]
+        before = f"{rest}{before.partition('{')[2].rpartition('}')[0]}}}"
     places = [each.model_dump(by_alias=True) for each in instance.diff_locations]
     before_commit = {TARGET_BEFORE, OTHER} if is_inlining(instance) else {TARGET_BEFORE}
     return instance.updated(
@@ -141,6 +139,13 @@ def without_golden(instance: RefactoringInstance) -> RefactoringInstance:
             "diffSourceCode": "",
         }
     )
+
+
+def _without_calls(code: str, name: str) -> str:
+    """Return a method without the statements that call another one: they need not stay."""
+    head, *pieces = _STATEMENT_ENDS.split(code)
+    call = re.compile(rf"\b{re.escape(name)}\s*\(")
+    return "".join([head, *(" " if call.search(piece) else piece for piece in pieces)])
 
 
 def _tests(tested: TestedAnswer) -> ToolFinding:
