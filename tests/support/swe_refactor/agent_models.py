@@ -12,16 +12,17 @@ sys.path.append(str(Path(__file__).parents[2]))  # loaded by path, as a user's f
 
 from codetaste.llm.messages import Request, ToolResult, Usage
 from codetaste.llm.providers.scripted import ScriptedReply
+from support.flows.cli_agent_models import write_step
 from support.harness.coding_models import EXPENSIVE_USAGE, USAGE, Step, follow_plan, shell_step
 from support.swe_refactor.tested_project import AFTER, SHOP, TEST
 
 LOOK = """\
 git rev-list --all --count | sed 's/^/seen: commits: /'
 javac -version 2>&1 | sed 's/^/seen: /'
-grep -rl 'int sum(int' /testbed /task_description /home /tmp /opt/codetaste | sed 's/^/seen: golden: /'
+grep -rl 'int sum(int' /testbed /task_description /home/agent/.m2 /opt/codetaste | sed 's/^/seen: golden: /'
 """
-WRITE = f"cat >{SHOP} <<'EOF'\n{AFTER}EOF\n"
-"""Carries out the refactoring of the developers."""
+WRITE = "write"
+"""In place of a command: carries out the refactoring of the developers, with the agent's own tool."""
 TESTS = (
     "mvn -o test >/output/log 2>&1 && grep 'Tests run: ' /output/log | tail -1 | sed 's/.*Tests/seen: Tests/'"
 )
@@ -38,7 +39,8 @@ def _model(*commands: str, usage: Usage = USAGE) -> Callable[[Request], Scripted
             for block in message.content
             if isinstance(block, ToolResult)
         ]
-        seen = re.findall(r"seen: ([^\n\"\\]*)", "\n".join(texts))
+        found = re.findall(r"seen: ([^\n\"\\]*)", "\n".join(texts))
+        seen = [each for each in found if "/'" not in each]  # some agents repeat the command
         return follow_plan(
             lambda tools: [_step(tools, each) for each in commands], "; ".join(["It is done.", *seen]), usage
         )(request)
@@ -47,7 +49,10 @@ def _model(*commands: str, usage: Usage = USAGE) -> Callable[[Request], Scripted
 
 
 def _step(tools: set[str], command: str) -> Step:
-    return ("bash", {"command": command, "timeout_s": 600}) if "bash" in tools else shell_step(tools, command)
+    if "bash" in tools:
+        text = f"cat >{SHOP} <<'EOF'\n{AFTER}EOF" if command == WRITE else command
+        return "bash", {"command": text, "timeout_s": 600}
+    return write_step(tools, f"/testbed/{SHOP}", AFTER) if command == WRITE else shell_step(tools, command)
 
 
 solve = _model(LOOK, WRITE, TESTS, NOTES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,7 @@ def extract_instance(commit: str, jdk: float) -> dict[str, Any]:
         filePathBefore=SHOP,
         filePathAfter=SHOP,
         commitId=commit,
-        uniqueId=f"{commit}_extract",
+        uniqueId=f"{commit}_{jdk}",
         packageNameBefore="org.example",
         classNameBefore="org.example.Shop",
         methodNameBefore="org.example.Shop#total",
@@ -85,18 +85,19 @@ def make_agents_run(
     agents: Mapping[str, AgentSetup],
     agents_cache: Path,
     *,
-    jdk: float = 17,
+    jdks: Sequence[float] = (17,),
     sandbox: str = 'engine = "bubblewrap"\nmemory = "3GiB"',
     java: str = "",
 ) -> Workspace:
-    """Make a folder with a clone, its instance and a config in which ``agents`` work on it."""
+    """Make a folder with a clone, an instance for each JDK, and a config in which ``agents`` work on them."""
     history = History(folder / "example" / "shop")
     commit = history.commit({SHOP: AFTER})
     cache = tools_in(folder / "cache" / "codetaste", "refactoring-miner-3.1.4")
     agents_cache.mkdir(parents=True, exist_ok=True)
     (agents_cache / "agents").mkdir(exist_ok=True)
     (cache / "agents").symlink_to(agents_cache / "agents")
-    (folder / "instances.json").write_text(json.dumps([extract_instance(commit, jdk)]))
+    instances = [extract_instance(commit, jdk) for jdk in jdks]
+    (folder / "instances.json").write_text(json.dumps(instances))
     text = _CONFIG.format(sandbox=sandbox, clone=history.folder, java=java)
     for name, agent in agents.items():
         model = agent.model or f"model-{name}"
@@ -111,15 +112,22 @@ def make_agents_run(
 
 
 def trial_rows(workspace: Workspace) -> dict[str, dict[str, Any]]:
-    """Return the rows of the file of trials, by agent."""
+    """Return the rows of the file of trials, by agent; of several instances by agent and JDK."""
     lines = (workspace.out / "swe_refactor" / "trials.jsonl").read_text().splitlines()
-    return {row["model"]: row for row in map(json.loads, lines)}
+    rows = [json.loads(line) for line in lines]
+    several = len({row["instance"] for row in rows}) > 1
+    return {row["model"] + (f" {row['instance'].partition('_')[2]}" if several else ""): row for row in rows}
 
 
 def answers(workspace: Workspace) -> dict[str, dict[str, Any]]:
-    """Return the values of the last answers, by agent."""
+    """Return the values of the last answers, by the same names."""
     found = {}
     for line in workspace.journal():
-        if line.get("key", "").startswith("answer/") and line.get("value") and "turns" in line["value"]:
-            found[line["key"].split("/")[2]] = line["value"]
-    return found
+        if line["event"] == "ended" and line["key"].startswith("answer/") and line.get("value"):
+            _, _, agent, instance = line["key"].split("/")[:4]
+            found[agent, instance] = line["value"]
+    several = len({instance for _, instance in found}) > 1
+    return {
+        agent + (f" {instance.partition('_')[2]}" if several else ""): value
+        for (agent, instance), value in found.items()
+    }
