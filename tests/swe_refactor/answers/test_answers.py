@@ -235,7 +235,14 @@ def test_deep_nesting_is_read() -> None:
 def test_each_problem_occurs() -> None:
     seen = {outcome for _, _, outcome in HOSTILE}
     elsewhere = {"not_encodable", "wrong_tree"}
-    elsewhere |= {"refused", "cut_off", "prompt_too_long", "no_answer", "no_change"}  # no text is read
+    elsewhere |= {
+        "refused",
+        "cut_off",
+        "prompt_too_long",
+        "no_answer",
+        "no_change",
+        "bad_patch",
+    }  # no text is read
     assert seen | elsewhere == {str(each) for each in AnswerProblemKind}
 
 

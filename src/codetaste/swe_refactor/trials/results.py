@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from codetaste.orchestration.job import Status
+from codetaste.swe_refactor.answers.edit.tree import read_files
 from codetaste.swe_refactor.dataset.layout import FOLDER
 from codetaste.swe_refactor.report.outcome import outcome_of_job
 from codetaste.swe_refactor.report.trial_row import TrialRow
@@ -84,9 +85,7 @@ async def _trial_row(
         edited = await TrialAnswer.load(value, load_text)
         tree = context.source(trial.instance).tree
         code = await to_thread.run_sync(
-            lambda: refactored_code(
-                trial.instance, {path: tree.read(path) or b"" for path in edited.files}, edited.files
-            )
+            lambda: refactored_code(trial.instance, read_files(tree, edited.files), edited.files)
         )
     return row.with_score(found, code)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
+from codetaste.swe_refactor.answers.edit.tree import read_files
 from codetaste.swe_refactor.score.answer_score import AnswerScore, score_code
 from codetaste.swe_refactor.score.check import check_refactoring
 from codetaste.swe_refactor.score.compile_and_test import compile_and_test
@@ -30,9 +31,7 @@ async def score_answer(
     """
     if answer.problem is not None:
         return AnswerScore(answer.problem)
-    tree = context.source(instance).tree
-    contents = {path: await to_thread.run_sync(tree.read, path) for path in answer.files}
-    base = {path: data for path, data in contents.items() if data is not None}
+    base = await to_thread.run_sync(read_files, context.source(instance).tree, answer.files)
     build = await context.bases.open(instance)
     tests = await compile_and_test(build, instance, base, answer.files)
     check = await check_refactoring(instance, base, answer.files, context.miner)

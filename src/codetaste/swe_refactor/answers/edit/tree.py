@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 MAX_FILE_BYTES = 16 * 1024**2
@@ -20,6 +21,12 @@ class TreeReader(Protocol):
     def is_link(self, path: str) -> bool:
         """Return whether the path, or a folder on its way, is a symbolic link."""
         ...
+
+
+def read_files(tree: TreeReader, paths: Iterable[str]) -> dict[str, bytes]:
+    """Return the contents of those of the files that are there, by path. Blocking."""
+    contents = {path: tree.read(path) for path in paths}
+    return {path: data for path, data in contents.items() if data is not None}
 
 
 class FolderTree:

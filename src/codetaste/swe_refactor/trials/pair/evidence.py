@@ -15,6 +15,7 @@ from anyio import to_thread
 from codetaste.core.text import one_line, plural
 from codetaste.errors import JavaError
 from codetaste.orchestration.wait import Wait, WaitReason
+from codetaste.swe_refactor.answers.edit.tree import read_files
 from codetaste.swe_refactor.answers.java.syntax import parse_java
 from codetaste.swe_refactor.answers.place import OTHER, TARGET_BEFORE, find_method, is_inlining
 from codetaste.swe_refactor.report.failures.compiler_errors import read_compiler_errors
@@ -92,9 +93,7 @@ async def gather_evidence(
     """
     if answer.problem is not None:
         return Evidence((ToolFinding("format", good=False, text=answer.problem.sentence),))
-    tree = context.source(instance).tree
-    contents = {path: await to_thread.run_sync(tree.read, path) for path in answer.files}
-    base = {path: data for path, data in contents.items() if data is not None}
+    base = await to_thread.run_sync(read_files, context.source(instance).tree, answer.files)
     shown = await to_thread.run_sync(without_golden, instance)
     check = await check_refactoring(shown, base, answer.files, context.miner)
     pair = context.pair
