@@ -70,10 +70,26 @@ def test_example_is_copied_with_the_files_that_it_names(tmp_path: Path) -> None:
     assert tomli.loads((tmp_path / "mine/compare.toml").read_text("utf-8"))["run"]["out"] == "runs"
     unknown = codetaste("init", "--example", "compar", cwd=tmp_path)
     assert unknown.returncode == 2
-    names = sorted(path.stem for path in EXAMPLES.glob("*.toml") if path.name != "template.toml")
+    tomls = [path.stem for path in EXAMPLES.glob("*.toml") if path.name != "template.toml"]
+    names = sorted(name for name in tomls if "_" not in name)  # others belong to an example
     assert f"--example: there is no 'compar', only {', '.join(names)}" in unknown.stderr
     assert codetaste("init", "mine/compare.toml", cwd=tmp_path).stderr.endswith("is not a folder\n")
     assert all(name in codetaste("init", "--help", cwd=tmp_path).stdout for name in names)
+
+
+def test_example_has_its_further_config_beside_it(tmp_path: Path) -> None:
+    assert codetaste("init", "--example", "swe-refactor", cwd=tmp_path).stdout.split() == [
+        "swe-refactor.toml",
+        "swe_refactor_examples.jsonl",
+        "swe_refactor_models.py",
+        "swe_refactor_project.py",
+        "swe_refactor_project.toml",
+    ]
+    project = tomli.loads((tmp_path / "swe_refactor_project.toml").read_text("utf-8"))
+    assert project["swe_refactor"]["build"]["repositories"] == ["runs/example/commons-cli"]
+    missing = codetaste("config", "check", "swe-refactor.toml", cwd=tmp_path)
+    assert missing.returncode == 2
+    assert "swe_refactor.repositories: runs/example/commons-cli: no such folder\n" in missing.stderr
 
 
 @pytest.mark.parametrize(

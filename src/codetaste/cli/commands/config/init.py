@@ -25,7 +25,7 @@ def init(folder: Path = Path(), /, *, example: str | None = None, json_: AsJson 
     Args:
         folder: Where to; it is created. Default the working directory.
         example: Copy this example and the files that it needs, instead of the commented config: compare,
-            describe, mine-local, mine-paper, quickstart, quickstart-live, rename,
+            describe, mine-local, mine-paper, quickstart, quickstart-live, rename, swe-refactor,
             swe-refactor-build or codetaste100.
         json_: Print the result as JSON.
 
@@ -37,10 +37,12 @@ def init(folder: Path = Path(), /, *, example: str | None = None, json_: AsJson 
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is not a folder")
     if example is not None:
-        names = sorted(each.stem for each in source.glob("*.toml") if each.name != _TEMPLATE)
+        names = sorted(
+            each.stem for each in source.glob("*.toml") if each.name != _TEMPLATE and "_" not in each.stem
+        )
         if example not in names:
             raise ConfigError(f"--example: there is no {example!r}, only {', '.join(names)}")
-        found = [source / f"{example}.toml", *sorted(source.glob(f"{example.replace('-', '_')}_*.py"))]
+        found = [source / f"{example}.toml", *sorted(source.glob(f"{example.replace('-', '_')}_*.*"))]
         files = {folder / each.name: each for each in found}
     else:
         files = {folder / _CONFIG: source / _TEMPLATE}
