@@ -100,9 +100,10 @@ def _problem(changes: AgentChanges, result: AgentRunResult) -> AnswerProblem | N
         return None
     if result.finish_reason == FinishReason.SUCCESS:
         return AnswerProblem(Kind.NO_CHANGE, "The agent changed no file.")
-    why = result.message or (result.shortfall.text if result.shortfall else "")
-    ended = f"{result.finish_reason}{f': {why}' if why else ''}"
-    return AnswerProblem(Kind.NO_ANSWER, f"The agent ended before it changed a file: {ended}")
+    short, name = result.shortfall, result.finish_reason.value.replace("_", " ")
+    why = result.message if short is None else short.text
+    ended = f"{name}: {why}" if why else name
+    return AnswerProblem(Kind.NO_ANSWER, f"The agent ended before it changed a file ({ended}).")
 
 
 def _details(result: AgentRunResult, patch: ExtractedPatch) -> dict[str, Any]:
