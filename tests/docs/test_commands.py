@@ -20,6 +20,8 @@ PAGES = (
     "CONTRIBUTING.md",
     *sorted(path.relative_to(CHECKOUT).as_posix() for path in (CHECKOUT / "docs").rglob("*.md")),
 )
+BUILDS = "docs/guide/swe-refactor-strategies.md"
+"""Its commands compile and test a Java project many times."""
 FIRST, SECOND = read_commands(CHECKOUT / "README.md")[:2]
 
 SUBSTITUTES = {
@@ -38,6 +40,9 @@ SUBSTITUTES = {
     # they would change the environment that runs this test
     ".venv/bin/pip install -q -c constraints.txt -e '.[dev]'": (
         ".venv/bin/pip install -q -c constraints.txt --dry-run '.[dev]'"
+    ),
+    ".venv/bin/pip install -q -c constraints.txt -e '.[retrieval]'": (
+        ".venv/bin/pip install -q -c constraints.txt --dry-run '.[retrieval]'"
     ),
     # they run this test
     ".ci/run": "bash -n .ci/run",
@@ -60,6 +65,12 @@ def checkout(tmp_path: Path, require: Callable[..., None]) -> Path:
     return clone
 
 
+def marks_of(page: str) -> list[pytest.MarkDecorator]:
+    """Return the time limit of a page's test, and what keeps it out of the README's test command."""
+    limit = pytest.mark.timeout(2400 if page == BUILDS else 600)
+    return [limit] if page == PAGES[0] else [limit, pytest.mark.heavy]
+
+
 def run_in(checkout: Path, command: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-c", command],
@@ -73,10 +84,7 @@ def run_in(checkout: Path, command: str, **env: str) -> subprocess.CompletedProc
     )
 
 
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "page", [PAGES[0], *(pytest.param(page, marks=pytest.mark.heavy) for page in PAGES[1:])]
-)
+@pytest.mark.parametrize("page", [pytest.param(page, marks=marks_of(page)) for page in PAGES])
 def test_commands_of_a_page_work_in_its_order(page: str, checkout: Path) -> None:
     commands = read_commands(CHECKOUT / page)
     if page != "README.md" and any("runs/quickstart" in command.text for command in commands):
