@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import pytest
 
@@ -102,13 +103,39 @@ def test_averages_are_over_all_and_over_successes() -> None:
     assert (found.of_all, found.of_successes, found.answers, found.successes) == (0.75, 1.0, 4, 1)
 
 
+def left_out(files: Mapping[str, bytes], *, anything: bool = False) -> bool:
+    return b"label(String" not in without_delegate(instance(MOVE), BASE, files, anything=anything)[CART]
+
+
 def test_delegate_is_left_out_and_other_rests_only_as_published() -> None:
     files = edit(MOVE)
-    assert b"label(String" not in without_delegate(instance(MOVE), files)[CART]
+    assert left_out(files)
+    assert without_delegate(instance(EXTRACT), BASE, edit(EXTRACT)) == edit(EXTRACT)
     more = {**files, CART: files[CART].replace(b"return Labels", b"int n = 1; return Labels")}
-    assert without_delegate(instance(MOVE), more) == more
-    assert b"label(String" not in without_delegate(instance(MOVE), more, anything=True)[CART]
-    assert without_delegate(instance(EXTRACT), edit(EXTRACT)) == edit(EXTRACT)
+    assert not left_out(more)
+    assert left_out(more, anything=True)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "Prices.mark(name.trim().toUpperCase(Locale.ROOT))",
+        "Prices.mark(name)",
+        "Labels.label(null)",
+        "Labels.label(show)",
+        'Labels.label(name + "")',
+        "Prices.mark(Labels.label(name))",
+    ],
+)
+def test_method_that_does_anything_but_call_the_moved_one_is_no_delegate(call: str) -> None:
+    files = edit(MOVE)
+    assert not left_out({**files, CART: files[CART].replace(b"Labels.label(name)", call.encode())})
+
+
+@pytest.mark.parametrize("call", ["new Labels().label(name)", "shop.text.Labels.label(name)"])
+def test_delegate_may_make_or_name_the_class(call: str) -> None:
+    files = edit(MOVE)
+    assert left_out({**files, CART: files[CART].replace(b"Labels.label(name)", call.encode())})
 
 
 def range_of(path: str, head: str, text: str) -> CodeRange:

@@ -102,8 +102,8 @@ async def check_refactoring(
     changed = {path: data for path, data in edited.items() if base.get(path) != data}
     before = {path: base[path] for path in changed if path in base}
     after = {path: data for path, data in changed.items() if data is not None}
-    strict = await to_thread.run_sync(without_delegate, instance, after)
-    loose = await to_thread.run_sync(partial(without_delegate, instance, after, anything=True))
+    strict = await to_thread.run_sync(without_delegate, instance, before, after)
+    loose = await to_thread.run_sync(partial(without_delegate, instance, before, after, anything=True))
     try:
         found = await _detect(service, before, strict)
         published = found if loose == strict else await _detect(service, before, loose)

@@ -45,7 +45,8 @@ def refactored_code(
     names = set(refactored_names(instance))
     reference = normal_code(instance.source_code_after_refactoring.encode("utf-8", "replace"))
     beside = {code for code in codes_of(developers_file(instance)) if code not in reference}
-    files = without_delegate(instance, {path: data for path, data in edited.items() if data is not None})
+    given = {path: data for path, data in edited.items() if data is not None}
+    files = without_delegate(instance, base, given)
     found = list[tuple[str, str]]()
     for path in sorted(files, key=lambda each: (each != instance.file_path_before, each)):
         if path.endswith(".java"):
