@@ -183,7 +183,7 @@ async def _run(base: BaseBuild) -> dict[str, Any]:
     async with open_project_sandbox(context, "base", base.build, no_egress(), base.prepared) as sandbox:
         try:
             tested = await run_side(sandbox, side, base.jdk, context.limits.tests_s)
-            problem = ""
+            problem, outcome = "", tested.problem
             if tested.result is None:
                 outcome = outcome_of_run(tested.run, after=False)
                 problem = f"{outcome}: {describe_problem(outcome, 'before', tested.run)}"
@@ -194,12 +194,13 @@ async def _run(base: BaseBuild) -> dict[str, Any]:
             else:
                 await _keep_tree(sandbox, base.store / ARCHIVE)
         except SandboxError:
-            ended = outcome_of_end(sandbox.sandbox.end)
-            if ended is None:
+            outcome = outcome_of_end(sandbox.sandbox.end)
+            if outcome is None:
                 raise
-            problem = f"{ended}: {sandbox.sandbox.end}"
+            problem = f"{outcome}: {sandbox.sandbox.end}"
     data = {"problem": problem, "failures": sorted(tested.failures) if not problem else []}
-    await to_thread.run_sync(write_atomically, base.store / _RECORD, json.dumps(data))
+    if outcome not in {VerificationOutcome.HANGS, VerificationOutcome.OUT_OF_MEMORY}:  # limits may be raised
+        await to_thread.run_sync(write_atomically, base.store / _RECORD, json.dumps(data))
     return data
 
 

@@ -1,7 +1,8 @@
 """``compile_and_test``: the files of an answer compiled and tested as the instance says (SWE-Refactor §3.2).
 
 Each answer starts from a copy of the built base. If no edit can be seen from other files, only the edited
-ones are compiled; else all are. Results are kept by content: equal files are tested once.
+ones are compiled; else all are. Results are kept by content: equal files are tested once, but
+for those that a limit ended.
 """
 
 from __future__ import annotations
@@ -82,6 +83,8 @@ _OUTCOMES = {
     VerificationOutcome.OUT_OF_MEMORY: TestOutcome.OUT_OF_MEMORY,
 }
 """All others are BUILD_ENDS."""
+_OF_LIMITS = {TestOutcome.HANGS, TestOutcome.OUT_OF_MEMORY}
+"""Not kept by content: a higher limit may give another result."""
 
 
 async def compile_and_test(
@@ -114,7 +117,8 @@ async def compile_and_test(
             return known
         incremental = not is_gradle(base_build) and await to_thread.run_sync(_keep_interfaces, base, changed)
         result = await _test(base_build, changed, incremental=incremental)
-        await to_thread.run_sync(write_atomically, file, json.dumps(result.to_json()))
+        if result.outcome not in _OF_LIMITS:
+            await to_thread.run_sync(write_atomically, file, json.dumps(result.to_json()))
     return result
 
 
