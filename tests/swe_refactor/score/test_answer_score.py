@@ -138,6 +138,21 @@ def test_delegate_may_make_or_name_the_class(call: str) -> None:
     assert left_out({**files, CART: files[CART].replace(b"Labels.label(name)", call.encode())})
 
 
+@pytest.mark.parametrize("head", ["public static", "static synchronized", "@SafeVarargs static"])
+def test_delegate_has_the_head_of_the_method(head: str) -> None:
+    files = edit(MOVE)
+    other = files[CART].replace(b"static String label(", f"{head} String label(".encode())
+    assert other != files[CART]
+    assert not left_out({**files, CART: other})
+
+
+def test_delegate_may_be_marked_as_one_that_is_not_to_be_called() -> None:
+    files = edit(MOVE)
+    assert left_out(
+        {**files, CART: files[CART].replace(b"static String label(", b"@Deprecated static String label(")}
+    )
+
+
 def range_of(path: str, head: str, text: str) -> CodeRange:
     lines = place(path, head, text)
     name = head.partition("(")[0].split()[-1]

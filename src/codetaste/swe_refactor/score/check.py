@@ -160,8 +160,10 @@ def _find_intended(
         reason = CheckOutcome.OTHER_TYPE, f"no {instance.type} was found, but {types}"
     elif not any(_is_at(places.before, instance.diff_locations[TARGET_BEFORE]) for _, places in intended):
         reason = CheckOutcome.OTHER_METHOD, of_type[0].description
-    elif wanted and not any(_target_class(instance, each.description) == wanted for each, _ in intended):
-        reason = CheckOutcome.OTHER_CLASS, f"not to {wanted}: {intended[0][0].description}"
+    elif wanted and (
+        others := [each for each, _ in intended if _target_class(instance, each.description) != wanted]
+    ):
+        reason = CheckOutcome.OTHER_CLASS, f"not to {wanted}: {others[0].description}"
     return intended, reason
 
 

@@ -50,7 +50,10 @@ def without_delegate(
         for member in each.members
         if member.is_method and member.signature == target.method.signature
     ]
-    if len(left) == 1 and (anything or _is_delegate(unit, left[0], _new_names(base, files))):
+    if len(left) != 1:
+        return made
+    same_head = _head(unit, left[0]) == _head(before, target.method) if before else False
+    if anything or (same_head and _is_delegate(unit, left[0], _new_names(base, files))):
         made[instance.file_path_before] = data[: left[0].start] + data[left[0].end :]
     return made
 
@@ -89,6 +92,12 @@ def _is_delegate(unit: SourceUnit, method: SourceMember, names: set[bytes]) -> b
             break
     is_called = call[at - 1] in names and (at == 1 or call[at - 2] == b".") if at else False
     return is_called and all(each in call for each in _parameters(head.split()))
+
+
+def _head(unit: SourceUnit, method: SourceMember) -> bytes:
+    """Return the code before the body, without the mark of a method that is not to be called any more."""
+    head = normal_code(unit.data[method.code_start : method.end]).partition(b"{")[0]
+    return head.replace(b"@ Deprecated ", b"")
 
 
 def _parameters(head: list[bytes]) -> list[bytes]:

@@ -62,3 +62,13 @@ def test_what_the_developers_have_and_the_code_names_may_be_new(members: str) ->
 )
 def test_other_new_members_are_named(members: str, line: str) -> None:
     assert faults(members) == [f"{PATH}: {line}"]
+
+
+@pytest.mark.parametrize("escape", ["*\\u002f static int hidden = 42; /*", "\\uuu000a int hidden;"])
+def test_code_cannot_hide_behind_a_unicode_escape(escape: str) -> None:
+    (fault,) = faults(f"  /** {escape} */\n")
+    assert "Unicode escape" in fault
+
+
+def test_an_escape_of_another_character_is_a_comment() -> None:
+    assert faults("  /** Caf\\u00e9 */\n") == []

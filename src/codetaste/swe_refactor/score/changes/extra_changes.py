@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from codetaste.swe_refactor.enrich.places import RefactoringPlaces
 
 _STATEMENT_ENDS = re.compile(rb"[;{}]")
+_ESCAPE = re.compile(rb"\\u+(?:000[aAdD]|00[2-6][0-9a-fA-F]|007[0-9a-eA-E])")
+"""A Unicode escape of an end of line or of a plain character: javac reads it before it looks for comments."""
 
 
 def find_extra_changes(
@@ -51,6 +53,8 @@ def find_extra_changes(
     callers = [] if instance.type.startswith("Extract") else [*left, *right]
     names = method_names(callers)
     lines = changed_rests(instance, before, after, places)
+    if _count_escapes(after) > _count_escapes(before):
+        lines.append("a plain character is written as a Unicode escape, which can end a comment")
     new = list[NewClasses]()
     for path in sorted({*before, *after}):
         if path not in after:
@@ -72,6 +76,10 @@ def find_extra_changes(
             is_move = instance.type.startswith("Move") and not is_inlining(instance)
             lines += [f"{path}: {each}" for each in _compare(*sides, names, is_move=is_move)]
     return lines + (needless_members(instance, before, after, new) if new else [])
+
+
+def _count_escapes(files: Mapping[str, bytes]) -> int:
+    return sum(len(_ESCAPE.findall(data)) for path, data in files.items() if path.endswith(".java"))
 
 
 def only_adapts(instance: RefactoringInstance, before: bytes | None, after: bytes | None) -> bool:
