@@ -130,7 +130,7 @@ OUTCOMES = {
     "the extracted code does something else": {"impure"},
     "the rest of the method does something else": {"impure", "extra_change"},
     "to another class": {"other_class"},
-    "renamed, too": {"other_type"},
+    "renamed, too": {"other_type", "none_found"},
     "not renamed": {"other_type"},
     "what stays is more than a delegate": {"none_found", "other_type"},
     "another caller": {"none_found", "impure"},
