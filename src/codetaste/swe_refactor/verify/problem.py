@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from codetaste.sandbox.base import SandboxEnd
     from codetaste.swe_refactor.verify.project_sandbox import BuildRun
 
-_CHARS = 300
+_CHARS = 800
 _WHILE_HANGING = {VerificationOutcome.WANTS_GUI, VerificationOutcome.OUT_OF_MEMORY}
 """What a build that had no end may have said before."""
 
