@@ -105,10 +105,12 @@ def render_summary(summary: Summary, width: int | None = None, *, coloured: bool
     output = [wrap(line, width, "  ") for line in output]
     output.extend(_job_lines(summary, width, coloured=coloured))
     notes = [printable(note, 1000) for note in summary.notes]
-    notes.extend(
-        f"model {model} is scripted: no provider was called, and no money was spent on it"
-        for model in summary.scripted
-    )
+    if len(summary.scripted) == 1:
+        (name,) = summary.scripted
+        notes.append(f"model {name} is scripted: no provider was called, and no money was spent on it")
+    elif summary.scripted:
+        named = ", ".join(summary.scripted)
+        notes.append(f"models {named} are scripted: no provider was called, and no money was spent on them")
     notes.extend(
         f"model {name} was priced by {entry.source}"
         for name, entry in summary.prices.items()
