@@ -19,7 +19,7 @@ from codetaste.swe_refactor.answers.problem import AnswerProblem, AnswerProblemK
 from codetaste.swe_refactor.report.failures.category import FailureCategory
 from codetaste.swe_refactor.report.outcome import NO_ANSWER, NOT_COUNTED, OUTCOMES, NoScore, outcome_of_job
 from codetaste.swe_refactor.report.trial_row import TrialRow
-from codetaste.swe_refactor.report.trials_file import read_trials, write_trials
+from codetaste.swe_refactor.report.trials_file import read_trials, update_trials, write_trials
 from codetaste.swe_refactor.score.answer_score import AnswerScore, ScoreOutcome
 from codetaste.swe_refactor.score.check import CheckOutcome, RefactoringCheck
 from codetaste.swe_refactor.score.tested_answer import TestedAnswer, TestOutcome
@@ -206,3 +206,31 @@ def test_no_file_is_one_line(tmp_path: Path) -> None:
 def write(folder: Path, *made: TrialRow) -> Path:
     write_trials(folder / "trials.jsonl", made)
     return folder / "trials.jsonl"
+
+
+def made(instance: str, outcome: NoScore | None = None) -> TrialRow:
+    row = TrialRow("simple", "m", instance, "p", "Extract Method", 1)
+    return row.with_score(scored()) if outcome is None else TrialRow(**{**fields(row), "outcome": outcome})
+
+
+def fields(row: TrialRow) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in TrialRow.__slots__}
+
+
+def test_a_later_session_keeps_rows_of_other_trials_and_of_those_it_did_not_finish(tmp_path: Path) -> None:
+    path = tmp_path / "trials.jsonl"
+    update_trials(path, [made("a"), made("b"), made("c")], ())
+    first = path.read_text().splitlines()
+    stopped, timeout = made("b", NoScore.NOT_RUN), made("c", NoScore.TIME_LIMIT)
+    update_trials(path, [stopped, timeout, made("d", NoScore.NOT_RUN)], {stopped.key})
+    outcomes = {row.instance: row.outcome for row in read_trials(path)}
+    verified = CheckOutcome.VERIFIED
+    assert outcomes == {"a": verified, "b": verified, "c": NoScore.TIME_LIMIT, "d": NoScore.NOT_RUN}
+    assert set(first[:2]) <= set(path.read_text().splitlines())
+
+
+def test_a_damaged_line_of_an_earlier_session_goes(tmp_path: Path) -> None:
+    path = tmp_path / "trials.jsonl"
+    path.write_text('{"strategy": 1}\n[]\n\x00\n')
+    update_trials(path, [made("a")], ())
+    assert [row.instance for row in read_trials(path)] == ["a"]

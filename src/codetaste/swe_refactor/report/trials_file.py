@@ -18,15 +18,13 @@ from codetaste.core.text import one_line, printable, replace_surrogates
 from codetaste.errors import ConfigError
 from codetaste.swe_refactor.report.failures.category import FailureCategory
 from codetaste.swe_refactor.report.outcome import OUTCOMES, TrialOutcome
-from codetaste.swe_refactor.report.trial_row import TrialRow, verdicts_of
+from codetaste.swe_refactor.report.trial_row import TrialKey, TrialRow, verdicts_of
 from codetaste.swe_refactor.score.answer_score import AnswerScore
 from codetaste.swe_refactor.score.check import CheckOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
-
-    from codetaste.swe_refactor.report.trial_row import TrialKey
 
 TRIALS_FILE: Final = "trials.jsonl"
 """In the folder ``swe_refactor`` of a run."""
@@ -42,6 +40,36 @@ def write_trials(path: Path, rows: Iterable[TrialRow]) -> None:
         JournalError: the file cannot be written.
     """
     write_atomically(path, "".join(f"{canonical_json(trial_to_json(row))}\n" for row in rows))
+
+
+def update_trials(path: Path, rows: Iterable[TrialRow], unfinished: Collection[TrialKey]) -> None:
+    """Write the rows of a session; lines of an earlier one stay for trials that it did not finish. Blocking.
+
+    Args:
+        path: the file; one that is damaged is replaced.
+        rows: of all trials of the session.
+        unfinished: those that were stopped before they ended.
+
+    Raises:
+        StorageFull: no space left.
+        JournalError: the file cannot be written.
+    """
+    made = {row.key: canonical_json(trial_to_json(row)) for row in rows}
+    earlier = {key: line for key, line in _lines_by_trial(path) if key not in made or key in unfinished}
+    write_atomically(path, "".join(f"{line}\n" for line in (made | earlier).values()))
+
+
+def _lines_by_trial(path: Path) -> Iterator[tuple[TrialKey, str]]:
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return
+    for line in lines:
+        try:
+            data = json.loads(line)
+            yield TrialKey(*(data[name] for name in TrialKey._fields)), line
+        except (ValueError, LookupError, TypeError):
+            continue
 
 
 def trial_to_json(row: TrialRow) -> dict[str, Any]:

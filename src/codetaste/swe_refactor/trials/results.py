@@ -12,7 +12,7 @@ from codetaste.swe_refactor.answers.edit.tree import read_files
 from codetaste.swe_refactor.dataset.layout import FOLDER
 from codetaste.swe_refactor.report.outcome import outcome_of_job
 from codetaste.swe_refactor.report.trial_row import TrialRow
-from codetaste.swe_refactor.report.trials_file import TRIALS_FILE, write_trials
+from codetaste.swe_refactor.report.trials_file import TRIALS_FILE, update_trials
 from codetaste.swe_refactor.score.answer_score import AnswerScore
 from codetaste.swe_refactor.score.code_text import refactored_code
 from codetaste.swe_refactor.trials.answer import TrialAnswer
@@ -39,16 +39,25 @@ async def write_trial_rows(
     context: TrialContext,
     load_text: Callable[[str], Awaitable[str]],
 ) -> list[TrialRow]:
-    """Write the rows of all trials to the run's folder, and return them.
+    """Write the rows of all trials to the run's folder, beside those of earlier sessions, and return them.
 
     Raises:
         JournalError: an answer is missing or damaged, or the file cannot be written.
         StorageFull: no space left.
     """
-    rows = [await _trial_row(trial, outcomes, context, load_text) for trial in trials]
+    chosen = list(trials)
+    rows = [await _trial_row(trial, outcomes, context, load_text) for trial in chosen]
+    unfinished = {
+        row.key
+        for trial, row in zip(chosen, rows, strict=True)
+        if any(
+            key in outcomes and outcomes[key].status is Status.CANCELLED
+            for key in (trial.answer_key, trial.score_key)
+        )
+    }
     folder = context.out / FOLDER
     await to_thread.run_sync(partial(folder.mkdir, parents=True, exist_ok=True))
-    await to_thread.run_sync(write_trials, folder / TRIALS_FILE, rows)
+    await to_thread.run_sync(update_trials, folder / TRIALS_FILE, rows, unfinished)
     return rows
 
 
