@@ -203,6 +203,8 @@ def _failed_needs(plan: FlowPlan, outcomes: Mapping[str, Outcome]) -> list[Summa
     titles |= {each.image_key: f"{each.instance.id} image" for each in plan.environments}
     for task in plan.tested:
         titles |= task.test_titles
+    # What examples need is known only once their corpus was read.
+    titles |= {key: key for key in outcomes if plan.strategy_trials and key.startswith("examples/")}
     for trial in plan.strategy_trials:
         titles.setdefault(trial.base_key, f"the files before {trial.instance.commit_id[:12]}")
         titles.setdefault(trial.install_key, f"the program of {trial.system}")
