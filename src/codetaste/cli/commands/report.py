@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,22 +10,15 @@ import anyio
 from cyclopts import Parameter
 
 from codetaste.benchmark.facts.facts import describe_benchmark
-from codetaste.benchmark.layout import OUTPUTS_FOLDER, RUN_CONFIG_FILE
 from codetaste.cli.arguments import open_scan, resolve_benchmark
 from codetaste.cli.options import AsJson, OptionalPath
 from codetaste.cli.tables import TextFormat, render_tables, run_folders, write_tables
 from codetaste.console.command import command
 from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
-from codetaste.core.files import read_regular_file
 from codetaste.core.text import printable
-from codetaste.environment.record import read_records
 from codetaste.errors import ConfigError
-from codetaste.evaluation.trials.read import merge_records, read_outputs
-from codetaste.evaluation.trials.records import TrialRecords
-from codetaste.flows.environment.publish import ENVIRONMENTS_FOLDER
 from codetaste.flows.existing_rules.coverage import existing_coverage
-from codetaste.report.discovery.passes import PassRecord, read_passes
 from codetaste.report.discovery.tables import (
     DISCOVERY_TABLES,
     DiscoveryTableName,
@@ -35,7 +27,6 @@ from codetaste.report.discovery.tables import (
 )
 from codetaste.report.render.json import table_to_json
 from codetaste.report.statistics.aggregate import Aggregation
-from codetaste.report.statistics.merge import merge_runs
 from codetaste.report.tables.comparison import comparison_to_json
 from codetaste.report.tables.environments import (
     ENVIRONMENT_TABLES,
@@ -44,15 +35,16 @@ from codetaste.report.tables.environments import (
 )
 from codetaste.report.tables.groups import GroupBy
 from codetaste.report.tables.report import DEFAULT_TABLES, TABLE_NAMES, TableName, make_report, problems_table
-from codetaste.swe_refactor.dataset.layout import FOLDER
-from codetaste.swe_refactor.report.trials_file import TRIALS_FILE
+from codetaste.results.read import benchmark_of_runs, read_results
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.report.discovery.passes import PassRecord
     from codetaste.report.table import Table
     from codetaste.report.tables.report import TrialReport
+    from codetaste.results.read import RunResults
     from codetaste.rules.registration import Direction
     from codetaste.rules.scan.model import Line
 
@@ -99,11 +91,8 @@ def report(
         raise ConfigError("name a run, a folder of outputs, or --benchmark for its Tables 1 and 2")
     roots = run_folders(runs)
     opened = _find_benchmark(benchmark, repos, roots)
-    passes = _read_passes(roots)
-    environments = [each for root in roots for each in read_records(root / ENVIRONMENTS_FOLDER)]
-    more = bool(passes or environments)
-    records = _read_runs_of_trials(roots, opened) if more else _read_runs(roots, opened)
-    trials = merge_runs(records.records)
+    results = read_results(roots, opened)
+    passes, environments, trials = results.passes, results.environments, results.trials
     names = _table_names(table, grouped=bool(by), with_benchmark=bool(benchmark))
     of_trials = [name for name in names if name in TABLE_NAMES]
     facts = None
@@ -113,7 +102,7 @@ def report(
         raise ConfigError("Tables 1 and 2 describe a benchmark: name it with --benchmark")
     aggregations = list(Aggregation) if aggregation == "both" else [Aggregation(aggregation)]
     made = make_report(trials, facts, of_trials, by, aggregations, merge=format_ != "csv" and not json_)
-    problem = problems_table(records.problems, trials.notes, listed=format_ == "csv")
+    problem = problems_table(results.problems, trials.notes, listed=format_ == "csv")
     discovered = discovery_tables(passes, names)
     if "existing-rules" in table:
         discovered += _beside_existing(passes, opened)
@@ -122,14 +111,13 @@ def report(
     files = write_tables(tables, [format_], out, "--out") if out is not None else []
     if json_:
         made = replace(made, tables=(*made.tables, *discovered))
-        print_result(json_document(_report_to_json(records, made, trials.notes, files)))
+        print_result(json_document(_report_to_json(results, made, files)))
     elif out is None and tables:
         print_result(render_tables(tables, format_).removesuffix("\n"))
     elif files:
         print_result("\n".join(files))
-    if not trials.agents and not more and (roots or not tables):
-        others = any((root / FOLDER / TRIALS_FILE).is_file() for root in roots)
-        hint = "; codetaste swe-refactor report is for SWE-Refactor's" if others else ""
+    if not (trials.agents or passes or environments) and (roots or not tables):
+        hint = "; codetaste swe-refactor report is for SWE-Refactor's" if results.answers.rows else ""
         notify(f"codetaste: there is no trial in {printable(', '.join(map(str, runs))) or 'no run'}{hint}")
         return 1
     return 0
@@ -144,15 +132,13 @@ def _table_names(named: Sequence[str], *, grouped: bool, with_benchmark: bool) -
     return (*(("1",) if with_benchmark else ()), *DEFAULT_TABLES, *DISCOVERY_TABLES, *ENVIRONMENT_TABLES)
 
 
-def _report_to_json(
-    records: TrialRecords, made: TrialReport, notes: Sequence[str], files: Sequence[str]
-) -> dict[str, Any]:
+def _report_to_json(results: RunResults, made: TrialReport, files: Sequence[str]) -> dict[str, Any]:
     return {
-        "trials": len(records.records),
+        "trials": len(results.records.records),
         "comparisons": [comparison_to_json(each) for each in made.comparisons],
         "tables": [table_to_json(each) for each in made.tables],
-        "problems": [asdict(each) for each in records.problems],
-        "notes": list(notes),
+        "problems": [asdict(each) for each in results.problems],
+        "notes": list(results.trials.notes),
         "files": list(files),
     }
 
@@ -163,56 +149,7 @@ def _find_benchmark(name: str, repos: Path | None, roots: Sequence[Path]) -> Ben
         raise ConfigError(f"--repos: {repos} is not a folder")
     if name:
         return resolve_benchmark(name, repos)
-    names = {_benchmark_of_run(root) for root in roots}
-    name = names.pop() if len(names) == 1 else ""
-    try:
-        return resolve_benchmark(name, repos) if name else None
-    except ConfigError:
-        return None
-
-
-def _benchmark_of_run(root: Path) -> str:
-    """Return the benchmark in a run's frozen config, "" if there is none."""
-    for folder in (root, root.parent):
-        try:
-            config = json.loads(read_regular_file(folder / RUN_CONFIG_FILE))
-            return str(config["benchmark"]["path"])
-        except (OSError, ValueError, RecursionError, LookupError, TypeError):
-            continue
-    return ""
-
-
-def _read_runs(roots: Sequence[Path], benchmark: Benchmark | None) -> TrialRecords:
-    """Read every folder; runs of the same name are labelled by their paths."""
-    readings: list[TrialRecords] = []
-    names: set[str] = set()
-    for root in roots:
-        found = read_outputs(root, benchmark)
-        own = {record.run for record in found.records}
-        if own & names:
-            label = printable(str(root))
-            found = replace(found, records=tuple(replace(each, run=label) for each in found.records))
-            own = {label}
-        if len(roots) > 1:
-            placed = [
-                replace(each, location=f"{printable(str(root))}: {each.location}") for each in found.problems
-            ]
-            found = replace(found, problems=tuple(placed))
-        names |= own
-        readings.append(found)
-    return readings[0] if len(readings) == 1 else merge_records(readings)
-
-
-def _read_passes(roots: Sequence[Path]) -> list[PassRecord]:
-    """Read the discovery passes of each run; the models of several runs are told apart by the run."""
-    several = len(roots) > 1
-    return [each for root in roots for each in read_passes(root, f"{root.name}/" if several else "")]
-
-
-def _read_runs_of_trials(roots: Sequence[Path], benchmark: Benchmark | None) -> TrialRecords:
-    """Read the trials of those runs that have some; the others have discovered rules or environments."""
-    outputs = [root for root in roots if (root / OUTPUTS_FOLDER).is_dir()]
-    return _read_runs(outputs, benchmark) if outputs else TrialRecords()
+    return benchmark_of_runs(roots, repos)
 
 
 def _beside_existing(passes: Sequence[PassRecord], benchmark: Benchmark | None) -> list[Table]:

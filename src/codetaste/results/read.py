@@ -1,0 +1,168 @@
+"""Read the results of runs: trials of both benchmarks, discovery passes, environments, and problems."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codetaste.benchmark.config import BenchmarkConfig
+from codetaste.benchmark.layout import OUTPUTS_FOLDER, RUN_CONFIG_FILE
+from codetaste.core.files import read_regular_file
+from codetaste.core.text import printable
+from codetaste.environment.record import read_records
+from codetaste.errors import ConfigError, JournalError
+from codetaste.evaluation.trials.read import merge_records, read_outputs
+from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialRecords
+from codetaste.flows.environment.publish import ENVIRONMENTS_FOLDER
+from codetaste.report.discovery.passes import read_passes
+from codetaste.report.statistics.merge import merge_runs
+from codetaste.run.resolve import find_benchmark
+from codetaste.swe_refactor.dataset.layout import FOLDER
+from codetaste.swe_refactor.report.merge import MergedRows, read_runs
+from codetaste.swe_refactor.report.trials_file import TRIALS_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import TypeVar
+
+    from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.environment.record import EnvironmentRecord
+    from codetaste.report.discovery.passes import PassRecord
+    from codetaste.report.statistics.merge import MergedTrials
+
+    T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RunResults:
+    """The results of one or more runs.
+
+    Attributes:
+        roots: the folders that were read, each once.
+        benchmark: the instances of the trials; None if no benchmark was found.
+        records: the trials of CodeTaste as each run has them.
+        trials: these with unique agent names and without duplicates.
+        passes: passes of rule discovery.
+        environments: execution environments, those that failed too.
+        answers: the trials of SWE-Refactor.
+        problems: what could not be read, by file or folder.
+    """
+
+    roots: tuple[Path, ...]
+    benchmark: Benchmark | None
+    records: TrialRecords
+    trials: MergedTrials
+    passes: tuple[PassRecord, ...]
+    environments: tuple[EnvironmentRecord, ...]
+    answers: MergedRows
+    problems: tuple[ReadProblem, ...]
+
+    @property
+    def empty(self) -> bool:
+        """Whether no run has a trial, a pass or an environment."""
+        return not (self.trials.agents or self.passes or self.environments or self.answers.rows)
+
+
+def read_results(roots: Sequence[Path], benchmark: Benchmark | None = None) -> RunResults:
+    """Read the results of runs, also of runs that go on or were killed. Blocking.
+
+    A part that cannot be read becomes a problem, so that the others are shown.
+
+    Args:
+        roots: folders of runs, or in the published layout of outputs, each once.
+        benchmark: the instances with language, category and baselines; default the one that all runs name,
+            if it can be opened.
+
+    Raises:
+        ConfigError: a folder does not exist or has nothing that is a result.
+    """
+    opened = benchmark or benchmark_of_runs(roots)
+    problems: list[ReadProblem] = []
+    several = len(roots) > 1
+    passes = _parts(roots, lambda root: read_passes(root, f"{root.name}/" if several else ""), problems)
+    environments = _parts(roots, lambda root: read_records(root / ENVIRONMENTS_FOLDER), problems)
+    answering = [root for root in roots if (root / FOLDER / TRIALS_FILE).is_file()]
+    try:
+        answers = read_runs(answering) if answering else MergedRows(())
+    except ConfigError as error:
+        answers = MergedRows(())
+        problems += [_problem(text) for text in error.problems]
+    others = passes or environments or answering
+    with_trials = [root for root in roots if (root / OUTPUTS_FOLDER).is_dir()] if others else list(roots)
+    records = read_trial_records(with_trials, opened)
+    return RunResults(
+        tuple(roots),
+        opened,
+        records,
+        merge_runs(records.records),
+        tuple(passes),
+        tuple(environments),
+        answers,
+        (*records.problems, *problems),
+    )
+
+
+def read_trial_records(roots: Sequence[Path], benchmark: Benchmark | None) -> TrialRecords:
+    """Read the trials of several folders; runs of the same name are labelled by their paths. Blocking.
+
+    Raises:
+        ConfigError: a folder does not exist, or nothing in it has the published layout.
+    """
+    readings: list[TrialRecords] = []
+    names: set[str] = set()
+    for root in roots:
+        found = read_outputs(root, benchmark)
+        own = {record.run for record in found.records}
+        if own & names:
+            label = printable(str(root))
+            found = replace(found, records=tuple(replace(each, run=label) for each in found.records))
+            own = {label}
+        if len(roots) > 1:
+            placed = [
+                replace(each, location=f"{printable(str(root))}: {each.location}") for each in found.problems
+            ]
+            found = replace(found, problems=tuple(placed))
+        names |= own
+        readings.append(found)
+    return readings[0] if len(readings) == 1 else merge_records(readings)
+
+
+def benchmark_of_runs(roots: Sequence[Path], repos: Path | None = None) -> Benchmark | None:
+    """Open the benchmark that all runs name in their configs; None if it cannot be opened. Blocking."""
+    names = {_benchmark_of_run(root) for root in roots}
+    name = names.pop() if len(names) == 1 else ""
+    try:
+        return find_benchmark(BenchmarkConfig(path=name, repos=repos), Path()) if name else None
+    except (ConfigError, ValueError):
+        return None
+
+
+def _benchmark_of_run(root: Path) -> str:
+    """Return the benchmark in a run's frozen config, "" if there is none."""
+    for folder in (root, root.parent):
+        try:
+            config = json.loads(read_regular_file(folder / RUN_CONFIG_FILE))
+            return str(config["benchmark"]["path"])
+        except (OSError, ValueError, RecursionError, LookupError, TypeError):
+            continue
+    return ""
+
+
+def _parts(
+    roots: Sequence[Path], read: Callable[[Path], Iterable[T]], problems: list[ReadProblem]
+) -> list[T]:
+    """Return what ``read`` finds in each folder; a damaged file of one folder becomes a problem."""
+    found: list[T] = []
+    for root in roots:
+        try:
+            found += read(root)
+        except (ConfigError, JournalError, OSError) as error:
+            problems.append(_problem(str(error)))
+    return found
+
+
+def _problem(text: str) -> ReadProblem:
+    location, _, rest = text.partition(": ")
+    return ReadProblem(ProblemKind.UNREADABLE, printable(location), printable(rest or text))
