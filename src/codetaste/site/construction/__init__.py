@@ -1,0 +1,1 @@
+"""How the benchmark was made: mining, discovery of rules, environments."""

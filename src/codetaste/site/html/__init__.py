@@ -1,0 +1,1 @@
+"""What all pages are made with: addresses, templates, data for scripts."""

@@ -1,0 +1,34 @@
+"""``SiteFile``: a page, or data beside it, which is made when it is written or asked for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFile:
+    """One file of the site.
+
+    Attributes:
+        address: its path below the site's folder.
+        make: returns its content. It reads files of runs when it is called, not before, and never raises for
+            what is in them: a page says what could not be read.
+    """
+
+    address: str
+    make: Callable[[], bytes]
+
+
+def data_script(name: str, value: Any) -> bytes:  # noqa: ANN401 - JSON
+    """Return a script that hands ``value`` to the page's own script as ``codetaste.data[name]``.
+
+    A page that was opened from a file may load scripts, but no JSON.
+    """
+    # "<" is spelt out so that the text has no meaning as HTML, wherever it ends up.
+    texts = (json.dumps(each, separators=(",", ":")).replace("<", "\\u003c") for each in (name, value))
+    return "codetaste.receive({},{});\n".format(*texts).encode("ascii")

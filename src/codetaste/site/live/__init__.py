@@ -1,0 +1,1 @@
+"""codetaste view: the pages while runs go on."""

@@ -1,0 +1,1 @@
+"""Leaderboard, comparisons, groups, instances, figures."""

@@ -1,0 +1,1 @@
+"""SWE-Refactor: strategies by type and project."""

@@ -1,0 +1,1 @@
+"""The page of one trial: patch, rules, tests, plans, transcript, timeline."""
