@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 MAX_NAMES = 200
 """Names that are read of one description."""
-_MIN_CHARS = 3
+MIN_CHARS = 3
 _CODE = re.compile(r"```[^\n]*\n(.*?)```|`([^`\n]+)`", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _IDENTIFIER = re.compile(
     r"\b(?:[A-Za-z0-9]+_[A-Za-z0-9_]+|[A-Za-z]*[a-z0-9][A-Z][A-Za-z0-9]*|[A-Z]{2,}[a-z]{3,}\w*)\b"
 )
 """Words outside of code that can only be names: snake_case and camelCase."""
-_COMMON = frozenset(
+COMMON_WORDS = frozenset(
     re.findall(
         r"\w+",
         """
@@ -45,7 +45,7 @@ def described_names(description: str) -> tuple[str, ...]:
         found.update(dict.fromkeys(_WORD.findall(match[1] or match[2])))
         position = match.end()
     found.update(dict.fromkeys(_IDENTIFIER.findall(description[position:])))
-    names = (name for name in found if len(name) >= _MIN_CHARS and name.lower() not in _COMMON)
+    names = (name for name in found if len(name) >= MIN_CHARS and name.lower() not in COMMON_WORDS)
     return tuple(names)[:MAX_NAMES]
 
 
