@@ -16,13 +16,13 @@ from anyio import to_thread
 from codetaste.agent.tool import ToolAnswer, tool
 from codetaste.core.concurrency import gather
 from codetaste.errors import EngineError, ToolError
-from codetaste.rules.described_names import described_names, names_without_rule
 from codetaste.rules.feedback import (
     add_witness_text,
     describe_candidate,
     render_candidate_result,
     render_progress,
 )
+from codetaste.rules.names.described import described_names, names_without_rule
 from codetaste.rules.registration import Direction, RegisteredRule, Rejection, register_candidates
 from codetaste.rules.rule import read_candidates
 from codetaste.sandbox.base import CommandLimits

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from codetaste.rules.described_names import COMMON_WORDS, MIN_CHARS
+from codetaste.rules.names.described import COMMON_WORDS, MIN_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codetaste.rules.described_names import MAX_NAMES, described_names, names_without_rule
+from codetaste.rules.names.described import MAX_NAMES, described_names, names_without_rule
 
 DESCRIPTION = """Rename `Canvas.paint(colour)` to `fill`, and drop old_colour and colourDepth.
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codetaste.rules.guessed_names import guessed_names, names_in, required_names
+from codetaste.rules.names.guessed import guessed_names, names_in, required_names
 
 PATTERN = {"id": "uses-loader", "message": "load with ConfigLoader", "pattern": "new_config.load($PATH, ...)"}
 

@@ -1,0 +1,1 @@
+"""Names of code in descriptions and in rules."""
