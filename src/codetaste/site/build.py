@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def site_files(site: Site) -> Iterator[SiteFile]:
-    """Yield every file of the site, each address once; nothing is made yet."""
+    """Yield every file of the site but parts, each address once; nothing is made yet."""
     yield from _assets()
     yield from leaderboard_files(site)
     yield from trial_files(site)

@@ -21,6 +21,8 @@ def write_site(site: Site, folder: Path) -> int:
         JournalError: a file cannot be written.
     """
     number = 0
-    for number, file in enumerate(site_files(site), 1):  # noqa: B007 - the count
-        write_atomically(folder / file.address, file.make())
+    for whole in site_files(site):
+        for file in whole.with_parts():
+            write_atomically(folder / file.address, file.make())
+            number += 1
     return number

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +18,19 @@ class SiteFile:
         address: its path below the site's folder.
         make: returns its content. It reads files of runs when it is called, not before, and never raises for
             what is in them: a page says what could not be read.
+        parts: yields further files in the folder of ``address``, as many as what is read needs, such as pieces of
+            a long transcript; None if there are none. Each is made before the next one is asked for.
     """
 
     address: str
     make: Callable[[], bytes]
+    parts: Callable[[], Iterator[SiteFile]] | None = None
+
+    def with_parts(self) -> Iterator[SiteFile]:
+        """Yield the file and its parts."""
+        yield self
+        if self.parts is not None:
+            yield from self.parts()
 
 
 def data_script(name: str, value: Any) -> bytes:  # noqa: ANN401 - JSON
