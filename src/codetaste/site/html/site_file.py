@@ -18,8 +18,8 @@ class SiteFile:
         address: its path below the site's folder.
         make: returns its content. It reads files of runs when it is called, not before, and never raises for
             what is in them: a page says what could not be read.
-        parts: yields further files in the folder of ``address``, as many as what is read needs, such as pieces of
-            a long transcript; None if there are none. Each is made before the next one is asked for.
+        parts: yields further files in the folder of ``address``, as many as what is read needs, such as
+            pieces of a long transcript; None if there are none. Each is made before the next is asked for.
     """
 
     address: str
