@@ -15,6 +15,8 @@
     outputs/<track>/<mode>/<owner>/<repo>/<hash8>/<agent>/attempt-<n>/  later attempts
     outputs/pseudo_agents/direct/<owner>/<repo>/<hash8>/{golden_agent,null_agent}/
     transcripts/<job key>.jsonl, events/<job key>.jsonl
+    case_studies/reports/<owner>/<repo>/<hash8>/<track>/<mode>/<by>.{md,json}
+    case_studies/labels/<owner>/<repo>/<hash8>/<track>/<mode>/<agent>/<by>.json
     mining/<mining run>/{candidates.csv,candidate_scores.jsonl}
 """
 
@@ -100,6 +102,8 @@ OUTPUTS_FOLDER = "outputs"
 TRANSCRIPTS_FOLDER = "transcripts"
 EVENTS_FOLDER = "events"
 RUN_CONFIG_FILE = "config.json"
+CASE_STUDIES_FOLDER = "case_studies"
+"""What agents wrote about the trials of a run: reports, failure labels, and the journal of their own run."""
 
 # Files of a mining run, in a folder of its name below the folder of mining.
 MINING_FOLDER = "mining"

@@ -1,0 +1,87 @@
+"""Read the case studies and the failure labels that are filed in a run's folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from codetaste.benchmark.layout import CASE_STUDIES_FOLDER
+from codetaste.case_study.study import CaseStudy, TrialLabel
+from codetaste.core.text import one_line, printable, replace_surrogates
+from codetaste.evaluation.trials.untrusted_files import FileProblem, read_json_object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SCHEMA_VERSION = 1
+"""Increased by every change that makes earlier files unreadable."""
+REPORTS, LABELS = "reports", "labels"
+"""The folders of case studies and of labels, in ``case_studies/``."""
+_Record = TypeVar("_Record", CaseStudy, TrialLabel)
+
+
+def read_case_studies(run: Path, problems: list[str] | None = None) -> tuple[CaseStudy, ...]:
+    """Return the case studies of a run, ordered by their paths; () where it has none. Does blocking I/O.
+
+    A file that is damaged, too large, a link out of the folder, or of a newer version is left out, and
+    ``problems`` gets a line for it.
+    """
+    return _read(run, REPORTS, TypeAdapter(CaseStudy), ".md", problems)
+
+
+def read_labels(run: Path, problems: list[str] | None = None) -> tuple[TrialLabel, ...]:
+    """Return the failure labels of a run's trials, ordered by their paths; as ``read_case_studies``.
+
+    Several agents may have labelled the same trial.
+    """
+    return _read(run, LABELS, TypeAdapter(TrialLabel), ".json", problems)
+
+
+def _read(
+    run: Path, name: str, adapter: TypeAdapter[_Record], suffix: str, problems: list[str] | None
+) -> tuple[_Record, ...]:
+    folder = run / CASE_STUDIES_FOLDER / name
+    found = list[_Record]()
+    for path in _json_files(folder):
+        try:
+            data = _read_data(path, os.path.realpath(folder))
+            found.append(adapter.validate_python({**data, "path": path.with_suffix(suffix)}))
+        except (FileProblem, ValueError, RecursionError) as error:
+            if problems is not None:
+                what = "is not a case study" if isinstance(error, ValidationError) else one_line(error)
+                problems.append(printable(f"{path.relative_to(run)}: {what}"))
+    return tuple(found)
+
+
+def _read_data(path: Path, root: str) -> dict[str, Any]:
+    """Return the content of a file.
+
+    Raises:
+        FileProblem: it cannot be read.
+        ValueError: it is of another version.
+    """
+    data: dict[str, Any] = _clean(read_json_object(path, root))
+    if (version := data.get("schema_version")) != SCHEMA_VERSION:
+        raise ValueError(f"has the version {version!r}; this program reads {SCHEMA_VERSION}")
+    return data
+
+
+def _json_files(folder: Path) -> Iterator[Path]:
+    """Yield the JSON files below a folder, sorted; links to folders are not followed."""
+    for parent, folders, names in os.walk(folder):
+        folders.sort()
+        yield from (Path(parent, name) for name in sorted(names) if name.endswith(".json"))
+
+
+def _clean(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return JSON data without lone surrogates, which no UTF-8 file can have."""
+    match value:
+        case dict():
+            return {replace_surrogates(name): _clean(each) for name, each in value.items()}
+        case list():
+            return [_clean(each) for each in value]
+        case _:
+            return replace_surrogates(value)
