@@ -1,25 +1,57 @@
-"""All files of a site."""
+"""All files of a site: its parts, in the order of the navigation."""
 
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from codetaste.site.html.site_file import SiteFile
 from codetaste.site.overview.leaderboard import leaderboard_files
+from codetaste.site.site import NavigationLink, Site
 from codetaste.site.trial.page import trial_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from codetaste.site.site import Site
+    from codetaste.results.read import RunResults
+
+
+class SitePart(NamedTuple):
+    """One part of the site.
+
+    Attributes:
+        link: its place in the navigation, if it has one.
+        files: yields its files, each address once; nothing is made yet.
+        exists: whether there is anything to show.
+    """
+
+    link: NavigationLink | None
+    files: Callable[[Site], Iterator[SiteFile]]
+    exists: Callable[[RunResults], bool]
+
+
+def _has_trials(results: RunResults) -> bool:
+    return bool(results.trials.agents)
+
+
+PARTS = (
+    SitePart(NavigationLink("Leaderboard", "index.html", "h"), leaderboard_files, lambda _: True),
+    SitePart(None, trial_files, _has_trials),
+)
+
+
+def open_site(results: RunResults, title: str, *, live: bool = False) -> Site:
+    """Return the site of ``results`` with the navigation of the parts that have something to show."""
+    links = [part.link for part in PARTS if part.link is not None and part.exists(results)]
+    return Site(results, title, tuple(links), live)
 
 
 def site_files(site: Site) -> Iterator[SiteFile]:
     """Yield every file of the site but parts, each address once; nothing is made yet."""
     yield from _assets()
-    yield from leaderboard_files(site)
-    yield from trial_files(site)
+    for part in PARTS:
+        if part.exists(site.results):
+            yield from part.files(site)
 
 
 def _assets() -> Iterator[SiteFile]:

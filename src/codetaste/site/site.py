@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from codetaste.report.statistics.aggregate import Aggregation
+from codetaste.report.statistics.comparison import compare_systems
+from codetaste.report.statistics.merge import track_mode_of, track_mode_order
+from codetaste.report.statistics.view import aggregate_trials
+from codetaste.results.outcome import facet_of_record
 from codetaste.site.html.address import file_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from codetaste.evaluation.trials.records import TrialRecord
+    from codetaste.report.statistics.comparison import Comparison
+    from codetaste.report.statistics.view import AggregatedTrials
+    from codetaste.results.outcome import OutcomeFacet
     from codetaste.results.read import RunResults
 
 
 class NavigationLink(NamedTuple):
-    """A part of the site in its navigation."""
+    """A part of the site in its navigation; ``g`` and then ``key`` go to it."""
 
     title: str
     address: str
+    key: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Site:
     """The results that are shown, and how.
+
+    What several pages need is computed once, when it is first needed.
 
     Attributes:
         results: what was read.
@@ -34,6 +49,45 @@ class Site:
     title: str
     sections: tuple[NavigationLink, ...] = ()
     live: bool = False
+
+    @cached_property
+    def views(self) -> dict[Aggregation, AggregatedTrials]:
+        """The trials under both aggregations; empty without trials."""
+        trials = self.results.trials
+        return {each: aggregate_trials(trials, each) for each in Aggregation} if trials.agents else {}
+
+    @cached_property
+    def comparisons(self) -> dict[Aggregation, Comparison]:
+        """The agents compared under both aggregations, as ``codetaste report`` does."""
+        return {aggregation: compare_systems(view) for aggregation, view in self.views.items()}
+
+    @cached_property
+    def trials(self) -> tuple[TrialRecord, ...]:
+        """The trials of agents, by instance, agent (the best first), track and mode, and attempt."""
+        view = self.views.get(Aggregation.STRICT)
+        ranks = {agent: rank for rank, agent in enumerate(view.ranked_agents())} if view else {}
+
+        def order(trial: TrialRecord) -> tuple[object, ...]:
+            return (
+                trial.instance,
+                ranks[trial.agent],
+                *track_mode_order(track_mode_of(trial)),
+                trial.attempt,
+            )
+
+        return tuple(sorted(self.results.trials.agents, key=order))
+
+    @cached_property
+    def trials_by_instance(self) -> Mapping[str, Sequence[TrialRecord]]:
+        """The trials of each instance, in the order of ``trials``."""
+        found: defaultdict[str, list[TrialRecord]] = defaultdict(list)
+        for trial in self.trials:
+            found[trial.instance].append(trial)
+        return found
+
+    def facet(self, trial: TrialRecord) -> OutcomeFacet:
+        """Return what became of a trial."""
+        return facet_of_record(trial)
 
 
 def trial_folder(trial: TrialRecord) -> str:
@@ -51,3 +105,23 @@ def trial_folder(trial: TrialRecord) -> str:
 def trial_address(trial: TrialRecord) -> str:
     """Return the address of a trial's page; ``#L…``, ``#rule-…`` and ``#event-…`` name places in it."""
     return f"{trial_folder(trial)}/index.html"
+
+
+def agent_address(agent: str) -> str:
+    """Return the address of an agent's page."""
+    return f"agents/{file_name(agent)}/index.html"
+
+
+def setting_address(setting: str) -> str:
+    """Return the address of the page of a track and mode, by its title."""
+    return f"settings/{file_name(setting)}/index.html"
+
+
+def instance_folder(instance: str) -> str:
+    """Return the folder of an instance's page and data: its golden patch and rules are there once."""
+    return f"instances/{file_name(instance)}"
+
+
+def instance_address(instance: str) -> str:
+    """Return the address of an instance's page; ``#rule-ID`` names a rule."""
+    return f"{instance_folder(instance)}/index.html"
