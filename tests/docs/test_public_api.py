@@ -41,6 +41,7 @@ USERS = {
         "codetaste.sandbox.docker",
     ),
     "rich": ("codetaste.report.live.terminal",),
+    "jinja2": ("codetaste.site.build", "codetaste.site", "codetaste.cli.commands.runs.view"),
 }
 """The only modules, and folders of modules, that may load a library; they are imported last."""
 
