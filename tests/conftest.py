@@ -53,19 +53,36 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     elif "quickstart" in item.fixturenames:
         item.add_marker(pytest.mark.xdist_group("quickstart"))
     elif any(found[-1].scope == "module" for found in item._fixtureinfo.name2fixturedefs.values()):
-        item.add_marker(pytest.mark.xdist_group(item.path.stem))
+        item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name}/{item.path.stem}"))
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Sort the longest tests first, so that the workers end at nearly the same time.
+
+    What runs in one worker stays together. How long a test takes is guessed from its time limit.
 
     Fail if pytest-xdist ignores groups: each worker would start an engine, and wait for the others.
     """
-    items.sort(key=lambda item: not (item.get_closest_marker("system") or item.get_closest_marker("slow")))
+    lengths: dict[str, tuple[bool, float, int]] = {}
+    default = float(config.getini("timeout"))
+    for item in items:
+        is_first = any(map(item.get_closest_marker, ("system", "slow")))
+        limit = item.get_closest_marker("timeout")
+        unit = _unit(item)
+        was_first, longest, count = lengths.get(unit, (False, 0, 0))
+        longest = max(longest, limit.args[0] if limit else default)
+        lengths[unit] = (was_first or is_first, longest, count + 1)
+    items.sort(key=lambda item: lengths[_unit(item)], reverse=True)
     grouped = [item for item in items if item.get_closest_marker("xdist_group")]
     if "PYTEST_XDIST_WORKER" in os.environ and not all("@" in item.nodeid for item in grouped):
         raise pytest.UsageError("this pytest-xdist ignores xdist_group; install what constraints.txt names")
+
+
+def _unit(item: pytest.Item) -> str:
+    """Return what pytest-xdist gives to a worker at once: a test, or all tests of a group."""
+    group = item.get_closest_marker("xdist_group")
+    return group.args[0] if group else item.nodeid
 
 
 def _system(item: pytest.Function) -> str:

@@ -15,11 +15,12 @@ from support.cli.documented_commands import Command, read_commands, split_comman
 from support.system.dockerd import DockerEngine
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PAGES = (
+PAGES = [
     "README.md",
     "CONTRIBUTING.md",
     *sorted(path.relative_to(CHECKOUT).as_posix() for path in (CHECKOUT / "docs").rglob("*.md")),
-)
+]
+WITH_COMMANDS = [page for page in PAGES if read_commands(CHECKOUT / page)]
 BUILDS = "docs/guide/swe-refactor-strategies.md"
 """Its commands compile and test a Java project many times."""
 FIRST, SECOND = read_commands(CHECKOUT / "README.md")[:2]
@@ -84,7 +85,7 @@ def run_in(checkout: Path, command: str, **env: str) -> subprocess.CompletedProc
     )
 
 
-@pytest.mark.parametrize("page", [pytest.param(page, marks=marks_of(page)) for page in PAGES])
+@pytest.mark.parametrize("page", [pytest.param(page, marks=marks_of(page)) for page in WITH_COMMANDS])
 def test_commands_of_a_page_work_in_its_order(page: str, checkout: Path) -> None:
     commands = read_commands(CHECKOUT / page)
     if page != "README.md" and any("runs/quickstart" in command.text for command in commands):
