@@ -171,7 +171,7 @@ function showKeys() {
   document.querySelector("#keys")?.remove();
   const body = codetaste.element("tbody");
   for (const [key, { text }] of codetaste.keys.known) {
-    const parts = key.split(" ").map((part) => codetaste.element("kbd", {}, part));
+    const parts = key.split(" ").flatMap((part) => [codetaste.element("kbd", {}, part), " "]);
     body.append(codetaste.element("tr", {}, codetaste.element("td", { class: "nowrap" }, ...parts), codetaste.element("td", {}, text)));
   }
   const close = codetaste.element("button", { type: "button", class: "button", click: () => dialog.close() }, "Close");
