@@ -1,0 +1,56 @@
+"""Read a conversation, whatever has recorded it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from codetaste.results.timeline.journal_reader import JournalReader
+from codetaste.results.transcript.event import SourceKind
+from codetaste.results.transcript.gateway import gateway_events
+from codetaste.results.transcript.journal import facts_of_turn, journal_events, part_turns
+from codetaste.results.transcript.loop import loop_events
+from codetaste.results.transcript.output import output_events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from codetaste.results.transcript.event import RecordedConversation, TranscriptEvent
+
+
+def read_events(
+    conversation: RecordedConversation, journal: JournalReader | None = None
+) -> Iterator[TranscriptEvent]:
+    """Yield the events of a conversation, one at a time. Blocking.
+
+    A part that cannot be read becomes an event of the kind ``PROBLEM``.
+
+    Args:
+        conversation: from ``conversations_of`` or ``conversations_of_logs``.
+        journal: the run's journal, polled; with it replies of the own loop have their times and costs.
+    """
+    match conversation.source:
+        case SourceKind.GATEWAY:
+            yield from gateway_events(conversation.path, conversation.run)
+        case SourceKind.OUTPUT:
+            yield from output_events(conversation.path)
+        case SourceKind.LOOP:
+            yield from _with_facts(conversation, journal)
+        case SourceKind.JOURNAL:
+            if journal is None:
+                journal = JournalReader(conversation.run)
+                journal.poll()
+            yield from journal_events(journal, conversation.job, conversation.part, conversation.run)
+
+
+def _with_facts(
+    conversation: RecordedConversation, journal: JournalReader | None
+) -> Iterator[TranscriptEvent]:
+    timeline = journal.job(conversation.job) if journal and conversation.job else None
+    turns = part_turns(timeline.turns, conversation.part) if timeline else ()
+    for event in loop_events(conversation.path):
+        if event.reply is not None and 0 < event.turn <= len(turns):
+            turn = turns[event.turn - 1]
+            yield replace(event, reply=facts_of_turn(turn, event.reply), at=turn.ended)
+        else:
+            yield event
