@@ -1,8 +1,8 @@
 """Made-up results on disk: a benchmark and a run of several agents in four settings, for pages and figures.
 
-Agents differ, instances differ in difficulty, and some trials end by a limit, a refusal or a fault. Sizes of
-patches are those of CodeTaste's Table 5, numbers of rules those of its Table 1. All is derived from a seed, and
-the files agree with each other: SARIF results lie on lines of the patch, and scores count them.
+Agents differ, instances differ in difficulty, and some trials end by a limit, a refusal or a fault. Sizes
+of patches are those of CodeTaste's Table 5, numbers of rules those of its Table 1. All is derived from a
+seed, and the files agree with each other: SARIF results lie on lines of the patch, and scores count them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,20 @@ LINES = {
 FACTOR = {"instructed/direct": 1.0, "open/direct": 0.16, "open/plan": 0.3, "open/multiplan": 0.42}
 LANGUAGES = ("python", "java", "go", "typescript", "rust", "c++")
 CATEGORIES = ("api", "dependency", "basic", "structure")
-WORDS = "cache lookup registry option handler session parser client builder timeout legacy adapter".split()
+WORDS = [
+    "cache",
+    "lookup",
+    "registry",
+    "option",
+    "handler",
+    "session",
+    "parser",
+    "client",
+    "builder",
+    "timeout",
+    "legacy",
+    "adapter",
+]
 HUNK = 6
 
 
@@ -253,19 +266,38 @@ def _write_evaluation(
         "ifr_plus": additive / instance.additive,
         "ifr_minus": reductive / instance.reductive,
     }
-    found = dict(
-        zip(("hits_added", "added", "hits_removed", "removed"), (hits[0], counts[0], hits[1], counts[1]))
-    )
+    found = {
+        "hits_added": hits[0],
+        "added": counts[0],
+        "hits_removed": hits[1],
+        "removed": counts[1],
+    }
     unmet = {
         "unmet_additive": [f"uses-{number}" for number, each in enumerate(met) if not each],
         "unmet_reductive": [f"still-uses-{number}" for number, each in enumerate(gone) if not each],
     }
     scores = {
-        **{"format": SCORES_FORMAT, "status": "scored", "reason": "", "passed": passed, **rates},
-        **{"ifr_unflagged": ifr, "ifr_plus_unflagged": rates["ifr_plus"], "flagged_rules": 0, "flagged": []},
-        **{"prec": sum(hits) / max(1, sum(counts)), "prec_plus": prec[0], "prec_minus": prec[1]},
-        **{"added": counts[0], "removed": counts[1], "added_all": counts[0], "removed_all": counts[1]},
-        **{"exclusions": "published", "hits": found, "tests": tests, "notes": [], **unmet},
+        "format": SCORES_FORMAT,
+        "status": "scored",
+        "reason": "",
+        "passed": passed,
+        **rates,
+        "ifr_unflagged": ifr,
+        "ifr_plus_unflagged": rates["ifr_plus"],
+        "flagged_rules": 0,
+        "flagged": [],
+        "prec": sum(hits) / max(1, sum(counts)),
+        "prec_plus": prec[0],
+        "prec_minus": prec[1],
+        "added": counts[0],
+        "removed": counts[1],
+        "added_all": counts[0],
+        "removed_all": counts[1],
+        "exclusions": "published",
+        "hits": found,
+        "tests": tests,
+        "notes": [],
+        **unmet,
         "baseline": {"min_passed": 700, "max_failed": 2, "runs": 10, "source": "baseline_results"},
         "patch_sha256": hashlib.sha256(patch.content).hexdigest(),
         "patch_bytes": len(patch.content),
@@ -277,14 +309,18 @@ def _write_evaluation(
     _write_json(folder / "activity.json", {"commands": 40, "test_runs": rng.randint(0, 9), "bulk_edits": 2})
     result = {
         "instance_metadata": {
-            **{"owner": instance.owner, "repo": instance.repo, "base_hash": instance.commit},
-            **{"golden_hash": instance.commit[::-1], "golden_metrics": {**tests, "passed": 702}},
+            "owner": instance.owner,
+            "repo": instance.repo,
+            "base_hash": instance.commit,
+            "golden_hash": instance.commit[::-1],
+            "golden_metrics": {**tests, "passed": 702},
             "base_metrics": {**tests, "passed": 700},
         },
         "agent_config": agent_config,
         "agent_test_metrics": tests,
         "agent_rule_metrics": {
-            **{"positive_rules_matched": additive, "total_positive_rules": instance.additive},
+            "positive_rules_matched": additive,
+            "total_positive_rules": instance.additive,
             "negative_rules_matched": instance.reductive - reductive,
             "total_negative_rules": instance.reductive,
         },
