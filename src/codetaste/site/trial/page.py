@@ -1,27 +1,197 @@
-"""The page of one trial."""
+"""The page of one trial, and the data beside it."""
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from codetaste.site.html.site_file import SiteFile
+from codetaste.benchmark.layout import PREDICTION_FILE
+from codetaste.report.statistics.merge import track_mode_of
+from codetaste.site.html.site_file import SiteFile, data_script
 from codetaste.site.html.templates import render_page
-from codetaste.site.site import trial_address
+from codetaste.site.site import agent_address, instance_address, trial_address, trial_folder
+from codetaste.site.trial.facts import page_title, trial_facts, trial_rates, trial_to_json
+from codetaste.site.trial.packed import packed_script
+from codetaste.site.trial.patch.patch_data import file_notes, patch_data, shown_path
+from codetaste.site.trial.patch.pieces import packed_piece
+from codetaste.site.trial.reference import (
+    Reference,
+    find_references,
+    golden_download,
+    golden_file,
+    rules_address,
+    rules_file,
+)
+from codetaste.site.trial.rule_results import RuleOutcome, rules_data
+from codetaste.site.trial.trial_view import read_trial_view
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from codetaste.evaluation.trials.records import TrialRecord
     from codetaste.site.site import Site
+    from codetaste.site.trial.trial_view import TrialView
+
+_MAX_FILE_ROWS = 150
+_MAX_OTHERS = 60
+_MAIN_RATES = frozenset({"passed", "ifr", "alignment", "prec"})
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSubject:
+    """What a page is about: a trial, its reference, and the other trials of its instance."""
+
+    trial: TrialRecord
+    reference: Reference
+    others: Sequence[TrialRecord]
 
 
 def trial_files(site: Site) -> Iterator[SiteFile]:
-    """Yield the page of each trial, and the data beside it."""
-    for trial in site.results.trials.agents:
-        yield SiteFile(trial_address(trial), partial(_page, site, trial))
+    """Yield the page of each trial with the data beside it, then what the trials of an instance share."""
+    references = find_references(site)
+    for instance, trials in site.trials_by_instance.items():
+        reference = references[instance]
+        if reference.has_golden:
+            yield golden_file(reference)
+        for trial in {rules_address(reference, each): each for each in reversed(trials)}.values():
+            yield rules_file(site, reference, trial)
+        for trial in trials:
+            subject = TrialSubject(trial, reference, trials)
+            yield SiteFile(trial_address(trial), partial(_page, site, subject), partial(_parts, subject))
 
 
-def _page(site: Site, trial: TrialRecord) -> bytes:
-    title = f"{trial.agent} on {trial.instance}"
-    return render_page(site, "trial.html", trial_address(trial), title, trial=trial)
+def _page(site: Site, subject: TrialSubject) -> bytes:
+    trial, reference = subject.trial, subject.reference
+    view = read_trial_view(trial, reference)
+    return render_page(
+        site,
+        "trial.html",
+        trial_address(trial),
+        page_title(trial),
+        crumbs=_crumbs(trial),
+        data=_data(trial, view),
+        trial=trial,
+        facet=site.facet(trial),
+        facts=trial_facts(trial),
+        rates=trial_rates(trial),
+        view=view,
+        files=_file_rows(view),
+        more_files=max(0, len(view.patch.files) - _MAX_FILE_ROWS),
+        rule_counts=_rule_counts(view),
+        reference=reference,
+        golden=golden_download(reference),
+        rules_script=rules_address(reference, trial),
+        others=[_other(site, each) for each in _others(subject)],
+        parts=_page_parts(view),
+        instance_page=instance_address(trial.instance),
+        folder=trial_folder(trial),
+    )
+
+
+def _parts(subject: TrialSubject) -> Iterator[SiteFile]:
+    """Yield the data beside a page: of the script, as JSON, and the patch in pieces and as a whole."""
+    trial = subject.trial
+    folder, view = trial_folder(trial), read_trial_view(trial, subject.reference)
+    yield _file(f"{folder}/data.js", data_script("trial", _script_data(view)))
+    yield _file(f"{folder}/trial.json", _json(trial, view))
+    packed = []
+    for number, span in enumerate(view.pieces.spans):
+        packed.append(packed_piece(view.patch, span))
+        yield _file(f"{folder}/patch-{number}.js", packed_script(f"patch-{number}", packed[-1]))
+    if view.pieces.complete:
+        yield _file(f"{folder}/{PREDICTION_FILE}.gz", b"".join(packed))
+
+
+def _page_parts(view: TrialView) -> list[tuple[str, str]]:
+    """Return the sections of the page, by their ids."""
+    plans = [("plans", "Plans")] if view.plans.plans else []
+    return [
+        *(("patch", "Patch"), ("rules", "Rules"), ("tests", "Tests")),
+        *plans,
+        *(("transcript", "Transcript"), ("related", "Other trials")),
+    ]
+
+
+def _other(site: Site, trial: TrialRecord) -> dict[str, Any]:
+    return {
+        "trial": trial,
+        "address": trial_address(trial),
+        "setting": track_mode_of(trial).title if trial.track else "",
+        "facet": site.facet(trial),
+        "rates": [each for each in trial_rates(trial) if each.name in _MAIN_RATES],
+    }
+
+
+def _crumbs(trial: TrialRecord) -> list[tuple[str, str]]:
+    return [
+        ("Leaderboard", "index.html"),
+        (trial.instance, instance_address(trial.instance)),
+        (trial.agent, agent_address(trial.agent)),
+    ]
+
+
+def _data(trial: TrialRecord, view: TrialView) -> list[tuple[str, str]]:
+    folder = trial_folder(trial)
+    patch = [(f"{PREDICTION_FILE}.gz", f"{folder}/{PREDICTION_FILE}.gz")] if view.pieces.complete else []
+    return [("trial.json", f"{folder}/trial.json"), *patch]
+
+
+def _script_data(view: TrialView) -> dict[str, Any]:
+    positions = {rule.id: number for number, rule in enumerate(view.rules)}
+    return {"patch": patch_data(view.patch, view.pieces, positions), "rules": rules_data(view.rules)}
+
+
+def _json(trial: TrialRecord, view: TrialView) -> bytes:
+    data = trial_to_json(trial) | {
+        "rules": [
+            {"id": each.id, "direction": each.direction, "outcome": each.outcome, "matches": each.matches}
+            for each in view.rules
+        ],
+        "files": [
+            {"path": shown_path(each.path), "added": each.counts.added, "removed": each.counts.removed}
+            | {"added_covered": each.counts.hits_added, "removed_covered": each.counts.hits_removed}
+            | {"excluded": each.excluded}
+            for each in view.patch.files
+        ],
+        "notes": list(view.notes),
+    }
+    return (json.dumps(data, indent=1) + "\n").encode()
+
+
+def _file_rows(view: TrialView) -> list[dict[str, Any]]:
+    return [
+        {
+            "number": number,
+            "path": shown_path(each.path),
+            "counts": each.counts,
+            "remaining": len(each.matches.remaining),
+            "notes": ", ".join(file_notes(each)),
+        }
+        for number, each in enumerate(view.patch.files[:_MAX_FILE_ROWS], 1)
+    ]
+
+
+def _rule_counts(view: TrialView) -> list[tuple[str, int, int]]:
+    """Return for each direction how many of its rules are satisfied, of how many."""
+    satisfied = {RuleOutcome.SATISFIED, RuleOutcome.FLAGGED}
+    found: defaultdict[str, list[bool]] = defaultdict(list)
+    for rule in view.rules:
+        found[rule.direction].append(rule.outcome in satisfied)
+    return [(direction, sum(each), len(each)) for direction, each in found.items()]
+
+
+def _others(subject: TrialSubject) -> list[TrialRecord]:
+    """Return the other trials of the instance: attempts of the same agent first."""
+    own = subject.trial
+    others = [each for each in subject.others if each is not own]
+    same = [
+        each for each in others if (each.agent, each.track, each.mode) == (own.agent, own.track, own.mode)
+    ]
+    return [*same, *(each for each in others if each not in same)][:_MAX_OTHERS]
+
+
+def _file(address: str, content: bytes) -> SiteFile:
+    return SiteFile(address, lambda: content)

@@ -1,0 +1,1 @@
+"""The patch of a trial with the lines that rules match, as data of its page."""
