@@ -40,8 +40,8 @@ USERS = {
         "codetaste.flows.environment",
         "codetaste.sandbox.docker",
     ),
+    "jinja2": ("codetaste.cli.commands.runs.view", "codetaste.site"),
     "rich": ("codetaste.report.live.terminal",),
-    "jinja2": ("codetaste.site.build", "codetaste.site", "codetaste.cli.commands.runs.view"),
 }
 """The only modules, and folders of modules, that may load a library; they are imported last."""
 

@@ -64,6 +64,15 @@ app.command(
     """,
 )
 app.command(
+    "codetaste.cli.commands.runs.view:view",
+    usage="Usage: codetaste view [OPTIONS] RUNS...",
+    help="""\
+    Serve the pages of runs to a browser, live while they go on: jobs, waits, costs, events, trials.
+
+    Only this machine can read them, unless --host names another address: then a token is needed.
+    """,
+)
+app.command(
     "codetaste.cli.commands.import_:import_",
     name="import",
     help="""\

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
     from pathlib import Path
 
-    from codetaste.gateway.app import GatewayApp
+    from starlette.types import ASGIApp
 
 _MAX_CONNECTIONS = 4096
 """Maximum open connections, if twice as many files may be open."""
@@ -103,7 +103,7 @@ def _connection_class() -> type[_Connection]:
 
 
 @asynccontextmanager
-async def open_server(app: GatewayApp, sockets: Sequence[socket.socket]) -> AsyncIterator[None]:
+async def open_server(app: ASGIApp, sockets: Sequence[socket.socket]) -> AsyncIterator[None]:
     """Serve ``app`` on ``sockets`` until the end of the block; shutdown takes seconds at most."""
 
     async def asgi(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 - uvicorn's own types

@@ -6,7 +6,7 @@ import time
 from collections import Counter, defaultdict
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import INSTANCES_FILE, OUTPUTS_FOLDER
 from codetaste.core.text import printable
@@ -20,7 +20,7 @@ from codetaste.report.status.journal_view import RATE_WINDOW_S, JobTimes, Journa
 from codetaste.report.status.model import Capacity, JobStatus, JobWait, ModelStatus, RunStatus, Spend
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from codetaste.orchestration.journal.history import CallRecord
 
@@ -31,12 +31,17 @@ _MINUTE_S = 60.0
 class RunWatcher:
     """Reads the status of a run repeatedly; each ``poll`` reads only the journal lines since the last one.
 
+    ``observe`` is called with each line once it is part of ``history``. ``replaced`` counts how often another
+    journal has taken the place of the one that was read.
+
     Raises:
         ConfigError: the run does not exist.
     """
 
-    def __init__(self, run: Path) -> None:
+    def __init__(self, run: Path, observe: Callable[[Mapping[str, Any]], None] | None = None) -> None:
         self.directory = find_run(run)
+        self.replaced = 0
+        self._observe = observe
         self._end = 0
         self.history, self.view = History(), JournalView()
 
@@ -53,10 +58,13 @@ class RunWatcher:
             if path.stat().st_size < self._end:
                 # Another run has replaced it.
                 self._end, self.history, self.view = 0, History(), JournalView()
+                self.replaced += 1
             for end, line in read_lines(path, self._end):
                 replay_line(path, line, self.history.apply)
                 self.view.apply(line)
                 self._end = end
+                if self._observe is not None:
+                    self._observe(line)
             if not any(job.attempts for job in self.history.jobs.values()):
                 check_new(path, self._end)
         except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:

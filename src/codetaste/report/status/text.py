@@ -26,12 +26,13 @@ _MAX_PER_STATE = 6
 _MAX_LINE = 500
 _WAITING = "waiting"
 """Shown as the state of a running job that waits."""
-_ORDER: tuple[str, ...] = (
+STATE_ORDER: tuple[str, ...] = (
     *(JobState.FAILED, JobState.BUDGET_EXCEEDED, JobState.TIMEOUT),
     _WAITING,
     *(JobState.RUNNING, JobState.RETRYING, JobState.INTERRUPTED, JobState.CANCELLED),
     *(JobState.SKIPPED, JobState.QUEUED, JobState.DONE),
 )
+"""The order in which states are shown; endings of a job that is done but did not end well come before all."""
 _COLLAPSED = {JobState.DONE, JobState.QUEUED, JobState.SKIPPED, JobState.CANCELLED}
 
 
@@ -49,7 +50,7 @@ def render_status(
         lines.append(printable(f"in use      {' · '.join(uses)}", _MAX_LINE))
     lines.extend(_model_line(model) for model in status.models)
     if status.retries:
-        lines.append(f"retries     {_format_counts(status.retries)}")
+        lines.append(f"retries     {format_counts(status.retries)}")
     lines = [wrap(line, width, " " * 12) for line in lines]
     lines.extend(_job_lines(status, width, everything=all_jobs, coloured=coloured))
     last = [f"products    {printable(str(path))}" for path in status.products]
@@ -70,7 +71,7 @@ def _head_lines(status: RunStatus) -> list[str]:
         lines.append(f"stopping    {printable(status.stop_reason)}")
     if status.error:
         lines.append(f"error       {printable(status.error, _MAX_LINE)}")
-    money = _format_spend(status.spend)
+    money = format_spend(status.spend)
     if status.limit_usd is not None:
         spend = status.spend
         left = status.limit_usd - spend.settled_usd - spend.unknown_usd - spend.reserved_usd
@@ -90,10 +91,10 @@ def _head_lines(status: RunStatus) -> list[str]:
 def _model_line(model: ModelStatus) -> str:
     calls = model.spend.calls
     of_which = [f"{calls[state]} {word}" for state, word in _CALLS if calls[state]]
-    line = f"model       {model.id}: {_format_spend(model.spend)} · {plural(sum(calls.values()), 'call')}"
+    line = f"model       {model.id}: {format_spend(model.spend)} · {plural(sum(calls.values()), 'call')}"
     line += f" ({', '.join(of_which)})" if of_which else ""
-    line += f" · {_format_tokens(model.tokens)}" if model.tokens["total"] else ""
-    line += f" · retries: {_format_counts(model.retries)}" if model.retries else ""
+    line += f" · {format_tokens(model.tokens)}" if model.tokens["total"] else ""
+    line += f" · retries: {format_counts(model.retries)}" if model.retries else ""
     line += f" · price: {model.price_source}" if model.price_source else ""
     return printable(line, _MAX_LINE)
 
@@ -112,7 +113,8 @@ _TOKENS = (
 )
 
 
-def _format_tokens(tokens: Mapping[str, int]) -> str:
+def format_tokens(tokens: Mapping[str, int]) -> str:
+    """Format tokens by kind: "tokens 24k in, 1.1k out"."""
     parts = [f"{_short_count(tokens[kind])} {word}" for kind, word in _TOKENS if tokens.get(kind)]
     return f"tokens {', '.join(parts)}" if parts else f"tokens {_short_count(tokens.get('total', 0))}"
 
@@ -125,7 +127,8 @@ def _short_count(count: int) -> str:
     return str(count)
 
 
-def _format_counts(counts: Mapping[str, int]) -> str:
+def format_counts(counts: Mapping[str, int]) -> str:
+    """Format counts by cause, the highest first: "3 × rate limit, 1 × timeout"."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return printable(", ".join(f"{count} × {cause.replace('_', ' ')}" for cause, count in ordered))
 
@@ -133,8 +136,8 @@ def _format_counts(counts: Mapping[str, int]) -> str:
 def _job_lines(status: RunStatus, width: int | None, *, everything: bool, coloured: bool) -> list[str]:
     by_state: dict[str, list[JobStatus]] = {}
     for job in status.jobs:
-        by_state.setdefault(_state(job), []).append(job)
-    rank = {state: place for place, state in enumerate(_ORDER, 1)}
+        by_state.setdefault(shown_state(job), []).append(job)
+    rank = {state: place for place, state in enumerate(STATE_ORDER, 1)}
     # Endings of a job that is done but did not end well have no place of their own: they are first.
     states = sorted(by_state, key=lambda state: (rank.get(state, 0), state))
     counts = ", ".join(f"{len(by_state[state])} {printable(state.replace('_', ' '))}" for state in states)
@@ -170,7 +173,7 @@ def _colour_state(text: str, job: JobStatus) -> str:
     return f"{text[:2]}{colour(text[2:21], job.ending.mark.colour)}{text[21:]}"
 
 
-def _state(job: JobStatus) -> str:
+def shown_state(job: JobStatus) -> str:
     """Return the state that is shown; one that did not end well has its ending's name."""
     if job.state is JobState.RUNNING and job.waits:
         return _WAITING
@@ -184,14 +187,14 @@ def _job_line(state: str, job: JobStatus, now: float) -> str:
         line += f" · {format_duration(now - job.since)}"
     spend = job.spend
     if spend.settled_usd or spend.unknown_usd or spend.reserved_usd:
-        line += f" · {_format_spend(spend)}"
+        line += f" · {format_spend(spend)}"
     if job.waits:
         waits = (f"{each.wait} ({format_duration(now - each.since)})" for each in job.waits)
         line += f" · waits for {', '.join(waits)}"
     elif job.needs:
         line += f" · needs {', '.join(job.needs)}"
     if job.retries:
-        line += f" · retries: {_format_counts(job.retries)}"
+        line += f" · retries: {format_counts(job.retries)}"
     if job.error:
         line += f" · {job.cause}: {job.error}" if job.cause else f" · {job.error}"
     elif job.shortfall is not None and job.shortfall.text:
@@ -199,7 +202,8 @@ def _job_line(state: str, job: JobStatus, now: float) -> str:
     return printable(line, _MAX_LINE)
 
 
-def _format_spend(spend: Spend) -> str:
+def format_spend(spend: Spend) -> str:
+    """Format what was spent, with the amounts of unknown cost and in flight."""
     text = format_usd(spend.settled_usd)
     text += f" + {format_usd(spend.unknown_usd)} unknown" if spend.unknown_usd else ""
     return text + (f" + {format_usd(spend.reserved_usd)} in flight" if spend.reserved_usd else "")
@@ -219,12 +223,12 @@ def render_job_details(
 
 def _detail_lines(each: JobDetail, now: float) -> list[str]:
     job = each.job
-    lines = [_job_line(_state(job), job, now).strip()]
+    lines = [_job_line(shown_state(job), job, now).strip()]
     lines.append(f"  attempts {job.attempts}" + (f", model {job.model}" if job.model else ""))
     lines.extend(f"  waited {format_duration(s)} for {wait.text}" for wait, s in each.waited_s.items())
     for call in each.calls:
         took = "" if call.duration_s is None else f", {call.duration_s:.1f} s"
-        tokens = f", {_format_tokens(call.tokens)}" if call.tokens else ""
+        tokens = f", {format_tokens(call.tokens)}" if call.tokens else ""
         lines.append(
             f"  call {call.name}: {call.state.replace('_', ' ')} {format_usd(call.usd)}{took}{tokens}"
         )

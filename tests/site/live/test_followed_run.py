@@ -1,0 +1,135 @@
+"""A run that is followed: what a reader gets who has seen a part, and runs that are not as they should be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from codetaste.site.live import followed_run
+from codetaste.site.live.followed_run import FollowedRun, RunView
+from support.site.journals import (
+    SESSION,
+    append_journal,
+    ended,
+    job,
+    reserved,
+    settled,
+    started,
+    write_journal,
+)
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each look read the journal."""
+    monkeypatch.setattr(followed_run, "_MIN_INTERVAL_S", 0.0)
+    monkeypatch.setattr(followed_run, "_MAX_SHARE", 1e9)
+    monkeypatch.setattr(followed_run, "_MAX_INTERVAL_S", 0.0)
+
+
+def follow(path: Path) -> FollowedRun:
+    return FollowedRun(path, "run", "run")
+
+
+def keys(view: RunView) -> set[str]:
+    return {job.key for job in view.jobs}
+
+
+def test_reader_gets_everything_once_and_then_changes(tmp_path: Path) -> None:
+    run = follow(write_journal(tmp_path, [SESSION, job("a"), job("b")]))
+    first = run.look()
+    assert first.whole
+    assert keys(first) == {"a", "b"}
+    assert [event.kind for event in first.events] == ["session"]
+    same = run.look(first.version)
+    assert not same.whole
+    assert (same.jobs, same.events) == ((), ())
+    append_journal(tmp_path, [started("a"), reserved("a", "c1", "0.5"), settled("c1", "0.25")])
+    changed = run.look(same.version)
+    assert keys(changed) == {"a"}
+    assert [(event.kind, event.job) for event in changed.events] == [("started", "a"), ("settled", "a")]
+    assert changed.status is not None
+    assert str(changed.status.spend.settled_usd) == "0.25"
+    # Another reader, who is as far as the first look, gets the same.
+    assert keys(run.look(first.version)) == {"a"}
+
+
+@pytest.mark.parametrize("version", ["x", "x-1", "-", "-1", "1", "\ud800", "9" * 5000])
+def test_unknown_version_gets_everything(tmp_path: Path, version: str) -> None:
+    run = follow(write_journal(tmp_path, [SESSION, job("a")]))
+    assert run.look(version).whole
+    epoch = run.look().version.partition("-")[0]
+    assert run.look(f"{epoch}-1x").whole
+    assert not run.look(f"{epoch}-99").whole
+
+
+def test_line_that_is_being_written_is_read_when_it_is_whole(tmp_path: Path) -> None:
+    run = follow(write_journal(tmp_path, [SESSION]))
+    first = run.look()
+    path, line = tmp_path / "journal.jsonl", json.dumps({**job("late"), "t": 1.0}) + "\n"
+    with path.open("a") as file:
+        file.write(line[:20])
+    assert keys(run.look(first.version)) == set()
+    with path.open("a") as file:
+        file.write(line[20:])
+    assert keys(run.look(first.version)) == {"late"}
+
+
+def test_run_that_does_not_exist_is_waited_for(tmp_path: Path) -> None:
+    run = follow(tmp_path / "later")
+    view = run.look()
+    assert view.status is None
+    assert "no run there" in view.problem
+    write_journal(tmp_path / "later", [SESSION, job("a")])
+    begun = run.look(view.version)
+    assert keys(begun) == {"a"}
+    assert begun.problem == ""
+
+
+def test_damaged_journal_is_a_problem_beside_what_was_read(tmp_path: Path) -> None:
+    run = follow(write_journal(tmp_path, [SESSION, job("a")]))
+    run.look()
+    append_journal(tmp_path, [{"event": "settled", "call": 3}])
+    view = run.look()
+    assert "journal.jsonl" in view.problem
+    assert keys(view) == {"a"}
+
+
+def test_another_run_in_its_place_is_read_from_its_beginning(tmp_path: Path) -> None:
+    run = follow(write_journal(tmp_path, [SESSION, job("old"), job("older"), started("old")]))
+    before = run.look()
+    write_journal(tmp_path, [SESSION, job("new")])
+    view = run.look(before.version)
+    assert view.whole
+    assert keys(view) == {"new"}
+    assert [event.kind for event in view.events] == ["session"]
+
+
+def test_killed_run_is_followed_into_its_next_session(tmp_path: Path) -> None:
+    run = follow(write_journal(tmp_path, [SESSION, job("a"), started("a")]))
+    view = run.look()
+    assert view.jobs[0].state == "interrupted"  # no process has the lock
+    append_journal(tmp_path, [SESSION, job("a"), started("a"), ended("a")])
+    view = run.look(view.version)
+    assert view.jobs[0].state == "done"
+    assert view.status is not None
+    assert len(view.status.sessions) == 2
+    assert run.ended_jobs == 1
+
+
+def test_details_of_a_job_are_found_by_its_whole_key(tmp_path: Path) -> None:
+    odd = "infer/[a]*/open?"
+    run = follow(write_journal(tmp_path, [SESSION, job(odd), job("infer/a/open")]))
+    detail = run.detail(odd)
+    assert detail is not None
+    assert detail.job.key == odd
+    assert run.detail("infer/*") is None
+
+
+def test_old_events_are_dropped(tmp_path: Path) -> None:
+    notes = [{"event": "note", "key": "", "text": f"note {number}"} for number in range(3000)]
+    view = follow(write_journal(tmp_path, [SESSION, *notes])).look()
+    assert len(view.events) == followed_run.MAX_EVENTS
+    assert view.events[-1].text == "note 2999"
