@@ -26,7 +26,7 @@ _CLASSES = {
     OutcomeFacet.SUCCESS: ("good", "✓"),
     OutcomeFacet.PARTIAL_SUCCESS: ("good", "◐"),
     OutcomeFacet.FAILURE: ("bad", "✗"),
-    OutcomeFacet.TIMEOUT: ("warn", "⏱"),
+    OutcomeFacet.TIMEOUT: ("warn", "◔"),
     OutcomeFacet.BUDGET_EXCEEDED: ("warn", "$"),
     OutcomeFacet.MAX_TURNS: ("warn", "↻"),
     OutcomeFacet.REFUSED: ("warn", "⊘"),
@@ -48,7 +48,11 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    made.filters.update(group_rows=_group_rows, group_columns=_group_columns)
+    made.filters.update(
+        group_rows=_group_rows,
+        group_columns=_group_columns,
+        letter_in=lambda system, comparison: comparison.letter(system),
+    )
     made.globals.update(
         version=__version__,
         caption=caption,

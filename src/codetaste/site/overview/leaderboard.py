@@ -1,26 +1,212 @@
-"""The leaderboard: agents by track and mode, with intervals."""
+"""The leaderboard: agents by track and mode, with intervals and places, under both aggregations."""
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+from codetaste.core.text import plural
+from codetaste.evaluation.trials.records import TrialStatus
+from codetaste.report.statistics import measures
+from codetaste.report.statistics.aggregate import Aggregation
+from codetaste.report.statistics.intervals import Interval, Method
+from codetaste.report.tables.comparison import comparison_table
+from codetaste.report.tables.scores import measure_column
+from codetaste.results.outcome import OutcomeFacet
+from codetaste.site.html.address import file_name
+from codetaste.site.html.data_files import csv_file
 from codetaste.site.html.site_file import SiteFile
 from codetaste.site.html.templates import render_page
-from codetaste.site.site import trial_address
+from codetaste.site.overview.places import Place, find_places
+from codetaste.site.overview.scatter import Observation, draw_scatter
+from codetaste.site.site import agent_address, setting_address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from codetaste.report.statistics.measures import Measure
+    from codetaste.report.statistics.merge import TrackMode
     from codetaste.site.site import Site
 
 ADDRESS = "index.html"
+PAGES = {Aggregation.STRICT: ADDRESS, Aggregation.PUBLISHED: "published.html"}
+SHOWN = (measures.ALIGNMENT, measures.PASS, measures.IFR, measures.PREC)
+SPENT = (measures.COST,)
+_NO_INTERVAL = Interval(None, None, None, 0, 0, Method.NONE)
+_HEADER = (
+    "address",
+    "aggregation",
+    "agent",
+    "setting",
+    "place",
+    "measure",
+    "unit",
+    "mean",
+    "low",
+    "high",
+    "n",
+    "clusters",
+    "method",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number of the leaderboard that can be cited by its address."""
+
+    id: str
+    measure: Measure
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An agent in one track and mode."""
+
+    agent: str
+    letter: str
+    setting: str
+    place: Place | None
+    beats: tuple[str, ...]
+    numbers: tuple[Number, ...]
+    trials: int
+    not_scored: int
+    facets: Mapping[OutcomeFacet, int]
 
 
 def leaderboard_files(site: Site) -> Iterator[SiteFile]:
-    """Yield the page, and its data."""
-    yield SiteFile(ADDRESS, lambda: _page(site))
+    """Yield a page for each aggregation, and its data."""
+    if not site.views:
+        yield SiteFile(ADDRESS, partial(_page_without_trials, site))
+        return
+    for aggregation, address in PAGES.items():
+        yield SiteFile(address, partial(_page, site, aggregation))
+        yield SiteFile(_data_address(aggregation), partial(_data, site, aggregation))
 
 
-def _page(site: Site) -> bytes:
-    trials = [(trial, trial_address(trial)) for trial in site.results.trials.agents]
-    return render_page(site, "leaderboard.html", ADDRESS, "Leaderboard", trials=trials)
+def standings(site: Site, aggregation: Aggregation) -> list[Standing]:
+    """Return all agents in all settings, by setting, then by place."""
+    comparison, view = site.comparisons[aggregation], site.views[aggregation]
+    made: list[Standing] = []
+    for track_mode in view.trials.track_modes:
+        setting = track_mode.title
+        places = find_places(comparison, setting)
+        for agent in [*places, *(each for each in comparison.systems if each not in places)]:
+            trials = view.trials_of(agent, track_mode)
+            if not trials:
+                continue
+            estimate = comparison.estimate(agent, setting, comparison.primary)
+            made.append(
+                Standing(
+                    agent,
+                    comparison.letter(agent),
+                    setting,
+                    places.get(agent),
+                    estimate.beats if estimate else (),
+                    tuple(_numbers(site, aggregation, agent, track_mode)),
+                    len(trials),
+                    sum(trial.scores.status is not TrialStatus.SCORED for trial in trials),
+                    Counter(map(site.facet, trials)),
+                )
+            )
+    return made
+
+
+def _numbers(site: Site, aggregation: Aggregation, agent: str, track_mode: TrackMode) -> Iterator[Number]:
+    comparison, view = site.comparisons[aggregation], site.views[aggregation]
+    place = f"{file_name(agent)}.{file_name(track_mode.title)}"
+    for measure in SHOWN:
+        estimate = comparison.estimate(agent, track_mode.title, measure)
+        yield Number(f"{place}.{measure.name}", measure, estimate.interval if estimate else _NO_INTERVAL)
+    for measure in SPENT:
+        interval = view.interval(view.trials_of(agent, track_mode), measure)
+        yield Number(f"{place}.{measure.name}", measure, interval)
+
+
+def _page(site: Site, aggregation: Aggregation) -> bytes:
+    comparison = site.comparisons[aggregation]
+    listed = standings(site, aggregation)
+    settings = [each.title for each in site.views[aggregation].trials.track_modes]
+    observations = [
+        Observation(
+            f"{each.agent}, {each.setting}",
+            each.letter,
+            settings.index(each.setting),
+            agent_address(each.agent),
+            _interval(each, measures.COST),
+            _interval(each, comparison.primary),
+        )
+        for each in listed
+    ]
+    return render_page(
+        site,
+        "overview/leaderboard.html",
+        PAGES[aggregation],
+        "Leaderboard",
+        data=((f"{aggregation} numbers (CSV)", _data_address(aggregation)),),
+        aggregation=aggregation,
+        pages=PAGES,
+        comparison=comparison,
+        standings=listed,
+        settings=settings,
+        references=[each for each in comparison.references if each.measure == comparison.primary],
+        facets=[facet for facet in OutcomeFacet if any(facet in each.facets for each in listed)],
+        columns={measure.name: measure_column(measure) for measure in (*SHOWN, *SPENT)},
+        measures=(*SHOWN, *SPENT),
+        notes=comparison_table(comparison).notes,
+        scatter=draw_scatter(observations),
+        lede=_describe(site),
+        agent_address=agent_address,
+        setting_address=setting_address,
+    )
+
+
+def _page_without_trials(site: Site) -> bytes:
+    return render_page(site, "overview/no_trials.html", ADDRESS, "Overview", lede=_describe(site))
+
+
+def _describe(site: Site) -> str:
+    results, trials = site.results, site.results.trials.agents
+    counts = [
+        plural(len(trials), "trial") if trials else "",
+        plural(len(results.trials.agent_names), "agent") if trials else "",
+        plural(len({trial.instance for trial in trials}), "instance") if trials else "",
+        plural(len(results.answers.rows), "trial") + " of SWE-Refactor" if results.answers.rows else "",
+        plural(len(results.passes), "discovery pass", "discovery passes") if results.passes else "",
+        plural(len(results.environments), "environment") if results.environments else "",
+    ]
+    return ", ".join(filter(None, counts)) or "no trial yet"
+
+
+def _interval(standing: Standing, measure: Measure) -> Interval:
+    return next((each.interval for each in standing.numbers if each.measure == measure), _NO_INTERVAL)
+
+
+def _data_address(aggregation: Aggregation) -> str:
+    return f"leaderboard-{aggregation}.csv"
+
+
+def _data(site: Site, aggregation: Aggregation) -> bytes:
+    page = PAGES[aggregation]
+    rows = [
+        (
+            f"{page}#{number.id}",
+            str(aggregation),
+            each.agent,
+            each.setting,
+            each.place.number if each.place else None,
+            number.measure.name,
+            str(number.measure.unit),
+            number.interval.mean,
+            number.interval.low,
+            number.interval.high,
+            number.interval.n,
+            number.interval.clusters,
+            str(number.interval.method),
+        )
+        for each in standings(site, aggregation)
+        for number in each.numbers
+    ]
+    return csv_file(_HEADER, rows)
