@@ -106,8 +106,10 @@ function makeSortable(table) {
   if (table.id && direction && heads(table)[column]) sortTable(table, Number(column), direction);
 }
 
-/** Fields above a table: one for words, and one for each column whose head has data-filter="name". */
+/** Fields above a table: one for words, and one for each column whose head has data-filter="name".
+    Where data-filters has a name, it is before the names in the query: a page may have other words there. */
 function makeFilters(table) {
+  const prefix = table.dataset.filters ? `${table.dataset.filters}.` : "";
   const names = [...heads(table)]
     .map((head, column) => ({ head, column, name: head.dataset.filter }))
     .filter((each) => each.name);
@@ -137,15 +139,15 @@ function makeFilters(table) {
   };
   const changed = () => {
     apply();
-    codetaste.query.set(Object.fromEntries([["q", words.value], ...fields.map(({ name, field }) => [name, field.value])]));
+    codetaste.query.set(Object.fromEntries([["q", words.value], ...fields.map(({ name, field }) => [name, field.value])].map(([name, value]) => [prefix + name, value])));
   };
 
   const labelled = (text, field) => codetaste.element("label", { class: "field" }, text, field);
   const bar = codetaste.element("div", { class: "toolbar", role: "search", "aria-label": "Rows" });
   bar.append(labelled("words", words), ...fields.map(({ label, field }) => labelled(label, field)), count);
   (table.closest(".scroll") ?? table).before(bar);
-  words.value = codetaste.query.get("q");
-  fields.forEach(({ name, field }) => { field.value = codetaste.query.get(name); if (field.selectedIndex < 0) field.value = ""; });
+  words.value = codetaste.query.get(`${prefix}q`);
+  fields.forEach(({ name, field }) => { field.value = codetaste.query.get(prefix + name); if (field.selectedIndex < 0) field.value = ""; });
   bar.addEventListener("input", changed);
   apply();
 }

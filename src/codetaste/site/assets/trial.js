@@ -84,7 +84,9 @@ const trial = {
   handlers: [],
   async follow() {
     const hash = decodeURIComponent(location.hash.slice(1));
-    for (const handler of trial.handlers) if (hash && (await handler(hash))) return;
+    if (!hash) return;
+    for (const handler of trial.handlers) if (await handler(hash)) return;
+    document.getElementById(hash)?.scrollIntoView({ behavior: "instant" });
   },
 };
 

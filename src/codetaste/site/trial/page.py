@@ -26,6 +26,10 @@ from codetaste.site.trial.reference import (
     rules_file,
 )
 from codetaste.site.trial.rule_results import RuleOutcome, rules_data
+from codetaste.site.trial.transcript.excerpt import excerpts
+from codetaste.site.trial.transcript.pieces import transcript_files
+from codetaste.site.trial.transcript.timeline import make_timeline
+from codetaste.site.trial.transcript.trial_jobs import find_trial_jobs
 from codetaste.site.trial.trial_view import read_trial_view
 
 if TYPE_CHECKING:
@@ -60,12 +64,16 @@ def trial_files(site: Site) -> Iterator[SiteFile]:
             yield rules_file(site, reference, trial)
         for trial in trials:
             subject = TrialSubject(trial, reference, trials)
-            yield SiteFile(trial_address(trial), partial(_page, site, subject), partial(_parts, subject))
+            yield SiteFile(
+                trial_address(trial), partial(_page, site, subject), partial(_parts, site, subject)
+            )
 
 
 def _page(site: Site, subject: TrialSubject) -> bytes:
     trial, reference = subject.trial, subject.reference
     view = read_trial_view(trial, reference)
+    jobs = find_trial_jobs(site.results.roots, trial)
+    timeline = make_timeline(jobs)
     return render_page(
         site,
         "trial.html",
@@ -83,15 +91,17 @@ def _page(site: Site, subject: TrialSubject) -> bytes:
         rule_counts=_rule_counts(view),
         reference=reference,
         golden=golden_download(reference),
+        conversations=excerpts(jobs),
+        timeline=timeline,
         rules_script=rules_address(reference, trial),
         others=[_other(site, each) for each in _others(subject)],
-        parts=_page_parts(view),
+        parts=_page_parts(view, timed=timeline is not None),
         instance_page=instance_address(trial.instance),
         folder=trial_folder(trial),
     )
 
 
-def _parts(subject: TrialSubject) -> Iterator[SiteFile]:
+def _parts(site: Site, subject: TrialSubject) -> Iterator[SiteFile]:
     """Yield the data beside a page: of the script, as JSON, and the patch in pieces and as a whole."""
     trial = subject.trial
     folder, view = trial_folder(trial), read_trial_view(trial, subject.reference)
@@ -103,15 +113,18 @@ def _parts(subject: TrialSubject) -> Iterator[SiteFile]:
         yield _file(f"{folder}/patch-{number}.js", packed_script(f"patch-{number}", packed[-1]))
     if view.pieces.complete:
         yield _file(f"{folder}/{PREDICTION_FILE}.gz", b"".join(packed))
+    yield from transcript_files(folder, find_trial_jobs(site.results.roots, trial))
 
 
-def _page_parts(view: TrialView) -> list[tuple[str, str]]:
+def _page_parts(view: TrialView, *, timed: bool) -> list[tuple[str, str]]:
     """Return the sections of the page, by their ids."""
     plans = [("plans", "Plans")] if view.plans.plans else []
     return [
         *(("patch", "Patch"), ("rules", "Rules"), ("tests", "Tests")),
         *plans,
-        *(("transcript", "Transcript"), ("related", "Other trials")),
+        ("transcript", "Transcript"),
+        *([("time", "Time and cost")] if timed else []),
+        ("related", "Other trials"),
     ]
 
 
