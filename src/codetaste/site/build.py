@@ -5,9 +5,13 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
+from codetaste.site.construction.discovery import DISCOVERY, discovery_files
+from codetaste.site.construction.environments import ENVIRONMENTS, environment_files
 from codetaste.site.html.site_file import SiteFile
 from codetaste.site.overview.leaderboard import leaderboard_files
 from codetaste.site.site import NavigationLink, Site
+from codetaste.site.swe_refactor.addresses import COMPARISON
+from codetaste.site.swe_refactor.comparison import swe_refactor_files
 from codetaste.site.trial.page import trial_files
 
 if TYPE_CHECKING:
@@ -37,6 +41,17 @@ def _has_trials(results: RunResults) -> bool:
 PARTS = (
     SitePart(NavigationLink("Leaderboard", "index.html", "h"), leaderboard_files, lambda _: True),
     SitePart(None, trial_files, _has_trials),
+    SitePart(NavigationLink("Rules", DISCOVERY, "d"), discovery_files, lambda results: bool(results.passes)),
+    SitePart(
+        NavigationLink("Environments", ENVIRONMENTS, "e"),
+        environment_files,
+        lambda results: bool(results.environments),
+    ),
+    SitePart(
+        NavigationLink("SWE-Refactor", COMPARISON, "w"),
+        swe_refactor_files,
+        lambda results: bool(results.answers.rows),
+    ),
 )
 
 

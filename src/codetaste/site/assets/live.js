@@ -1,5 +1,29 @@
 "use strict";
 
+/* The overview of runs: asks for itself anew, and keeps what has the focus. */
+(() => {
+  const runs = document.getElementById("live-runs");
+  if (!runs) return;
+  const connection = document.getElementById("live-connection");
+  const INTERVAL_MS = 3000;
+
+  async function poll() {
+    if (!document.hidden && !runs.contains(document.activeElement)) {
+      try {
+        const answer = await fetch("index.html");
+        if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
+        const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+        runs.replaceChildren(...page.getElementById("live-runs").children);
+        connection.textContent = "";
+      } catch (error) {
+        connection.textContent = `Not current: ${error.message}. Trying again.`;
+      }
+    }
+    setTimeout(poll, INTERVAL_MS);
+  }
+  setTimeout(poll, INTERVAL_MS);
+})();
+
 /* Keeps the page of a run current: asks for what has changed, and puts the server's pieces in place. */
 (() => {
   const page = document.getElementById("live");

@@ -29,6 +29,7 @@ _TYPES = {
     ".css": "text/css",
     ".csv": "text/csv",
     ".diff": "text/plain",
+    ".gz": "application/gzip",
     ".html": "text/html",
     ".js": "text/javascript",
     ".json": "application/json",
@@ -72,10 +73,10 @@ class ViewApp:
         if folder == "live":
             return await self._live(rest, request)
         await self._current.refresh(self._ended_jobs(), eager=True)
-        file = self._current.pages.files.get(address)
-        if file is None:
+        content = await to_thread.run_sync(self._current.pages.files.content, address)
+        if content is None:
             return self._missing()
-        return _response(await to_thread.run_sync(file.make), PurePosixPath(address).suffix)
+        return _response(content, PurePosixPath(address).suffix)
 
     async def _live(self, address: str, request: Request) -> Response:
         if address == "index.html":

@@ -16,6 +16,7 @@ from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialR
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.results.read import RunResults, read_results
 from codetaste.site.build import open_site, site_files
+from codetaste.site.live.site_parts import SiteFiles
 from codetaste.site.site import NavigationLink, trial_address
 from codetaste.swe_refactor.report.merge import MergedRows
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.benchmark.benchmark import Benchmark
-    from codetaste.site.html.site_file import SiteFile
     from codetaste.site.site import Site
 
 _MIN_INTERVAL_S = 5.0
@@ -39,7 +39,7 @@ class Pages(NamedTuple):
     """The site of one reading, its files by address, and trials by run and prefix of their jobs' keys."""
 
     site: Site
-    files: Mapping[str, SiteFile]
+    files: SiteFiles
     trials: Mapping[tuple[Path, str], str]
 
 
@@ -97,7 +97,7 @@ def _pages(roots: Sequence[Path], results: RunResults, title: str) -> Pages:
         for record in results.records.records
         if record.folder in addresses and record.folder.is_relative_to(root)
     }
-    return Pages(site, {file.address: file for file in site_files(site)}, trials)
+    return Pages(site, SiteFiles(site_files(site)), trials)
 
 
 def _read(roots: Sequence[Path], benchmark: Benchmark | None) -> RunResults:
