@@ -63,7 +63,7 @@ def _read_data(path: Path, root: str) -> dict[str, Any]:
         FileProblem: it cannot be read.
         ValueError: it is of another version.
     """
-    data: dict[str, Any] = _clean(read_json_object(path, root))
+    data: dict[str, Any] = clean_json(read_json_object(path, root))
     if (version := data.get("schema_version")) != SCHEMA_VERSION:
         raise ValueError(f"has the version {version!r}; this program reads {SCHEMA_VERSION}")
     return data
@@ -76,12 +76,12 @@ def _json_files(folder: Path) -> Iterator[Path]:
         yield from (Path(parent, name) for name in sorted(names) if name.endswith(".json"))
 
 
-def _clean(value: Any) -> Any:  # noqa: ANN401 - JSON
+def clean_json(value: Any) -> Any:  # noqa: ANN401 - JSON
     """Return JSON data without lone surrogates, which no UTF-8 file can have."""
     match value:
         case dict():
-            return {replace_surrogates(name): _clean(each) for name, each in value.items()}
+            return {replace_surrogates(name): clean_json(each) for name, each in value.items()}
         case list():
-            return [_clean(each) for each in value]
+            return [clean_json(each) for each in value]
         case _:
             return replace_surrogates(value)

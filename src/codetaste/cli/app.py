@@ -73,6 +73,14 @@ app.command(
     """,
 )
 app.command(
+    "codetaste.cli.commands.runs.case_study:case_study",
+    help="""\
+    Let an agent compare the trials of a run with the golden patch, or label what failed, with evidence.
+
+    What was made is not made again. The reports are filed in the run's folder, and its page links them.
+    """,
+)
+app.command(
     "codetaste.cli.commands.import_:import_",
     name="import",
     help="""\

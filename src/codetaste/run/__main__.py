@@ -8,6 +8,7 @@ if __name__ == "__main__":
     exit_on_sigint()
 
 import sys
+from dataclasses import replace
 from pathlib import Path  # noqa: TC003 - cyclopts reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
@@ -80,23 +81,25 @@ def run(  # noqa: PLR0913 - the options of the command line
                 if not dry_run:
                     return dispatch.run_without_benchmark(base, config, options)
                 planned = dispatch.plan_without_benchmark(base, config)
-        if dry_run:  # needs no event loop
-            print_result(render_dry_run(planned.dry_run, width_of(result_stream()), as_json=json_))
-            return 0
-        if not rerun and not yes:
-            ask_before_repeats(planned)
-        options = RunOptions(
-            rerun=rerun,
-            rerun_failed=rerun_failed,
-            yes=yes or bool(planned.repeats),
-            exit_zero=exit_zero,
-            as_json=json_,
-        )
-        from codetaste.run.execute import run_and_report  # noqa: PLC0415 - not for a dry run
-
-        return anyio.run(run_and_report, planned, options)
+        return carry_out(planned, RunOptions(rerun, rerun_failed, yes, exit_zero, json_), dry_run=dry_run)
 
     return run_command(plan_and_run, as_json=json_)
+
+
+def carry_out(planned: RunPlan, options: RunOptions, *, dry_run: bool) -> int:
+    """Execute a plan, or only show what it would do; return the exit code.
+
+    Raises:
+        ConfigError: finished jobs would be bought again, and the user does not want that.
+    """
+    if dry_run:  # needs no event loop
+        print_result(render_dry_run(planned.dry_run, width_of(result_stream()), as_json=options.as_json))
+        return 0
+    if not options.rerun and not options.yes:
+        ask_before_repeats(planned)
+    from codetaste.run.execute import run_and_report  # noqa: PLC0415 - not for a dry run
+
+    return anyio.run(run_and_report, planned, replace(options, yes=options.yes or bool(planned.repeats)))
 
 
 def ask_before_repeats(planned: RunPlan) -> None:

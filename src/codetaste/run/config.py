@@ -5,6 +5,7 @@ The model of each section is defined next to the code that it configures; this m
 
 from __future__ import annotations
 
+import json
 import os
 from decimal import Decimal
 from pathlib import Path
@@ -13,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from codetaste.benchmark.config import BenchmarkConfig
-from codetaste.benchmark.layout import GOLDEN, NULL
+from codetaste.benchmark.layout import GOLDEN, NULL, RUN_CONFIG_FILE
+from codetaste.case_study.config import CaseStudyConfig
+from codetaste.core.files import read_text_file
 from codetaste.core.section import FilePath, Section, read_toml, validation_messages
-from codetaste.core.text import did_you_mean, quoted
+from codetaste.core.text import did_you_mean, one_line, quoted
 from codetaste.core.units import Seconds, Usd
 from codetaste.environment.config import EnvironmentConfig
 from codetaste.errors import ConfigError
@@ -56,14 +59,19 @@ class RunConfig(Section):
     of that name in ``prompts/``."""
 
 
+FLOW_SECTIONS = (
+    *("mine", "describe", "discover", "environment", "evaluate", "tracks"),
+    *("swe_refactor", "case_study"),
+)
+"""The sections that enable flows."""
 _MAKES_BENCHMARK = ("mine", "swe_refactor")
-"""Sections of runs that name no benchmark."""
+"""Sections of runs that make their own benchmark."""
 
 
 def _may_mine(schema: dict[str, Any]) -> None:
-    """A run that mines its benchmark, or builds instances of SWE-Refactor, names none."""
+    """A run that mines its benchmark, builds instances of SWE-Refactor or studies another run names none."""
     schema["required"] = [name for name in schema["required"] if name != "benchmark"]
-    schema["anyOf"] = [{"required": [name]} for name in ("benchmark", *_MAKES_BENCHMARK)]
+    schema["anyOf"] = [{"required": [name]} for name in ("benchmark", *_MAKES_BENCHMARK, "case_study")]
 
 
 class Config(Section):
@@ -84,6 +92,7 @@ class Config(Section):
     environment: EnvironmentConfig | None = None
     evaluate: EvaluateConfig | None = None
     swe_refactor: SweRefactorConfig | None = None
+    case_study: CaseStudyConfig | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -100,11 +109,11 @@ class Config(Section):
         return next(model for model in self.models if model.id == name)
 
     def used_agents(self) -> list[AgentConfig]:
-        """Return the agents that some track or ``[environment]`` uses."""
+        """Return the agents that some flow uses."""
         return [
             agent
             for agent in self.agents
-            if agent is self.setup_agent()
+            if agent in (self.setup_agent(), self.studying_agent())
             or any(track.includes(agent.id) for track in self.tracks)
             or any(strategy.includes(agent.id) for strategy in self.strategies())
         ]
@@ -116,6 +125,11 @@ class Config(Section):
     def setup_agent(self) -> AgentConfig | None:
         """Return the agent that sets up environments, which was checked to exist; None for no agent."""
         wanted = None if self.environment is None else self.environment.agent
+        return next((agent for agent in self.agents if agent.id == wanted), None)
+
+    def studying_agent(self) -> AgentConfig | None:
+        """Return the agent that makes case studies, which was checked to exist; None without any."""
+        wanted = None if self.case_study is None else self.case_study.agent
         return next((agent for agent in self.agents if agent.id == wanted), None)
 
     @property
@@ -141,6 +155,15 @@ def read_config(path: Path, settings: Sequence[str] = ()) -> Config:
     Raises:
         ConfigError: one line for each problem, with file, key, and the closest valid name.
     """
+    return check_config(read_data(path, settings), path)
+
+
+def read_data(path: Path, settings: Sequence[str] = ()) -> dict[str, Any]:
+    """Read the data of a config file; ``settings`` override its values.
+
+    Raises:
+        ConfigError: the file cannot be read, or a setting names no place in it.
+    """
     try:
         raw = read_toml(path, Decimal)
     except FileNotFoundError:
@@ -149,6 +172,16 @@ def read_config(path: Path, settings: Sequence[str] = ()) -> Config:
         raise ConfigError(f"{path}: no such file{near}") from None
     for setting in settings:
         _override(raw, setting)
+    return raw
+
+
+def check_config(raw: dict[str, Any], path: Path) -> Config:
+    """Return the config with the data ``raw``, which was read from ``path``.
+
+    Raises:
+        ConfigError: one line for each problem, with file, key, and the closest valid name.
+    """
+    _name_studied_benchmark(raw, path)
     try:
         config = Config.model_validate(raw)
     except ValidationError as error:
@@ -157,6 +190,23 @@ def read_config(path: Path, settings: Sequence[str] = ()) -> Config:
     if problems:
         raise ConfigError(*problems)
     return config
+
+
+def _name_studied_benchmark(raw: dict[str, Any], path: Path) -> None:
+    """Let a config with ``[case_study]`` that names no benchmark have that of the run that it is about."""
+    section = raw.get("case_study")
+    if "benchmark" in raw or not isinstance(section, dict) or not isinstance(run := section.get("run"), str):
+        return
+    frozen = path.parent / Path(run).expanduser() / RUN_CONFIG_FILE
+    try:
+        benchmark = json.loads(read_text_file(frozen))["benchmark"]
+        found = {"path": str(benchmark["path"]), "repos": benchmark.get("repos")}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ConfigError(
+            f"{path}: case_study.run: {frozen} does not name the run's benchmark ({one_line(error)}); "
+            "add [benchmark]"
+        ) from None
+    raw["benchmark"] = {name: value for name, value in found.items() if value is not None}
 
 
 def runs_folder(config_file: Path, out: Path) -> Path:
@@ -225,7 +275,7 @@ def _cross_section_problems(config: Config) -> Iterator[str]:
                 f"agents[{agent.id}].model: no [[models]] has the id {agent.model!r}"
                 f"{did_you_mean(agent.model, known)}"
             )
-    yield from _environment_problems(config)
+    yield from _agent_problems(config)
     for number, track in enumerate(config.tracks):
         for problem in _track_problems(track, config):
             yield f"tracks[{number}]{problem}"
@@ -236,11 +286,11 @@ def _cross_section_problems(config: Config) -> Iterator[str]:
 
 
 def _construction_problems(config: Config) -> Iterator[str]:
-    """Check that no other flow is beside ``[swe_refactor]``, whose instances they cannot use."""
-    others = ("mine", "describe", "discover", "environment", "evaluate", "tracks")
-    for name in others if config.swe_refactor is not None else ():
-        if getattr(config, name):
-            yield f"{name}: [swe_refactor] is for a config of its own; remove one of both"
+    """Check that no other flow is beside one that works on another run, or on instances of its own kind."""
+    for section in ("swe_refactor", "case_study"):
+        for name in FLOW_SECTIONS if getattr(config, section) is not None else ():
+            if name != section and getattr(config, name):
+                yield f"{name}: [{section}] is for a config of its own; remove one of both"
 
 
 def _strategy_problems(config: Config) -> Iterator[str]:
@@ -278,11 +328,14 @@ def _unknown_models(config: Config, known: Sequence[str]) -> Iterator[str]:
             yield f"{key}: no [[models]] has the id {name!r}{did_you_mean(name, known)}"
 
 
-def _environment_problems(config: Config) -> Iterator[str]:
-    wanted = None if config.environment is None else config.environment.agent
+def _agent_problems(config: Config) -> Iterator[str]:
+    """Find agents of the flows that are not defined."""
     agents = [agent.id for agent in config.agents]
-    if wanted is not None and wanted not in agents:
-        yield f"environment.agent: no [[agents]] has the id {wanted!r}{did_you_mean(wanted, agents)}"
+    named = [("environment", None if config.environment is None else config.environment.agent)]
+    named += [("case_study", None if config.case_study is None else config.case_study.agent)]
+    for section, wanted in named:
+        if wanted is not None and wanted not in agents:
+            yield f"{section}.agent: no [[agents]] has the id {wanted!r}{did_you_mean(wanted, agents)}"
 
 
 def _duplicates(names: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from codetaste.case_study.inputs import study_inputs
 from codetaste.flows.describe.inputs import description_inputs
 from codetaste.flows.discover.inputs import ENGINE_INPUT, pass_inputs
 from codetaste.flows.environment.inputs import environment_inputs
@@ -109,11 +110,20 @@ def _planned_inputs(
     for step in plan.steps:
         inputs = step_inputs(step, source, config.sandbox, resolved.adapters)
         yield step.key, step.needs, digests_of_inputs(inputs)
+    yield from _study_inputs(resolved, plan, source)
     if config.swe_refactor is not None:
         sandbox = java_sandbox(config.sandbox, config.swe_refactor.java)
         for trial in plan.strategy_trials:
             inputs = trial_inputs(trial, source, sandbox, resolved.adapters)
             yield trial.answer_key, (), digests_of_inputs(inputs)
+
+
+def _study_inputs(
+    resolved: ResolvedConfig, plan: FlowPlan, source: InputSource
+) -> Iterator[tuple[str, tuple[str, ...], Mapping[str, str]]]:
+    for study in plan.studies:
+        inputs = study_inputs(study, source, resolved.config.sandbox, resolved.adapters)
+        yield study.key, study.needs, digests_of_inputs(inputs)
 
 
 def _state(job: JobHistory | None, inputs: Mapping[str, str]) -> tuple[WorkState, tuple[str, ...]]:

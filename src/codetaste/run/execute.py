@@ -13,6 +13,7 @@ from anyio import to_thread
 
 from codetaste.benchmark.benchmark import QUICKSTART
 from codetaste.benchmark.layout import RUN_CONFIG_FILE
+from codetaste.case_study.jobs import StudyContext, study_handlers, study_jobs
 from codetaste.console.exit_codes import STOPPED, error_to_json
 from codetaste.console.json import json_document
 from codetaste.console.streams import (
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.flows.agents.run import AgentServices
     from codetaste.flows.context import ModelSet
     from codetaste.llm.metering.metered import MeteredModel
     from codetaste.orchestration.session import Session
@@ -164,7 +166,7 @@ async def open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions)
     await to_thread.run_sync(check_ledgers, out / MODELS_FOLDER, session.history.calls)
     # Files of an earlier process in the run's folder are removed now that the session has locked it.
     agent_configs: dict[str, Mapping[str, Any]] = {}
-    if plan.steps or plan.environments:
+    if plan.steps or plan.environments or plan.studies:
         agents = AgentSet(config.used_agents(), resolved.adapters, models, resolved.prompts)
         services = open_agent_services(agents, sandbox, out, cache, notify)
         opened = await stack.enter_async_context(services)
@@ -175,6 +177,7 @@ async def open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions)
     if plan.steps:
         inference = InferenceContext(benchmark, models, resolved.prompts, opened)
         agent_configs = {agent.id: inference.agent_config(agent) for agent in config.used_agents()}
+    studies = _study_context(resolved, models, opened) if plan.studies else None
     if plan.evaluations or plan.tested or plan.refactored:
         references = await to_thread.run_sync(
             load_references, benchmark, (*plan.evaluations, *plan.refactored)
@@ -183,8 +186,15 @@ async def open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions)
         await to_thread.run_sync(evaluation.remove_scratch)
     refactorings = await _open_refactorings(stack, plan, evaluation, cache)
     strategies = await _open_strategies(stack, resolved, plan, models, out) if plan.strategy_trials else None
-    flows = (descriptions, discovery, environments, inference, evaluation, refactorings, strategies)
+    flows = (descriptions, discovery, environments, inference, evaluation, refactorings, strategies, studies)
     return RunContext(out, plan, session, progress, models, *flows)
+
+
+def _study_context(resolved: ResolvedConfig, models: ModelSet, agents: AgentServices) -> StudyContext:
+    """Return what case studies share."""
+    assert resolved.config.case_study is not None  # noqa: S101 - its studies are planned
+    tries = resolved.config.case_study.tries
+    return StudyContext(resolved.benchmark, models, resolved.prompts, agents, resolved.adapters, tries)
 
 
 async def _open_strategies(
@@ -249,7 +259,7 @@ async def _open_session(
         },
         observers=[observer, logs],
         rerun=repeated,
-        grace_s=_EXTRACTION_GRACE_S if plan.steps or plan.environments or plan.strategy_trials else _GRACE_S,
+        grace_s=_EXTRACTION_GRACE_S if plan.runs_agents else _GRACE_S,
     )
     session = await stack.enter_async_context(opening)
     frozen = _frozen_config(limits.base, planned.resolved.benchmark)
@@ -327,6 +337,9 @@ async def _add_jobs(context: RunContext) -> None:
         session.add_handlers(trial_handlers(context.strategies))
         budget = (NamedLimits("strategies"),)
         jobs.extend(await trial_jobs(plan.strategy_trials, context.strategies, budget))
+    if context.studies is not None:
+        session.add_handlers(study_handlers(context.studies))
+        jobs.extend(study_jobs(plan.studies, context.studies, (NamedLimits("case_study"),)))
     session.add(*_needed_jobs(jobs, plan.selected_keys))
 
 

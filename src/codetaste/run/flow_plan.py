@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import Track
 from codetaste.benchmark.trial_identity import StepKind
+from codetaste.case_study.plan import worst_case_usd as worst_study_usd
 from codetaste.core.text import did_you_mean
 from codetaste.environment.record import names_environment
 from codetaste.errors import ConfigError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.instance import Instance
+    from codetaste.case_study.plan import StudyTask
     from codetaste.flows.describe.plan import DescriptionTask, ExistingDescriptions
     from codetaste.flows.discover.plan import DiscoveryPass
     from codetaste.flows.evaluate.plan import EvaluationTask
@@ -38,7 +40,8 @@ class FlowPlan:
 
     ``selected_keys`` are the job keys that the user selected; all other jobs are prerequisites of these.
     ``tested`` are the evaluations whose test runs are selected or needed, ``refactored`` those whose
-    refactorings are compared; ``strategy_trials`` are those of SWE-Refactor.
+    refactorings are compared; ``strategy_trials`` are those of SWE-Refactor, ``studies`` are about
+    the trials of another run.
     """
 
     descriptions: tuple[DescriptionTask, ...] = ()
@@ -50,11 +53,17 @@ class FlowPlan:
     selected_keys: frozenset[str] = frozenset()
     refactored: tuple[EvaluationTask, ...] = ()
     strategy_trials: tuple[StrategyTrial, ...] = ()
+    studies: tuple[StudyTask, ...] = ()
 
     @property
     def trials(self) -> tuple[Trial, ...]:
         """The trials that the steps belong to."""
         return tuple({step.trial.key: step.trial for step in self.steps}.values())
+
+    @property
+    def runs_agents(self) -> bool:
+        """Whether agents work in sandboxes, whose output is collected at the end."""
+        return bool(self.steps or self.environments or self.strategy_trials or self.studies)
 
     @property
     def described(self) -> frozenset[tuple[str, Track]]:
@@ -73,7 +82,7 @@ class FlowPlan:
         limited = [each for each in flows_usd if each is not None]
         if len(limited) < len(flows_usd):
             return None
-        return sum(limited, Decimal(0)) + trials_usd + setup_usd
+        return sum(limited, Decimal(0)) + trials_usd + setup_usd + worst_study_usd(self.studies)
 
     def check_descriptions(self, existing: ExistingDescriptions) -> None:
         """Check that every task has the descriptions that its agents and judges need, or that the run makes.
@@ -113,6 +122,7 @@ def plan_flows(
     *,
     existing: ExistingDescriptions | None = None,
     strategy_trials: Sequence[StrategyTrial] = (),
+    studies: Sequence[StudyTask] = (),
 ) -> FlowPlan:
     """List the work of a run at ``instances``.
 
@@ -146,6 +156,7 @@ def plan_flows(
         *(task.key for task in evaluations),
         *(task.refactorings_key for task in evaluations if task.refactorings),
         *(key for trial in strategy_trials for key in (trial.answer_key, trial.score_key)),
+        *(each.key for each in studies),
     ]
     for glob in only:
         if not any(fnmatchcase(key, glob) for key in keys):
@@ -170,6 +181,7 @@ def plan_flows(
         chosen,
         refactored,
         tuple(each for each in strategy_trials if {each.answer_key, each.score_key} & chosen),
+        tuple(each for each in studies if each.key in chosen),
     )
 
 

@@ -114,7 +114,14 @@ def resolve_and_select(
         raise ConfigError(*(f"{path}: {problem}" for problem in error.problems)) from error
     folder = runs_folder(path, config.run.out) / config.run.name / DESCRIPTIONS_FOLDER
     existing = existing_descriptions(resolved.benchmark, folder)
-    flows = plan_flows(config, resolved.instances, only, existing=existing, strategy_trials=resolved.trials)
+    flows = plan_flows(
+        config,
+        resolved.instances,
+        only,
+        existing=existing,
+        strategy_trials=resolved.trials,
+        studies=resolved.studies,
+    )
     if not flows.selected_keys and config.describe is not None:
         raise ConfigError(
             f"{path}: nothing to do: all descriptions are there; with describe.all = true those that no one "
@@ -123,7 +130,7 @@ def resolve_and_select(
     if not flows.selected_keys:
         raise ConfigError(
             f"{path}: nothing to do: it has no section of a flow: [describe], [discover], [environment], "
-            "[[tracks]] or [evaluate]"
+            "[[tracks]], [evaluate] or [case_study]"
         )
     flows.check_descriptions(existing)
     benchmark = existing.benchmark.with_descriptions({}, pending=flows.described)
@@ -154,6 +161,7 @@ def _make_dry_run(config: Config, flows: FlowPlan, prices: Mapping[str, PriceEnt
             for each in flows.strategy_trials
             if each.score_key in flows.selected_keys
         ),
+        *(PlannedJob(each.key, each.needs, each.agent.model, each.group) for each in flows.studies),
     )
     planned: dict[str, PlannedJob] = {}
     for job in jobs:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.agent.tool import load_tools
 from codetaste.benchmark.benchmark import QUICKSTART, Benchmark, open_benchmark, quickstart_folder
+from codetaste.case_study.plan import plan_studies
 from codetaste.core.files import read_regular_file
 from codetaste.errors import ConfigError
 from codetaste.llm.price_table import agent_option_problems, budget_problems, price_entry
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from codetaste.agent.tool import Tool
     from codetaste.benchmark.config import BenchmarkConfig
     from codetaste.benchmark.instance import Instance
+    from codetaste.case_study.plan import StudyTask
     from codetaste.harness.adapter import Adapter
     from codetaste.harness.config import AgentConfig
     from codetaste.llm.config import ModelConfig
@@ -47,6 +49,8 @@ class ResolvedConfig:
     """Adapters of the CLI agents that some track uses, by the agent's id."""
     trials: tuple[StrategyTrial, ...] = ()
     """Those of ``[[swe_refactor.strategies]]``."""
+    studies: tuple[StudyTask, ...] = ()
+    """Those of ``[case_study]``."""
 
     def used_models(self) -> tuple[ModelConfig, ...]:
         """Return the models that some flow of the config uses."""
@@ -125,9 +129,25 @@ def resolve_config(config: Config, base_dir: Path) -> ResolvedConfig:
     problems.extend(_describe_problems(config))
     trials = _resolve_strategies(config, base_dir, problems)
     adapters = _resolve_agents(config, base_dir, problems)
+    studies = _resolve_studies(config, base_dir, instances, problems) if benchmark is not None else ()
     if problems or benchmark is None:
         raise ConfigError(*dict.fromkeys(problems))
-    return ResolvedConfig(config, base_dir, benchmark, instances, tools, prompts, adapters, trials)
+    return ResolvedConfig(config, base_dir, benchmark, instances, tools, prompts, adapters, trials, studies)
+
+
+def _resolve_studies(
+    config: Config, base_dir: Path, instances: tuple[Instance, ...], problems: list[str]
+) -> tuple[StudyTask, ...]:
+    """Return the studies of ``[case_study]``, and add a line for each problem."""
+    section, agent = config.case_study, config.studying_agent()
+    if section is None or agent is None:
+        return ()
+    run = (base_dir / section.run.expanduser()).absolute()
+    try:
+        return plan_studies(section, run, instances, agent, config.labels()[agent.model])
+    except ConfigError as error:
+        problems.extend(f"case_study.run: {problem}" for problem in error.problems)
+        return ()
 
 
 def _describe_problems(config: Config) -> list[str]:

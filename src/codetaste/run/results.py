@@ -9,6 +9,7 @@ from anyio import to_thread
 
 from codetaste.benchmark.layout import OUTPUTS_FOLDER
 from codetaste.benchmark.trial_identity import StepKind
+from codetaste.case_study.publish import StudyResult, restore_study
 from codetaste.flows.describe.publish import published_path, write_described_benchmark
 from codetaste.flows.describe.result import DescriptionResult
 from codetaste.flows.discover.publish import discovery_folder, rules_file, write_discovered_benchmarks
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from codetaste.case_study.jobs import StudyContext
     from codetaste.flows.context import ModelSet
     from codetaste.flows.describe.context import DescriptionContext
     from codetaste.flows.discover.context import DiscoveryContext
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from codetaste.flows.evaluate.refactoring_jobs import RefactoringContext
     from codetaste.flows.infer.context import InferenceContext
     from codetaste.orchestration.job import Outcome
+    from codetaste.orchestration.journal.blobs import Blobs
     from codetaste.orchestration.session import Session
     from codetaste.report.live.progress import RunProgress
     from codetaste.report.statistics.comparison import Comparison
@@ -73,6 +76,7 @@ class RunContext:
     evaluation: EvaluationContext | None
     refactorings: RefactoringContext | None
     strategies: TrialContext | None
+    studies: StudyContext | None
 
 
 async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) -> list[SummaryLine]:
@@ -130,6 +134,20 @@ async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) 
     lines.extend(_refactoring_lines(plan, outcomes))
     if context.strategies is not None:
         lines.extend(_strategy_lines(plan, outcomes))
+    lines.extend(await _study_lines(plan, outcomes, blobs))
+    return lines
+
+
+async def _study_lines(plan: FlowPlan, outcomes: Mapping[str, Outcome], blobs: Blobs) -> list[SummaryLine]:
+    """File the studies that are no longer where they belong, and return a line for each study."""
+    lines = []
+    for task in plan.studies:
+        outcome, text, path = outcomes[task.key], "", ""
+        if outcome.usable:
+            result = StudyResult.from_json(outcome.value)
+            text = result.describe()
+            path = str(await restore_study(task, result, blobs.load) or "")
+        lines.append(SummaryLine(outcome, task.title, task.agent.model, text, path))
     return lines
 
 
@@ -205,6 +223,9 @@ def _failed_needs(plan: FlowPlan, outcomes: Mapping[str, Outcome]) -> list[Summa
         titles |= task.test_titles
     # What examples need is known only once their corpus was read.
     titles |= {key: key for key in outcomes if plan.strategy_trials and key.startswith("examples/")}
+    for study in plan.studies:
+        titles.setdefault(study.sources_key, f"sources of {study.instance.id}")
+        titles.setdefault(study.install_key, f"the program of {study.agent.id}")
     for trial in plan.strategy_trials:
         titles.setdefault(trial.base_key, f"the files before {trial.instance.commit_id[:12]}")
         titles.setdefault(trial.install_key, f"the program of {trial.system}")

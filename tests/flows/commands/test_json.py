@@ -20,6 +20,7 @@ BAD: dict[str, list[str]] = {
     "run": ["nofile.toml"],
     "view": ["r", "--port", "70000"],
     "status": ["nope"],
+    "case-study": ["nope", "--config", "nofile.toml"],
     "limit": ["r", "--jobs", "0"],
     "settle": ["r", "no-such-call", "--usd", "1"],
     "doctor": ["surplus"],
@@ -79,10 +80,10 @@ ELSEWHERE = {
         "benchmark fetch",
         "benchmark from-repo",
     ),
-    *("mine explain", "mine run", "review", "view"),
+    *("case-study", "mine explain", "mine run", "review", "view"),
     *(name for name in BAD if name.startswith(("environment ", "image ", "swe-refactor "))),
 }
-"""Good input to them needs a registry, a container engine or a whole benchmark, or does not end."""
+"""Good input to them needs a registry, a container engine, a benchmark or scored trials, or does not end."""
 
 
 def make_published_outputs(folder: Path) -> Path:

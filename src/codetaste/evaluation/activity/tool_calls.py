@@ -80,19 +80,41 @@ def _listed(value: object) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
+def shell_text(tool: object, raw: object) -> str | None:
+    """Return the command of a call of a shell tool, "" if it is not understood; None for another tool.
+
+    Args:
+        tool: the name of the tool.
+        raw: its arguments, as JSON text or parsed.
+    """
+    if _tool_name(tool) not in _SHELL_TOOLS:
+        return None
+    arguments = _arguments(raw)
+    command = next((arguments[key] for key in ("command", "cmd", "script") if key in arguments), None)
+    if isinstance(command, list) and all(isinstance(word, str) for word in command):
+        command = shlex.join(command)
+    return command if isinstance(command, str) else ""
+
+
 def _call(tool: object, raw: object) -> Iterator[CountedToolCall]:
-    name = tool.lower() if isinstance(tool, str) else ""
+    command = shell_text(tool, raw)
+    if command is not None:
+        yield CountedToolCall(shell_text=command)
+        return
+    arguments = _arguments(raw)
+    if _tool_name(tool) in _EDIT_TOOLS and arguments.get("command") not in _NOT_EDITS:
+        edits = [arguments, *_listed(arguments.get("edits"))]
+        yield CountedToolCall(replaces_all=any(edit.get("replace_all") is True for edit in edits))
+
+
+def _tool_name(tool: object) -> str:
+    return tool.lower() if isinstance(tool, str) else ""
+
+
+def _arguments(raw: object) -> Mapping[str, Any]:
     if isinstance(raw, str) and len(raw) <= _MAX_ARGUMENT_CHARS:
         try:
             raw = json.loads(raw)
         except (ValueError, RecursionError):  # the input of a tool without a schema
             raw = None
-    arguments: Mapping[str, Any] = raw if isinstance(raw, dict) else {}
-    if name in _SHELL_TOOLS:
-        command = next((arguments[key] for key in ("command", "cmd", "script") if key in arguments), None)
-        if isinstance(command, list) and all(isinstance(word, str) for word in command):
-            command = shlex.join(command)
-        yield CountedToolCall(shell_text=command if isinstance(command, str) else "")
-    elif name in _EDIT_TOOLS and arguments.get("command") not in _NOT_EDITS:
-        edits = [arguments, *_listed(arguments.get("edits"))]
-        yield CountedToolCall(replaces_all=any(edit.get("replace_all") is True for edit in edits))
+    return raw if isinstance(raw, dict) else {}

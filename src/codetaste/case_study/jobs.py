@@ -1,0 +1,256 @@
+"""Jobs of case studies: an agent reads the artefacts of trials, and the host checks its evidence.
+
+A report that is not of the required form is followed by another run, while budget and time last. Every ended
+run is recorded, so none is paid twice; after a crash the own loop continues with its next turn.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from anyio import to_thread
+
+from codetaste.benchmark.layout import EVENTS_FOLDER, TRANSCRIPTS_FOLDER, FinishReason
+from codetaste.case_study.agent_run import BASE, GOLDEN_TREE, STUDY, StudyRun
+from codetaste.case_study.conversation import RecordedCommand, read_commands
+from codetaste.case_study.inputs import AGAIN_PROMPT, PROMPTS, SYSTEM_PROMPT, study_inputs
+from codetaste.case_study.material.folder import StudyMaterial
+from codetaste.case_study.publish import StudyResult, check_report, file_study
+from codetaste.case_study.reply import REPORT_FILE, ReportText, read_report
+from codetaste.core.files import remove_tree
+from codetaste.core.text import shorten
+from codetaste.errors import BudgetExceeded, DeadlineExceeded
+from codetaste.evaluation.pseudo_agents import golden_patch
+from codetaste.flows.agents.install import INSTALL, install_handler, install_job
+from codetaste.flows.agents.result import utc_now
+from codetaste.flows.agents.run import AgentRunSpec
+from codetaste.flows.inputs import InputSource, digest_of_inputs, digests_of_inputs
+from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
+from codetaste.orchestration.budget.cost import BudgetPath, NamedLimits
+from codetaste.orchestration.job import Job
+from codetaste.orchestration.journal.blobs import Blobs
+from codetaste.orchestration.shortfall import Shortfall
+from codetaste.sandbox.base import OUTPUT
+from codetaste.source.checkout import checkout_trees
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping
+    from pathlib import Path
+
+    from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.case_study.plan import StudyTask
+    from codetaste.flows.agents.run import AgentServices
+    from codetaste.flows.context import ModelSet
+    from codetaste.harness.adapter import Adapter
+    from codetaste.llm.prompts import Prompts
+    from codetaste.orchestration.job import Handler, JobContext
+    from codetaste.orchestration.journal.journal import Json
+    from codetaste.source.checkout import Trees
+
+STUDY_JOB = "case_study"
+"""The kind of the jobs."""
+_SCRATCH = ".studies"
+"""The folder of a run for what sandboxes of studies have mounted; it is removed at the end."""
+_MAX_COMMANDS_CHARS = 256 * 1024**2
+_LIMITS = {
+    FinishReason.BUDGET_EXCEEDED: (BudgetExceeded, "the budget was used up"),
+    FinishReason.TIMEOUT: (DeadlineExceeded, "the time limit was reached"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StudyContext:
+    """What all studies of a run share."""
+
+    benchmark: Benchmark
+    models: ModelSet
+    prompts: Prompts
+    agents: AgentServices
+    adapters: Mapping[str, Adapter]
+    tries: int
+
+    @property
+    def source(self) -> InputSource:
+        """What the inputs of studies are taken from."""
+        return InputSource(self.benchmark, self.prompts, self.models.fingerprints)
+
+    @property
+    def scratch(self) -> Path:
+        """The folder for artefacts that sandboxes have mounted."""
+        return self.agents.out / _SCRATCH
+
+
+def study_jobs(tasks: Iterable[StudyTask], context: StudyContext, budget: BudgetPath) -> list[Job]:
+    """Return the jobs of ``tasks`` and of the sources and CLI agents that they need, under ``budget``."""
+    made: dict[str, Job] = {}
+    for task in tasks:
+        made.setdefault(task.sources_key, sources_job(task.instance, budget))
+        if install := install_job(task.install_key, task.agent.id, context.agents, budget):
+            made.setdefault(install.key, install)
+        made[task.key] = _study_job(task, context, budget)
+    return list(made.values())
+
+
+def study_handlers(context: StudyContext) -> dict[str, Handler]:
+    """Return what runs the jobs of ``study_jobs``, by kind."""
+    return {
+        SOURCES: sources_handler(context.benchmark, context.agents.cache),
+        INSTALL: install_handler(context.agents),
+        STUDY_JOB: lambda job, run: _make_study(job.parameters, context, run),
+    }
+
+
+def _study_job(task: StudyTask, context: StudyContext, budget: BudgetPath) -> Job:
+    inputs = study_inputs(task, context.source, context.agents.sandbox_config, context.adapters)
+    runner = context.agents.runners[task.agent.id]
+    request = runner.first_request(_prompt(task, context, ()), SYSTEM_PROMPT)
+    return Job(
+        task.key,
+        STUDY_JOB,
+        (*budget, NamedLimits(task.key, task.limits)),
+        fingerprint=digest_of_inputs(inputs),
+        inputs=digests_of_inputs(inputs),
+        parameters=task,
+        needs=task.needs,
+        resources={"sandbox": 1},
+        lane=task.model_label,
+        title=task.title,
+        group=task.group,
+        min_cost=None if request is None else context.models.models[task.agent.model].min_cost(request),
+        handler_limits=runner.limits,
+    )
+
+
+def _prompt(task: StudyTask, context: StudyContext, problems: tuple[str, ...]) -> str:
+    """Return the agent's prompt; ``problems`` are those of the report that an earlier run left."""
+    values = {
+        "study": STUDY,
+        "base": BASE,
+        "golden": GOLDEN_TREE,
+        "report": f"{OUTPUT}/{REPORT_FILE}",
+        "trials": [each.name for each in task.trials],
+        "track": task.track,
+        "mode": task.mode,
+    }
+    text = context.prompts.load(PROMPTS[task.kind]).render(**values)
+    if not problems:
+        return text
+    again = context.prompts.load(AGAIN_PROMPT).render(problems=list(problems), report=values["report"])
+    return f"{text}\n\n{again}"
+
+
+async def _make_study(task: StudyTask, context: StudyContext, job: JobContext) -> Json:
+    """Run the agent until it leaves a usable report, file it, and return the job's value.
+
+    Raises:
+        SandboxError: no sandbox could be opened.
+        ModelError: the provider stayed unusable after all retries.
+        SourceError: the trees or the golden patch cannot be read.
+        JournalError: the artefacts or the report cannot be written.
+    """
+    trees = await checkout_trees(context.benchmark.origin(task.instance), context.agents.cache)
+    report, commands, ended = ReportText(("no run",)), list[RecordedCommand](), {}
+    async with _material(task, context, trees) as material:
+        for number in range(1, context.tries + 1):
+            name = f"try-{number}"
+            if not job.is_recorded(name):
+                prompt = _prompt(task, context, report.problems if number > 1 else ())
+                origin = context.benchmark.origin(task.instance)
+                spec = AgentRunSpec(
+                    task.agent, origin, prompt, task.model_label, name, task.track, task.mode, SYSTEM_PROMPT
+                )
+                run = StudyRun(spec, context.agents, job, material=material, trees=trees)
+                async with run:
+                    await run.run_agent()
+                with job.cleanup_scope():
+                    ended = await _record(run, name, job)
+            else:
+                ended = dict(_as_object(job.recorded(name)))
+            commands += await to_thread.run_sync(_read_run_commands, context.agents.out, job, name)
+            text = await job.load_text(ended["text"]) if ended["text"] else ""
+            report = read_report(text, task) if text else ReportText((ended["problem"],))
+            if not report.problems or ended["cut"]:
+                break
+            job.note(f"try {number} of {context.tries} left no usable report: {'; '.join(report.problems)}")
+    with job.cleanup_scope():
+        return await _finish(task, report, commands, ended, job)
+
+
+async def _record(run: StudyRun, name: str, job: JobContext) -> dict[str, Any]:
+    """Note how a run ended, and record it, unless a limit ended it: under a higher limit it continues."""
+    result = run.result
+    cut = result.finish_reason in _LIMITS and not run.text
+    if result.cost_mismatch_note():
+        job.note(result.cost_mismatch_note())
+    text = await job.store_text(run.text) if run.text else ""
+    ended: dict[str, Json] = {"run": result.to_json(), "text": text, "problem": run.problem, "cut": cut}
+    if cut:
+        kind, what = _LIMITS[result.finish_reason]
+        job.end_early(kind(f"{what} after {result.turns} turns"))
+    else:
+        await job.record(name, ended)
+    return ended
+
+
+async def _finish(
+    task: StudyTask,
+    report: ReportText,
+    commands: list[RecordedCommand],
+    ended: Mapping[str, Any],
+    job: JobContext,
+) -> Json:
+    if report.problems:
+        if not ended["cut"]:
+            job.fall_short(Shortfall("no_report", shorten("; ".join(report.problems))))
+        return StudyResult("", "; ".join(report.problems)).to_json()
+    spent = job.budget.snapshot().spent.usd
+    study = check_report(task, report, commands, spent, utc_now())
+    digest = await job.store_text(study)
+    await to_thread.run_sync(file_study, task, study)
+    return StudyResult.of(study, digest).to_json()
+
+
+def _read_run_commands(out: Path, job: JobContext, name: str) -> list[RecordedCommand]:
+    """Return the commands of a run of the agent, of all its attempts. Does blocking I/O."""
+    blobs, found, left = Blobs(out / "blobs"), list[RecordedCommand](), _MAX_COMMANDS_CHARS
+    for path in _conversations(out, f"{job.key}.{name}"):
+        for command in read_commands(path, blobs):
+            left -= len(command.command) + len(command.output)
+            if left < 0:
+                return found
+            found.append(command)
+    return found
+
+
+def _conversations(out: Path, file_key: str) -> list[Path]:
+    """Return the conversations of a run of the agent: those with its model, or else its own output."""
+    for folder in (TRANSCRIPTS_FOLDER, EVENTS_FOLDER):
+        own = out / folder / f"{file_key}.jsonl"
+        if found := [
+            *sorted(own.parent.glob(f"{own.stem}.attempt-*.jsonl")),
+            *([own] if own.is_file() else []),
+        ]:
+            return found
+    return []
+
+
+@asynccontextmanager
+async def _material(task: StudyTask, context: StudyContext, trees: Trees) -> AsyncIterator[Path]:
+    """Write the folder that the sandboxes of a study have mounted, and remove it at the end."""
+    golden = await golden_patch(context.benchmark, task.instance, trees, context.agents.cache)
+    folder = (await to_thread.run_sync(context.scratch.absolute)) / digest_parts(task.key)[:32]
+    await to_thread.run_sync(remove_tree, folder)
+    try:
+        await to_thread.run_sync(StudyMaterial(task, context.benchmark, golden).write, folder)
+        yield folder
+    finally:
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(remove_tree, folder)
+
+
+def _as_object(value: Json) -> dict[str, Any]:
+    assert isinstance(value, dict)  # noqa: S101 - as it was recorded
+    return value

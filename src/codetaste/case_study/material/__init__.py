@@ -1,0 +1,1 @@
+"""What a study is made of: a folder with the artefacts of trials, read-only in the sandbox."""
