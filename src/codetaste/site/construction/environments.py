@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from codetaste.benchmark.instances_csv import is_path_name
+from codetaste.benchmark.layout import ENVIRONMENT_FILE
 from codetaste.evaluation.trials.untrusted_files import FileProblem, read_file
 from codetaste.flows.environment.publish import ENVIRONMENTS_FOLDER
 from codetaste.report.render.csv import render_csv
@@ -59,7 +60,7 @@ def _name(metadata: InstanceMetadata) -> str:
 
 
 def _record_file(address: str) -> str:
-    return address.replace("index.html", "environment.json")
+    return address.replace("index.html", ENVIRONMENT_FILE)
 
 
 def _index(site: Site) -> bytes:

@@ -22,7 +22,7 @@ _MAX_TEXT = 500
 _MAX_REASONS = 8
 
 
-class Fact(NamedTuple):
+class LimitedFact(NamedTuple):
     """A line with its name; ``part`` is what is used of a limit, 0..1, None without one."""
 
     name: str
@@ -48,7 +48,7 @@ class RunSummary:
     problem: str = ""
     jobs: int = 0
     ended: int = 0
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[LimitedFact, ...] = ()
     states: tuple[tuple[str, int], ...] = ()
     waits: tuple[tuple[str, int], ...] = ()
     capacities: tuple[Capacity, ...] = ()
@@ -90,7 +90,7 @@ def _state(status: RunStatus, ended: int) -> str:
     return "ended" if ended == len(status.jobs) else "interrupted"
 
 
-def _facts(status: RunStatus) -> list[Fact]:
+def _facts(status: RunStatus) -> list[LimitedFact]:
     """Return process, money and time, as ``codetaste status`` has them."""
     spend = status.spend
     money, part = format_spend(spend), None
@@ -104,14 +104,16 @@ def _facts(status: RunStatus) -> list[Fact]:
     time = format_duration(status.used_s)
     if status.limit_s is not None:
         time += f" of {format_duration(status.limit_s)}"
-    facts = [Fact("Process", printable(status.owner))] if status.owner else []
-    facts.append(Fact("Money", money, part))
-    facts.append(Fact("Time", time, min(1.0, status.used_s / status.limit_s) if status.limit_s else None))
+    facts = [LimitedFact("Process", printable(status.owner))] if status.owner else []
+    facts.append(LimitedFact("Money", money, part))
+    facts.append(
+        LimitedFact("Time", time, min(1.0, status.used_s / status.limit_s) if status.limit_s else None)
+    )
     if status.sessions:
         last = f"the last since {format_moment(status.sessions[-1].at)}"
-        facts.append(Fact("Sessions", f"{len(status.sessions)}, {last}"))
+        facts.append(LimitedFact("Sessions", f"{len(status.sessions)}, {last}"))
     if status.retries:
-        facts.append(Fact("Retries", format_counts(status.retries)))
+        facts.append(LimitedFact("Retries", format_counts(status.retries)))
     return facts
 
 
