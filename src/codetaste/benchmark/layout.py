@@ -107,6 +107,8 @@ CASE_STUDIES_FOLDER = "case_studies"
 
 # Files of a mining run, in a folder of its name below the folder of mining.
 MINING_FOLDER = "mining"
+STEPS_FILE = "steps.json"
+"""In the folder of mining: yield and cost of each step from commits to instances."""
 CANDIDATES_FILE = "candidates.csv"
 CANDIDATE_SCORES_FILE = "candidate_scores.jsonl"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
-from codetaste.benchmark.layout import MINING_FOLDER
+from codetaste.benchmark.layout import MINING_FOLDER, STEPS_FILE
 from codetaste.console.exit_codes import STOPPED
 from codetaste.console.json import json_document
 from codetaste.console.streams import print_result, result_is_coloured, result_stream, width_of
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from codetaste.run.plan import RunOptions
 
 
-STEPS_FILE, STEPS_TABLE = "steps.json", "steps.csv"
-"""In the folder of mining: yield and cost of each step."""
+_STEPS_TABLE = "steps.csv"
 
 
 async def assemble_and_report(base: Config, path: Path, options: RunOptions) -> int:
@@ -91,7 +90,7 @@ def _write_steps(
         folder = limits.directory / MINING_FOLDER
         text = json.dumps({"steps": yields_to_json(steps)}, indent=1) + "\n"
         write_atomically(folder / STEPS_FILE, text.encode())
-        write_atomically(folder / STEPS_TABLE, render_csv([steps_table(steps)]).encode())
+        write_atomically(folder / _STEPS_TABLE, render_csv([steps_table(steps)]).encode())
     return steps
 
 
