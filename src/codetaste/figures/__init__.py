@@ -1,0 +1,1 @@
+"""Figures of results, drawn by matplotlib from the tables of reports, each with its numbers beside it."""

@@ -1,0 +1,43 @@
+"""What figures are drawn from: the results of runs under one aggregation, each number computed once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from codetaste.report.statistics.view import aggregate_trials
+
+if TYPE_CHECKING:
+    from codetaste.report.statistics.aggregate import Aggregation
+    from codetaste.report.statistics.intervals import Interval
+    from codetaste.report.statistics.measures import Measure
+    from codetaste.report.statistics.merge import TrackMode
+    from codetaste.report.statistics.view import AggregatedTrials
+    from codetaste.results.read import RunResults
+
+
+@dataclass(frozen=True)
+class FigureData:
+    """The results of runs, and how trials without a score enter their means."""
+
+    results: RunResults
+    aggregation: Aggregation
+    _intervals: dict[tuple[str, TrackMode, str], Interval] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def view(self) -> AggregatedTrials:
+        """The trials of CodeTaste, as the tables of reports see them."""
+        return aggregate_trials(self.results.trials, self.aggregation)
+
+    @cached_property
+    def agents(self) -> list[str]:
+        """All agents, the best first."""
+        return self.view.ranked_agents()
+
+    def interval(self, agent: str, track_mode: TrackMode, measure: Measure) -> Interval:
+        """Return an agent's mean of a measure in a track and mode, as in Table 4."""
+        key = agent, track_mode, measure.name
+        if key not in self._intervals:
+            self._intervals[key] = self.view.interval(self.view.trials_of(agent, track_mode), measure)
+        return self._intervals[key]

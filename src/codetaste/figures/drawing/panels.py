@@ -1,0 +1,114 @@
+"""Panels of a figure: their grid, their height on a page, axes in percent, legends and notes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
+
+from codetaste.core.text import plural
+from codetaste.figures.drawing.style import GREY, SMALL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+    from codetaste.figures.names import FigureWidth
+
+MAX_HEIGHT: Final = 8.8
+"""Inches: the height of a page of text in ICML's style is 9."""
+LINE: Final = 0.125
+"""Inches that a line of a legend or a note takes."""
+
+
+def panel_grid(
+    panels: int,
+    columns: int,
+    width: FigureWidth,
+    height: float,
+    share: Literal["", "x", "y"] = "",
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure of some panels with ``height`` inches in all; they may share an axis."""
+    columns = max(1, min(columns, panels))
+    rows = -(-panels // columns)
+    engine = ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03, wspace=0.02, hspace=0.02)
+    figure = Figure(figsize=(width.inches, min(height, MAX_HEIGHT)), layout=engine)
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=share == "x", sharey=share == "y")
+    axes = [each for row in grid for each in row]
+    for each in axes[panels:]:
+        each.remove()
+    return figure, axes[:panels]
+
+
+def percent_axis(axes: Axes, name: str, *, top: float = 1.0) -> None:
+    """Make the axis ``name`` ("x" or "y") one of fractions in 0..``top``, shown as percents."""
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    margin = 0.03 * top
+    (axes.set_xlim if name == "x" else axes.set_ylim)(-margin, top + margin)
+    axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * 100:.4g}"))
+    axes.grid(visible=True, axis="x" if name == "x" else "y")
+
+
+def money_axis(axes: Axes, values: Sequence[float]) -> None:
+    """Make the x axis one of US dollars; logarithmic if the values differ much."""
+    low, high = min(values, default=0), max(values, default=0)
+    if low > 0 and high / low > LOG_FROM:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(
+            LogLocator(subs=(1.0, 2.0, 5.0) if high / low < MANY_DECADES else (1.0,))
+        )
+        axes.xaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))
+    else:
+        axes.set_xlim(left=0)
+        axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"${value:,.10g}"))
+    axes.grid(visible=True, axis="x")
+
+
+MANY_DECADES: Final = 200
+"""A ratio from which a logarithmic axis has labels at powers of ten alone."""
+LOG_FROM: Final = 8
+"""A ratio of the largest to the smallest value from which a logarithmic axis is easier to read."""
+
+
+def legend_above(figure: Figure, handles: Sequence[Artist], labels: Sequence[str], columns: int) -> None:
+    """Put a legend above all panels."""
+    figure.legend(
+        handles,
+        labels,
+        loc="outside upper center",
+        ncols=max(1, min(columns, len(labels))),
+        columnspacing=1.2,
+        handletextpad=0.5,
+    )
+
+
+def key_below(figure: Figure, labels: Iterable[str], columns: int) -> None:
+    """Put a key of numbers and what they stand for below all panels."""
+    texts = [f"{number}  {label}" for number, label in enumerate(labels, 1)]
+    figure.legend(
+        [Line2D([], [], linestyle="") for _ in texts],
+        texts,
+        loc="outside lower center",
+        ncols=columns,
+        handlelength=0,
+        handletextpad=0,
+        columnspacing=1.5,
+        labelspacing=0.25,
+    )
+
+
+def note_below(figure: Figure, text: str) -> None:
+    """Put a line below all panels."""
+    figure.supxlabel(text, fontsize=SMALL, color=GREY)
+
+
+def omitted(number: int, noun: str) -> str:
+    """Say how many are not drawn."""
+    return f"and {plural(number, f'other {noun}')}: in the CSV file" if number > 0 else ""

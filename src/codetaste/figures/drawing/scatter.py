@@ -1,0 +1,117 @@
+"""Scatter plots of agents: a panel for each track and mode, intervals both ways, a key of numbered agents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from codetaste.figures.drawing.labels import make_labels
+from codetaste.figures.drawing.panels import LINE, key_below, panel_grid
+from codetaste.figures.drawing.style import GREY, SERIES, SMALL
+from codetaste.figures.names import FigureWidth
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from codetaste.figures.drawing.span import Span
+
+MAX_POINTS: Final = 40
+"""Agents in a panel; more cannot be told apart."""
+_PANEL: Final = 1.7
+"""Inches of the height of a panel, of a large one the double."""
+_CROWD: Final = 15
+"""With more agents panels are large."""
+_MARGIN: Final = 0.4
+_NEAR: Final = 0.09
+"""Inches between two numbers from which both can be read."""
+_SIDES: Final = tuple((x * 0.085, y * 0.065) for y in (1, -1) for x in (1, -1))
+"""Where a number can be beside its point, in inches."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPoint:
+    """An agent in a panel; ``marked`` points are drawn filled."""
+
+    agent: str
+    x: Span
+    y: Span
+    marked: bool = False
+
+
+def scatter_grid(panels: Mapping[str, Sequence[AgentPoint]], width: FigureWidth) -> tuple[Figure, list[Axes]]:
+    """Draw the points of each panel; the agents are numbered in the order of their first points."""
+    numbers = _numbers(panels)
+    page, large = width is FigureWidth.PAGE, len(numbers) > _CROWD
+    most = (2 if large else 4) if page else (1 if large else 2)
+    rows = -(-len(panels) // most)
+    key_columns = 4 if page else 2
+    height = rows * _PANEL * (1.5 if large else 1) + -(-len(numbers) // key_columns) * LINE + _MARGIN
+    figure, axes = panel_grid(len(panels), -(-len(panels) // rows), width, height)
+    for each, (title, points) in zip(axes, panels.items(), strict=True):
+        each.set_title(title, pad=3)
+        _draw(each, points)
+    key_below(figure, make_labels(numbers, 24 if page else 22).values(), key_columns)
+    return figure, axes
+
+
+def number_points(figure: Figure, axes: Sequence[Axes], panels: Mapping[str, Sequence[AgentPoint]]) -> None:
+    """Write beside each point the number of its agent, unless it would cover another one: marked ones first.
+
+    To be called when the limits of the axes are set.
+    """
+    numbers = _numbers(panels)
+    figure.draw_without_rendering()
+    for each, points in zip(axes, panels.values(), strict=True):
+        placed: list[tuple[float, float]] = []
+        for point in sorted(points, key=lambda point: not point.marked):
+            x, y = each.transData.transform((point.x.mean, point.y.mean)) / figure.dpi
+            side = next((side for side in _SIDES if _is_free(x + side[0], y + side[1], placed)), None)
+            if side is None:
+                continue
+            placed.append((x + side[0], y + side[1]))
+            text = each.annotate(
+                str(numbers[point.agent]),
+                (point.x.mean, point.y.mean),
+                (side[0] * 72, side[1] * 72),
+                textcoords="offset points",
+                fontsize=SMALL,
+                ha="center",
+                va="center",
+            )
+            text.set_in_layout(False)
+
+
+def _is_free(x: float, y: float, placed: Sequence[tuple[float, float]]) -> bool:
+    return not any(abs(x - left) < _NEAR * 1.4 and abs(y - low) < _NEAR for left, low in placed)
+
+
+def _numbers(panels: Mapping[str, Sequence[AgentPoint]]) -> dict[str, int]:
+    agents = dict.fromkeys(point.agent for points in panels.values() for point in points)
+    return {agent: number for number, agent in enumerate(agents, 1)}
+
+
+def _draw(axes: Axes, points: Sequence[AgentPoint]) -> None:
+    """Draw points with their intervals: those that are marked filled, the others as circles."""
+    for marked in (False, True):
+        own = [each for each in points if each.marked is marked]
+        colour = SERIES[0].colour if marked else GREY
+        xs, ys = [each.x for each in own], [each.y for each in own]
+        axes.hlines([y.mean for y in ys], [x.low for x in xs], [x.high for x in xs], colour, linewidth=0.5)
+        axes.vlines([x.mean for x in xs], [y.low for y in ys], [y.high for y in ys], colour, linewidth=0.5)
+        look = marked_look(marked=marked)
+        axes.plot([x.mean for x in xs], [y.mean for y in ys], linestyle="", **look)
+
+
+def marked_look(*, marked: bool) -> dict[str, Any]:
+    """Return the look of a marker."""
+    colour = SERIES[0].colour if marked else GREY
+    return {
+        "marker": "D" if marked else "o",
+        "color": colour,
+        "markerfacecolor": colour if marked else "white",
+        "markeredgewidth": 0.7,
+        "markersize": 3.2,
+    }
