@@ -55,10 +55,7 @@ def write_tables(tables: Sequence[Table], formats: Sequence[str], folder: Path, 
         StorageFull: no space is left.
         JournalError: a file cannot be written.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"{option}: {folder} cannot be created: {error.strerror}") from None
+    make_folder(folder, option)
     written = []
     for table in tables:
         suffix = f"-{table.aggregation}" if table.aggregation in set(Aggregation) else ""
@@ -69,3 +66,15 @@ def write_tables(tables: Sequence[Table], formats: Sequence[str], folder: Path, 
             write_atomically(path, text if format_ == "csv" else f"{text}\n")
             written.append(str(path))
     return written
+
+
+def make_folder(folder: Path, option: str) -> None:
+    """Make the folder that the value of ``option`` names, unless it exists.
+
+    Raises:
+        ConfigError: it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{option}: {folder} cannot be created: {error.strerror}") from None

@@ -1,8 +1,8 @@
-"""``codetaste report``: read runs and published outputs, and print their tables."""
+"""``codetaste report``: read runs and published outputs, print their tables and draw their figures."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from codetaste.benchmark.facts.facts import describe_benchmark
 from codetaste.cli.arguments import open_scan, resolve_benchmark
+from codetaste.cli.figures import NO_FIGURES, FigureOptions, write_figures
 from codetaste.cli.options import AsJson, OptionalPath
 from codetaste.cli.tables import TextFormat, render_tables, run_folders, write_tables
 from codetaste.console.command import command
@@ -53,45 +54,64 @@ _BENCHMARK_TABLES = {"1", "2"}
 _AnyTable = Literal[TableName, DiscoveryTableName, EnvironmentTableName, "all"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkOptions:
+    """Options that name the benchmark of runs."""
+
+    benchmark: str = ""
+    """The benchmark's folder, or "quickstart", for languages, categories, baselines and Tables 1 and 2;
+    default the benchmark of the runs, if it exists."""
+    repos: OptionalPath = None
+    """A folder of clones OWNER/REPO, for licences and golden patches in Tables 1 and 2."""
+
+
+_OF_RUNS = BenchmarkOptions()
+
+
 @command
 def report(
     *runs: Path,
-    benchmark: str = "",
-    repos: OptionalPath = None,
+    source: Annotated[BenchmarkOptions, Parameter(name="*")] = _OF_RUNS,
     format_: Annotated[TextFormat, Parameter(name="--format")] = "text",
     table: Annotated[tuple[_AnyTable, ...], Parameter(negative=())] = (),
     by: Annotated[tuple[GroupBy, ...], Parameter(negative=())] = (),
     aggregation: Literal["strict", "published", "both"] = "both",
-    out: OptionalPath = None,
+    out: Annotated[OptionalPath, Parameter(name=("--out", "-o"))] = None,
+    figures: Annotated[FigureOptions, Parameter(name="*")] = NO_FIGURES,
     json_: AsJson = False,
 ) -> int:
     """Print or write the tables of runs.
 
     Args:
         runs: Run folders or their names, or folders in the published layout of outputs.
-        benchmark: The benchmark's folder, or "quickstart", for languages, categories, baselines and Tables 1
-            and 2; default the benchmark of the runs, if it exists.
-        repos: A folder of clones OWNER/REPO, for licences and golden patches in Tables 1 and 2.
+        source: The benchmark that the runs are about.
         format_: Format of the tables.
         table: Which tables; default comparison, 4, 5, effort, attempts, counts, and those of rule discovery
             and of environments.
         by: Add a table of scores grouped by this; other tables are then printed only if named.
         aggregation: How trials without a score count: as 0 (strict), not at all (published), or both ways.
-        out: A folder for one file per table; default standard output.
+        out: A folder for one file per table, which figures need; default standard output.
+        figures: Which figures to draw, and how.
         json_: Print the result as JSON.
 
     Returns:
-        The exit code, 1 if there is no trial, no discovered rule and no environment in the runs.
+        The exit code, 1 if there is no trial, no discovered rule and no environment in the runs, or if they
+        have the data of none of the figures.
 
     Raises:
         ConfigError: a folder does not exist or is not a run, or no run is given.
         JournalError: a file cannot be written, or a journal is damaged.
+        ToolMissing: figures need matplotlib, which is not installed.
     """
+    benchmark = source.benchmark
     if not runs and not benchmark:
         raise ConfigError("name a run, a folder of outputs, or --benchmark for its Tables 1 and 2")
     roots = run_folders(runs)
-    opened = _find_benchmark(benchmark, repos, roots)
+    opened = _find_benchmark(benchmark, source.repos, roots)
     results = read_results(roots, opened)
+    aggregations = list(Aggregation) if aggregation == "both" else [Aggregation(aggregation)]
+    if figures.figure:
+        return write_figures(results, figures, aggregations[0], out, as_json=json_)
     passes, environments, trials = results.passes, results.environments, results.trials
     names = _table_names(table, grouped=bool(by), with_benchmark=bool(benchmark))
     of_trials = [name for name in names if name in TABLE_NAMES]
@@ -100,7 +120,6 @@ def report(
         facts = describe_benchmark(opened)
     elif _BENCHMARK_TABLES & set(table):
         raise ConfigError("Tables 1 and 2 describe a benchmark: name it with --benchmark")
-    aggregations = list(Aggregation) if aggregation == "both" else [Aggregation(aggregation)]
     made = make_report(trials, facts, of_trials, by, aggregations, merge=format_ != "csv" and not json_)
     problem = problems_table(results.problems, trials.notes, listed=format_ == "csv")
     discovered = discovery_tables(passes, names)
