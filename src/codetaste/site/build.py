@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from codetaste.site.construction.discovery import DISCOVERY, discovery_files
 from codetaste.site.construction.environments import ENVIRONMENTS, environment_files
 from codetaste.site.html.site_file import SiteFile
+from codetaste.site.overview.groups import ADDRESS as GROUPS_ADDRESS
+from codetaste.site.overview.groups import groups_files
 from codetaste.site.overview.leaderboard import leaderboard_files
+from codetaste.site.overview.trials import ADDRESS as TRIALS_ADDRESS
+from codetaste.site.overview.trials import PROBLEMS_ADDRESS, all_trials_files, problems_files
 from codetaste.site.site import NavigationLink, Site
 from codetaste.site.swe_refactor.addresses import COMPARISON
 from codetaste.site.swe_refactor.comparison import swe_refactor_files
@@ -38,10 +42,16 @@ def _has_trials(results: RunResults) -> bool:
     return bool(results.trials.agents)
 
 
+def _has_problems(results: RunResults) -> bool:
+    return bool(results.problems or results.trials.notes)
+
+
 PARTS = (
     SitePart(NavigationLink("Leaderboard", "index.html", "h"), leaderboard_files, lambda _: True),
+    SitePart(NavigationLink("Trials", TRIALS_ADDRESS, "t"), all_trials_files, _has_trials),
     SitePart(None, trial_files, _has_trials),
-    SitePart(NavigationLink("Rules", DISCOVERY, "d"), discovery_files, lambda results: bool(results.passes)),
+    SitePart(NavigationLink("Groups", GROUPS_ADDRESS, "g"), groups_files, _has_trials),
+    SitePart(NavigationLink("Discovery", DISCOVERY, "d"), discovery_files, lambda results: bool(results.passes)),
     SitePart(
         NavigationLink("Environments", ENVIRONMENTS, "e"),
         environment_files,
@@ -52,6 +62,7 @@ PARTS = (
         swe_refactor_files,
         lambda results: bool(results.answers.rows),
     ),
+    SitePart(NavigationLink("Problems", PROBLEMS_ADDRESS, "p"), problems_files, _has_problems),
 )
 
 

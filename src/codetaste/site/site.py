@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from codetaste.case_study.read import read_case_studies, read_labels
 from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.comparison import compare_systems
 from codetaste.report.statistics.merge import track_mode_of, track_mode_order
@@ -17,7 +18,8 @@ from codetaste.site.html.address import file_name
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from codetaste.evaluation.trials.records import TrialRecord
+    from codetaste.case_study.study import CaseStudy, TrialLabel
+    from codetaste.evaluation.trials.records import ReadProblem, TrialRecord
     from codetaste.report.statistics.comparison import Comparison
     from codetaste.report.statistics.view import AggregatedTrials
     from codetaste.results.outcome import OutcomeFacet
@@ -84,6 +86,34 @@ class Site:
         for trial in self.trials:
             found[trial.instance].append(trial)
         return found
+
+    @cached_property
+    def case_studies(self) -> tuple[CaseStudy, ...]:
+        """The case studies that are filed beside the trials. Blocking when it is first read."""
+        return tuple(study for root in self.results.roots for study in read_case_studies(root))
+
+    @cached_property
+    def trial_labels(self) -> tuple[TrialLabel, ...]:
+        """The failure labels that are filed beside the trials. Blocking when it is first read."""
+        return tuple(label for root in self.results.roots for label in read_labels(root))
+
+    @cached_property
+    def problems(self) -> tuple[ReadProblem, ...]:
+        """What could not be read."""
+        return self.results.problems
+
+    @cached_property
+    def _labels(self) -> Mapping[tuple[str, str, str, str, int], tuple[str, ...]]:
+        found: defaultdict[tuple[str, str, str, str, int], list[str]] = defaultdict(list)
+        for each in self.trial_labels:
+            of = each.origin
+            found[each.agent, of.track, of.mode, of.instance, each.attempt].append(each.label.words)
+        return {key: tuple(dict.fromkeys(labels)) for key, labels in found.items()}
+
+    def labels(self, trial: TrialRecord) -> tuple[str, ...]:
+        """Return the failure labels that agents gave a trial, in words."""
+        key = (trial.agent, trial.track, trial.mode, trial.instance, trial.attempt)
+        return self._labels.get(key, ())
 
     def facet(self, trial: TrialRecord) -> OutcomeFacet:
         """Return what became of a trial."""

@@ -23,7 +23,7 @@ MAX_SHAPE_BYTES = 1024**2
 _TOKEN_BEGIN, _TOKEN_REST = "ct-", "[A-Za-z0-9_-]{43}"
 GATEWAY_TOKEN = _TOKEN_BEGIN + _TOKEN_REST
 """The token of an agent's session at the gateway, as a regular expression that ``grep -E`` reads too."""
-_SHAPES: tuple[tuple[str, bytes, bytes], ...] = (
+KEY_SHAPES: tuple[tuple[str, bytes, bytes], ...] = (
     ("a token of the gateway", _TOKEN_BEGIN.encode(), _TOKEN_REST.encode()),
     ("a key of Anthropic", b"sk-ant-", rb"[A-Za-z0-9_-]{24,}"),
     ("a key of OpenAI", b"sk-", rb"(?!ant-)(?:proj-|svcacct-|admin-|or-v1-)?[A-Za-z0-9_-]{32,}"),
@@ -46,7 +46,7 @@ _MAX_SCHEME = 21
 # An expression that begins with fixed characters is searched for a hundred times as fast as all in one.
 _KEYS = tuple(
     (kind, begin, re.compile(rb"%s%s(?![A-Za-z0-9])" % (re.escape(begin), rest)))
-    for kind, begin, rest in _SHAPES
+    for kind, begin, rest in KEY_SHAPES
 )
 _URL = re.compile(_URL_ANCHOR + _URL_REST)
 _KEY_CHARACTER = re.compile(rb"[A-Za-z0-9_-]")

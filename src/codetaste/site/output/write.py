@@ -1,0 +1,188 @@
+"""Write a site to a folder or to a zip archive; a reader never sees half of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import zipfile
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import TYPE_CHECKING
+
+from codetaste.core.files import remove_tree, storage_error
+from codetaste.errors import ConfigError, JournalError
+from codetaste.site.build import site_files
+from codetaste.site.output.redact import Redactions, redact_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from codetaste.site.html.site_file import SiteFile
+    from codetaste.site.site import Site
+
+MARKER = "codetaste-site.json"
+"""The file by which a folder is known to be a site, so that it may be replaced."""
+_FORMAT = 1
+_ZIP = ".zip"
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The time of all files in an archive, so that equal sites are equal archives."""
+_BLOCK = 32
+"""So many files in a row are written by one process: neighbours share what they read."""
+_MIN_TRIALS_OF_SHARES = 150
+"""A second process needs as long to start as the pages of this many trials take."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSite:
+    """What was written.
+
+    Attributes:
+        index: the page to open, or the archive.
+        files: the number of files.
+        redactions: what was removed; empty without redaction.
+    """
+
+    index: Path
+    files: int
+    redactions: Redactions
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """Every ``of``-th block of the files is written by one process."""
+
+    number: int
+    of: int
+    folder: Path
+    redact: bool
+
+
+def write_site(
+    site: Site, target: Path, *, redact: bool = False, more: Callable[[Path], None] | None = None
+) -> WrittenSite:
+    """Write every file of the site beside ``target``, then put it in its place. Blocking.
+
+    Args:
+        site: what is written.
+        target: a folder that does not exist, is empty or is a site; or the path of a zip archive.
+        redact: whether what looks like a key is removed.
+        more: writes further files into the folder before it is put in its place.
+
+    Raises:
+        ConfigError: the target exists and is no site, or cannot be made.
+        StorageFull: no space left.
+        JournalError: a file cannot be written.
+    """
+    check_target(target)
+    folder = target.parent / f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise ConfigError(f"-o: {target} cannot be created: {error.strerror}") from None
+    try:
+        written, redactions = _write_all(site, folder, redact=redact)
+        if more is not None:
+            more(folder)
+        _put_in_place(folder, target)
+    except OSError as error:
+        raise storage_error(error, target, JournalError) from None
+    finally:
+        remove_tree(folder)
+    index = target if target.suffix == _ZIP else target / "index.html"
+    return WrittenSite(index, written, redactions)
+
+
+def check_target(target: Path) -> None:
+    """Check that a site may be written to ``target``.
+
+    Raises:
+        ConfigError: there is something else than a site.
+    """
+    if not os.path.lexists(target):
+        return
+    if target.suffix == _ZIP:
+        if not target.is_file() or not zipfile.is_zipfile(target):
+            raise ConfigError(f"-o: {target} exists and is no archive: name another one, or remove it")
+        with zipfile.ZipFile(target) as archive:
+            if not any(name.endswith(f"/{MARKER}") for name in archive.namelist()):
+                raise ConfigError(f"-o: {target} exists and is no site: name another one, or remove it")
+    elif not target.is_dir() or target.is_symlink():
+        raise ConfigError(f"-o: {target} exists and is no folder: name another one, or remove it")
+    elif any(target.iterdir()) and not (target / MARKER).is_file():
+        raise ConfigError(f"-o: {target} has files and is no site: name another folder, or empty this one")
+
+
+def _write_all(site: Site, folder: Path, *, redact: bool) -> tuple[int, Redactions]:
+    shares = 2 if len(site.trials) >= _MIN_TRIALS_OF_SHARES and len(os.sched_getaffinity(0)) > 1 else 1
+    if site.views:  # once, before it is passed on
+        _ = site.comparisons
+    if shares == 1:
+        number, redactions = _write_share(site, _Share(0, 1, folder, redact))
+    else:
+        # Not forked: libraries that compute have threads by now.
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            other = pool.submit(_write_share, site, _Share(1, 2, folder, redact))
+            number, redactions = _write_share(site, _Share(0, 2, folder, redact))
+            others, of_others = other.result()
+        number, redactions = number + others, redactions + of_others
+    marker = {"format": _FORMAT, "title": site.title, "files": number, "redacted": redact}
+    (folder / MARKER).write_text(json.dumps(marker) + "\n")
+    return number + 1, redactions
+
+
+def _write_share(site: Site, share: _Share) -> tuple[int, Redactions]:
+    """Write the files of a share; returns their number and what was removed from them."""
+    number, redactions = 0, Redactions()
+    made: set[str] = set()
+    for file in _files_of(site, share):
+        content = file.make()
+        if share.redact:
+            content, found = redact_file(file.address, content)
+            redactions += found
+        path = os.path.join(share.folder, file.address)  # noqa: PTH118 - thousands of files
+        folder = os.path.dirname(path)  # noqa: PTH120
+        if folder not in made:
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+            made.add(folder)
+        with open(path, "wb") as opened:  # noqa: PTH123
+            opened.write(content)
+        number += 1
+    return number, redactions
+
+
+def _files_of(site: Site, share: _Share) -> Iterator[SiteFile]:
+    for position, file in enumerate(site_files(site)):
+        if position // _BLOCK % share.of == share.number:
+            yield from file.with_parts()
+
+
+def _put_in_place(folder: Path, target: Path) -> None:
+    if target.suffix == _ZIP:
+        packed = folder.with_name(f"{folder.name}{_ZIP}")
+        try:
+            _pack(folder, packed, target.stem)
+            packed.replace(target)
+        finally:
+            packed.unlink(missing_ok=True)
+    elif target.exists():
+        old = folder.with_name(f"{folder.name}.old")
+        target.rename(old)
+        folder.rename(target)
+        remove_tree(old)
+    else:
+        folder.rename(target)
+
+
+def _pack(folder: Path, archive: Path, name: str) -> None:
+    """Write all files of a folder into an archive, below one folder ``name``."""
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as opened:
+        for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+            entry = zipfile.ZipInfo(f"{name}/{path.relative_to(folder).as_posix()}", _EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            with path.open("rb") as source, opened.open(entry, "w") as packed:
+                while part := source.read(1 << 20):
+                    packed.write(part)
