@@ -51,7 +51,9 @@ PARTS = (
     SitePart(NavigationLink("Trials", TRIALS_ADDRESS, "t"), all_trials_files, _has_trials),
     SitePart(None, trial_files, _has_trials),
     SitePart(NavigationLink("Groups", GROUPS_ADDRESS, "g"), groups_files, _has_trials),
-    SitePart(NavigationLink("Discovery", DISCOVERY, "d"), discovery_files, lambda results: bool(results.passes)),
+    SitePart(
+        NavigationLink("Discovery", DISCOVERY, "d"), discovery_files, lambda results: bool(results.passes)
+    ),
     SitePart(
         NavigationLink("Environments", ENVIRONMENTS, "e"),
         environment_files,
