@@ -63,7 +63,7 @@ def read_coverage(path: Path, root: str, wanted: Container[str] | None = None) -
         FileProblem: it is missing, cannot be read, is too large, truncated, or not SARIF.
     """
     content = read_file(path, root, MAX_SARIF_BYTES)
-    document = _parse_json(content)
+    document = parse_sarif(content)
     try:
         lines = _lines_covered(document, wanted)
     except (AttributeError, LookupError, OverflowError, TypeError) as error:
@@ -72,7 +72,12 @@ def read_coverage(path: Path, root: str, wanted: Container[str] | None = None) -
     return RuleCoverage(lines, engine[1].decode() if engine else "")
 
 
-def _parse_json(content: bytes) -> Any:  # noqa: ANN401 - JSON
+def parse_sarif(content: bytes) -> Any:  # noqa: ANN401 - JSON
+    """Parse the JSON of a SARIF file.
+
+    Raises:
+        FileProblem: it is not JSON.
+    """
     try:
         return from_json(content)  # 1.5 times as fast as the standard library's
     except ValueError:

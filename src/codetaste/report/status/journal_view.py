@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from codetaste.llm.messages import Usage
 from codetaste.orchestration.wait import Wait, WaitReason
+from codetaste.report.status.job_clock import JobClock, JobSeconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,6 +58,7 @@ class JobTimes:
     """Retries by model ("" for the job itself) and cause."""
     resources: Mapping[str, float] = field(default_factory=dict)
     notes: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_NOTES))
+    clock: JobClock = field(default_factory=JobClock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +95,15 @@ class JournalView:
         """What ended the last session before its jobs had ended."""
         self.clock_at = 0.0
         self.last_at = 0.0
+        self._before = 0.0
+        """The time of the line before the last one."""
         self.recent_settlements: deque[tuple[float, Decimal]] = deque()
         """Recently settled costs, with their times."""
 
     def apply(self, line: Mapping[str, Any]) -> None:
         """Apply one more line; an unknown event only advances the time."""
         at = line.get("t")
+        self._before = self.last_at
         self.last_at = at if isinstance(at, int | float) and 0 <= at < _YEAR_9999 else self.last_at
         fold = self._FOLDS.get(line["event"])
         if fold is not None:
@@ -111,6 +116,16 @@ class JournalView:
             times = self.jobs[key] = JobTimes(self.last_at)
         return times
 
+    def seconds(self, key: str, until: float) -> JobSeconds:
+        """Return the seconds of job ``key`` by what it did, up to the time ``until``."""
+        clock = self.job(key).clock
+        return clock.seconds(until, self._ready_at(clock))
+
+    def _ready_at(self, clock: JobClock) -> float:
+        """Return when the last job that a job needs had ended; now while one of them has not."""
+        needed = [self.jobs[key].clock for key in clock.needs if key in self.jobs]
+        return max([0.0, *(self.last_at if each.active else each.ended_at or 0.0 for each in needed)])
+
     def settled_since(self, at: float) -> Decimal:
         """Return the dollars settled since the time ``at``, which must be within the window."""
         return sum((usd for when, usd in self.recent_settlements if when >= at), Decimal(0))
@@ -120,33 +135,41 @@ class JournalView:
         self.stop_reason, self.error, self.clock_at = "", "", self.last_at
         self.capacities.clear()
         self.limits = {}
-        for job in self.jobs.values():
+        ready_at = [self._ready_at(job.clock) for job in self.jobs.values()]
+        for job, at in zip(self.jobs.values(), ready_at, strict=True):
             job.waits.clear()
+            job.clock.stop(self._before, at)
 
     def _job(self, line: JobLine) -> None:
         job = self.job(line["key"])
         job.since = self.last_at
         job.resources = line.get("resources") or {}
+        job.clock.queue(self.last_at, tuple(line["needs"]))
 
     def _started(self, line: StartedLine) -> None:
         job = self.job(line["key"])
         job.since, job.cause = self.last_at, None
+        job.clock.start(self.last_at, self._ready_at(job.clock))
 
     def _retry(self, line: RetryLine) -> None:
         job = self.job(line["key"])
         job.since, job.retry_delay_s, job.cause = self.last_at, line["delay_s"], line["cause"]
         job.retries["", line["cause"]] += 1
         job.waits.clear()
+        job.clock.retry(self.last_at)
 
     def _call_retry(self, line: CallRetryLine) -> None:
         self.job(line["key"]).retries[line["model"], line["cause"]] += 1
 
     def _wait_started(self, line: WaitStartedLine) -> None:
         wait = Wait(WaitReason(line["reason"]), line["detail"], line["delay_s"])
-        self.job(line["key"]).waits.setdefault(wait, []).append(self.last_at)
+        job = self.job(line["key"])
+        job.waits.setdefault(wait, []).append(self.last_at)
+        job.clock.begin_wait(self.last_at)
 
     def _wait_ended(self, line: WaitEndedLine) -> None:
         job, wait = self.job(line["key"]), Wait(WaitReason(line["reason"]), line["detail"])
+        job.clock.end_wait(self.last_at)
         job.waited_s[wait] += line["waited_s"]  # type: ignore[assignment]  # seconds are floats
         begun = job.waits.get(wait, [])
         if begun:
@@ -158,9 +181,12 @@ class JournalView:
         job = self.job(line["key"])
         job.since, job.cause = self.last_at, line.get("cause")
         job.waits.clear()
+        job.clock.end(self.last_at)
 
     def _resumed(self, line: ResumedLine) -> None:
-        self.job(line["key"]).since = self.last_at
+        job = self.job(line["key"])
+        job.since = self.last_at
+        job.clock.stop(self.last_at, self._ready_at(job.clock))
 
     def _note(self, line: NoteLine) -> None:
         if line["key"]:

@@ -43,6 +43,7 @@ class RunWatcher:
         self.replaced = 0
         self._observe = observe
         self._end = 0
+        self._owner = ""
         self.history, self.view = History(), JournalView()
 
     def poll(self) -> RunStatus:
@@ -53,7 +54,7 @@ class RunWatcher:
         """
         path = self.directory / JOURNAL_FILE
         # The owner is read first: a run that ends meanwhile has written all its lines before it unlocks.
-        owner = lock_owner(self.directory)
+        self._owner = lock_owner(self.directory)
         try:
             if path.stat().st_size < self._end:
                 # Another run has replaced it.
@@ -74,7 +75,11 @@ class RunWatcher:
             ) from error
         except OSError as error:
             raise JournalError(f"{path}: cannot be read: {error.strerror}") from error
-        return _status(self.directory, owner, self.history, self.view)
+        return self.status()
+
+    def status(self) -> RunStatus:
+        """Return the run's status as of the last line that was read, also before a damaged one."""
+        return _status(self.directory, self._owner, self.history, self.view)
 
 
 def find_run(run: Path) -> Path:

@@ -69,7 +69,7 @@ class TrialRow:
         model_label: the display name of the model.
         scripted: whether the model is scripted, so that its costs are not real.
         detail: why it ended like that, in one line; "" if ``outcome`` says all.
-        score: all metrics, for readers of the file; rows that were read from a file have none.
+        score: all metrics; None without an answer that was judged.
     """
 
     strategy: str

@@ -7,6 +7,7 @@ Amounts are exact decimals as text. Keys may be added.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -85,7 +86,7 @@ def trial_to_json(row: TrialRow) -> dict[str, Any]:
 
 
 def read_trials(path: Path) -> list[TrialRow]:
-    """Return the rows of a file, without their scores. Blocking.
+    """Return the rows of a file. Blocking.
 
     Raises:
         ConfigError: it cannot be read; or a line is no such row, contradicts itself, or is the same trial as
@@ -119,26 +120,24 @@ def _parse_row(line: bytes, place: str) -> TrialRow:
     except ValidationError as error:
         raise ConfigError(f"{place}: {'; '.join(_messages(error))}") from None
     row = TrialRow(**{name: getattr(read, name) for name in _Line.model_fields if name != "score"})
-    problem = _contradiction(row, read.score)
+    try:
+        score = None if read.score is None else AnswerScore.from_json(read.score)
+        problem = _contradiction(row, score)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        problem = f"score: not the metrics of an answer ({one_line(repr(error), _MAX_VALUE_CHARS)})"
     if problem:
         raise ConfigError(f"{place}: {problem}")
-    return row
+    return replace(row, score=score)
 
 
-def _contradiction(row: TrialRow, score: dict[str, Any] | None) -> str:
+def _contradiction(row: TrialRow, score: AnswerScore | None) -> str:
     """Return what in a line contradicts itself, "" if nothing does."""
     if row.success != (row.outcome is CheckOutcome.VERIFIED):
         return f"outcome: {row.outcome} contradicts compiles_and_passes and verified"
-    if score is None:
-        return ""
-    try:
-        verdicts = verdicts_of(AnswerScore.from_json(score))
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        return f"score: not the metrics of an answer ({one_line(repr(error), _MAX_VALUE_CHARS)})"
-    for name, value in verdicts._asdict().items():
-        if getattr(row, name) != value:
-            return f"{name}: contradicts score"
-    return ""
+    verdicts = {} if score is None else verdicts_of(score)._asdict()
+    return next(
+        (f"{name}: contradicts score" for name, value in verdicts.items() if getattr(row, name) != value), ""
+    )
 
 
 def _usd(value: Any) -> Decimal | None:  # noqa: ANN401 - JSON data

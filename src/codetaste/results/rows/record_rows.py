@@ -1,0 +1,147 @@
+"""Rows of the trials of CodeTaste: their records, the numbers of the report's tables, their jobs."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from codetaste.benchmark.trial_identity import StepKind, TrialIdentity
+from codetaste.core.text import printable
+from codetaste.evaluation.trials.records import TrialStatus
+from codetaste.orchestration.journal.history import JobState
+from codetaste.report.statistics import measures
+from codetaste.report.statistics.aggregate import Aggregation
+from codetaste.report.statistics.measures import Measure
+from codetaste.report.statistics.view import aggregate_trials
+from codetaste.results.outcome import facet_of_record
+from codetaste.results.rows.job_totals import job_totals
+from codetaste.results.rows.trial import TrialResult
+from codetaste.results.rows.trial_files import read_trial_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from codetaste.evaluation.trials.records import TrialRecord, TrialScores
+    from codetaste.report.statistics.view import AggregatedTrials
+    from codetaste.results.read import RunResults
+    from codetaste.results.rows.job import JobResult
+    from codetaste.results.run_jobs import RunJobs
+
+MEASURES: tuple[Measure, ...] = tuple(each for each in vars(measures).values() if isinstance(each, Measure))
+"""All measures of the report; each is a column."""
+_SCORES = tuple(each for each in MEASURES if each.is_score)
+_TYPES = {
+    name: next(kind for kind in (bool, int, float) if kind.__name__ in str(hint))
+    for name, hint in get_type_hints(TrialResult).items()
+    if name in {each.name for each in MEASURES}
+}
+_PATCHED = frozenset({TrialStatus.SCORED, TrialStatus.DOES_NOT_APPLY, TrialStatus.PARTIAL})
+
+
+def record_rows(results: RunResults, jobs: Sequence[RunJobs]) -> Iterator[TrialResult]:
+    """Yield a row for each trial of CodeTaste, those of agents before those of pseudo agents. Blocking.
+
+    Args:
+        results: the trials.
+        jobs: of the runs, in the order of ``results.roots``.
+    """
+    views = [aggregate_trials(results.trials, each) for each in (Aggregation.STRICT, Aggregation.PUBLISHED)]
+    by_root = {each.root: each for each in jobs}
+    real = {root: os.path.realpath(root) for root in by_root}
+    for record in (*results.trials.agents, *results.trials.pseudo):
+        root = root_of(record, by_root)
+        yield _row(record, views, by_root[root], real[root])
+
+
+def root_of(record: TrialRecord, roots: Mapping[Path, object]) -> Path:
+    """Return that of ``roots`` from which a record was read."""
+    return next(each for each in (record.folder, *record.folder.parents) if each in roots)
+
+
+def _row(
+    record: TrialRecord, views: Sequence[AggregatedTrials], run: RunJobs, real_root: str
+) -> TrialResult:
+    scores, metadata = record.scores, record.metadata
+    files = read_trial_files(record, real_root)
+    steps = _steps(record, run)
+    end = run.ends.get(_ending_step(steps, scores), "")
+    has_folder = record.folder != run.root
+    return TrialResult(
+        run=record.run,
+        folder=printable(record.folder.relative_to(run.root).as_posix(), 1000) if has_folder else None,
+        benchmark="codetaste",
+        agent=record.agent,
+        model=metadata.model or None,
+        harness=metadata.harness or None,
+        source=metadata.source.value if has_folder else None,
+        pseudo=record.pseudo,
+        track=record.track or None,
+        mode=record.mode or None,
+        instance=record.instance,
+        repository=record.repository or None,
+        language=record.language or None,
+        category=record.category or None,
+        attempt=record.attempt,
+        outcome=facet_of_record(record, end).value,
+        status=scores.status.value,
+        reason=scores.reason or metadata.message or None,
+        finish_reason=metadata.finish_reason or None,
+        cause=_cause(steps, scores),
+        **_measured(record),
+        **{f"strict_{each.name}": views[0].value(record, each) for each in _SCORES},
+        **{f"published_{each.name}": views[1].value(record, each) for each in (*_SCORES, measures.COST)},
+        ifr_unflagged=scores.ifr_unflagged,
+        flagged_rules=scores.flagged_rules if scores.status is TrialStatus.SCORED else None,
+        **_tests(scores),
+        known_cost_usd=metadata.known_cost_usd,
+        scored_by=scores.scored_by or None,
+        rules_sha256=scores.rules_sha256 or None,
+        notes=scores.notes,
+        **files.values,
+        **job_totals(list(steps.values()), files.tokens),
+    )
+
+
+def _measured(record: TrialRecord) -> dict[str, Any]:
+    """Return the values of the measures by name, without those that the report leaves out as invalid."""
+    found: dict[str, Any] = {}
+    for measure in MEASURES:
+        value = measure.value(record)
+        valid = value is not None and measure.accepts(value)
+        found[measure.name] = _TYPES[measure.name](value) if valid else None
+    return found
+
+
+def _tests(scores: TrialScores) -> dict[str, Any]:
+    tests = scores.tests
+    return {
+        "tests_passed": tests and tests.passed,
+        "tests_failed": tests and tests.failed,
+        "tests_skipped": tests and tests.skipped,
+        "tests_total": tests and tests.total,
+        "tests_error": (tests and tests.error and printable(tests.error)) or None,
+        "test_flags": scores.test_flags if tests else None,
+    }
+
+
+def _steps(record: TrialRecord, run: RunJobs) -> dict[str, JobResult]:
+    """Return the jobs of a trial's steps by key; ``merge_runs`` may have added the run's name to its agent."""
+    agent = record.agent.removesuffix(f" ({record.run})")
+    identity = TrialIdentity(agent, record.track, record.mode, record.instance, record.attempt)
+    keys = map(identity.step_key, StepKind)
+    return {key: run.jobs[key] for key in keys if key in run.jobs}
+
+
+def _ending_step(steps: Mapping[str, JobResult], scores: TrialScores) -> str:
+    """Return the key of the step that ended a trial: the last one, or the first without a result."""
+    if not steps:
+        return ""
+    last = list(steps)[-1]
+    without = (key for key, job in steps.items() if job.state != JobState.DONE)
+    return last if scores.status in _PATCHED else next(without, last)
+
+
+def _cause(steps: Mapping[str, JobResult], scores: TrialScores) -> str | None:
+    key = _ending_step(steps, scores)
+    return steps[key].cause if key else None

@@ -1,0 +1,236 @@
+"""Rows of the rules of each scored trial: whether its patch satisfies them, and where they match."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from codetaste.benchmark.layout import (
+    EVALUATION_FOLDER,
+    NEGATIVE_SARIF_FILE,
+    POSITIVE_SARIF_FILE,
+    RULES_FILES,
+    SCORES_FILE,
+    Track,
+    description_path,
+    rules_path,
+)
+from codetaste.core.text import printable
+from codetaste.errors import RuleError
+from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialStatus
+from codetaste.evaluation.trials.untrusted_files import FileProblem, parse_text, read_file, read_json_object
+from codetaste.results.rows.record_rows import root_of
+from codetaste.results.rows.rule import RuleResult
+from codetaste.results.rows.sarif_counts import read_rule_matches
+from codetaste.rules.names.guessed import guessed_names, names_in
+from codetaste.rules.registration import Direction
+from codetaste.rules.rule import read_rules
+from codetaste.rules.yaml_reader import MAX_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.benchmark.instance import Instance
+    from codetaste.evaluation.trials.records import TrialRecord
+    from codetaste.results.read import RunResults
+    from codetaste.results.rows.sarif_counts import RuleMatches
+    from codetaste.rules.rule import Rule
+
+_WITH_RULES = frozenset({TrialStatus.SCORED, TrialStatus.PARTIAL})
+_SARIF_FILES = {Direction.ADDITIVE: POSITIVE_SARIF_FILE, Direction.REDUCTIVE: NEGATIVE_SARIF_FILE}
+_UNMET = {Direction.ADDITIVE: "unmet_additive", Direction.REDUCTIVE: "unmet_reductive"}
+_MAX_DESCRIPTION_BYTES = 1024**2
+
+
+def rule_rows(results: RunResults) -> tuple[list[RuleResult], list[ReadProblem]]:
+    """Return a row for each rule of each scored trial, and what could not be read. Blocking.
+
+    The rules are those with which the trial was scored, or else those of the benchmark.
+    """
+    reader = _RuleReader(results.benchmark, {root: os.path.realpath(root) for root in results.roots})
+    rows = [
+        row
+        for record in (*results.trials.agents, *results.trials.pseudo)
+        if record.scores.status in _WITH_RULES
+        for row in reader.rows(record)
+    ]
+    return rows, reader.problems
+
+
+@dataclass(frozen=True, slots=True)
+class _TrialRules:
+    """The rules of a trial by direction, and the names that each additive one requires unknown to its agent.
+
+    ``guessed`` is None if the description is unknown.
+    """
+
+    rules: Mapping[Direction, Sequence[Rule]]
+    guessed: Mapping[str, tuple[str, ...]] | None
+
+
+@dataclass(slots=True)
+class _RuleReader:
+    """Reads rules once for each content of a rule file, because the trials of an instance have the same."""
+
+    benchmark: Benchmark | None
+    roots: Mapping[Any, str]
+    """The real path of each folder that was read."""
+    problems: list[ReadProblem] = field(default_factory=list)
+    _instances: dict[str, Instance] = field(default_factory=dict)
+    _parsed: dict[bytes, tuple[Rule, ...]] = field(default_factory=dict)
+    _rules: dict[tuple[str, str, bytes], _TrialRules] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._instances = {} if self.benchmark is None else {each.id: each for each in self.benchmark.instances}
+
+    def rows(self, record: TrialRecord) -> Iterator[RuleResult]:
+        """Yield the rows of one trial, the additive rules first, each direction in the order of its file."""
+        root = self.roots[root_of(record, self.roots)]
+        found = self._trial_rules(record, root)
+        scores = self._scores(record, root)
+        for direction in Direction:
+            matches = self._matches(record, root, direction)
+            unmet = _ids(scores.get(_UNMET[direction]))
+            for rule in found.rules[direction]:
+                matched = _matched(record, rule, direction, matches, unmet)
+                yield _row(record, direction, rule.id, matched, matches, scores, found.guessed)
+
+    def _trial_rules(self, record: TrialRecord, root: str) -> _TrialRules:
+        contents = {each: self._rule_file(record, root, each) for each in Direction}
+        digest = hashlib.sha256(b"\0".join(contents.values())).digest()
+        key = record.instance, record.track, digest
+        if key not in self._rules:
+            rules = {each: self._parse(record, each, content) for each, content in contents.items()}
+            self._rules[key] = _TrialRules(rules, self._guessed(record, rules))
+        return self._rules[key]
+
+    def _guessed(
+        self, record: TrialRecord, rules: Mapping[Direction, Sequence[Rule]]
+    ) -> dict[str, tuple[str, ...]] | None:
+        instance = self._instances.get(record.instance)
+        if self.benchmark is None or instance is None or record.track not in set(Track):
+            return None
+        path = description_path(self.benchmark.root, instance, Track(record.track))
+        try:
+            text = read_file(path, os.path.realpath(self.benchmark.root), _MAX_DESCRIPTION_BYTES)
+        except FileProblem:
+            return None
+        known = names_in(each.body for each in rules[Direction.REDUCTIVE])
+        description = text.decode("utf-8", "replace")
+        return {
+            each.id: guessed_names(each.body, description, known) for each in rules[Direction.ADDITIVE]
+        }
+
+    def _rule_file(self, record: TrialRecord, root: str, direction: Direction) -> bytes:
+        """Return the content of a rule file, b"" if there is none."""
+        places = [(record.folder / EVALUATION_FOLDER / RULES_FILES[direction], root)]
+        instance = self._instances.get(record.instance)
+        if self.benchmark is not None and instance is not None:
+            path = rules_path(self.benchmark.root, instance, direction)
+            places.append((path, os.path.realpath(self.benchmark.root)))
+        for path, real in places:
+            try:
+                return read_file(path, real, MAX_BYTES)
+            except FileProblem as fault:
+                if fault.kind is not ProblemKind.MISSING:
+                    self._add(record, RULES_FILES[direction], fault)
+        return b""
+
+    def _parse(self, record: TrialRecord, direction: Direction, content: bytes) -> tuple[Rule, ...]:
+        if content not in self._parsed:
+            try:
+                self._parsed[content] = read_rules(content, source=RULES_FILES[direction])
+            except RuleError as error:
+                self._add(record, RULES_FILES[direction], FileProblem(ProblemKind.RULES, str(error)))
+                self._parsed[content] = ()
+        return self._parsed[content]
+
+    def _scores(self, record: TrialRecord, root: str) -> dict[str, Any]:
+        try:
+            return read_json_object(record.folder / EVALUATION_FOLDER / SCORES_FILE, root)
+        except FileProblem:  # listed where the record was read
+            return {}
+
+    def _matches(self, record: TrialRecord, root: str, direction: Direction) -> dict[str, RuleMatches] | None:
+        """Return the matches of one direction; None if they are unknown."""
+        name = _SARIF_FILES[direction]
+        try:
+            return read_rule_matches(record.folder / EVALUATION_FOLDER / name, root)
+        except FileProblem as fault:
+            if fault.kind is not ProblemKind.MISSING:
+                self._add(record, name, fault)
+            return None
+
+    def _add(self, record: TrialRecord, name: str, fault: FileProblem) -> None:
+        where = printable(f"{record.identity.name}: {name}")
+        self.problems.append(ReadProblem(fault.kind, where, printable(str(fault))))
+
+
+def _matched(
+    record: TrialRecord,
+    rule: Rule,
+    direction: Direction,
+    matches: Mapping[str, RuleMatches] | None,
+    unmet: frozenset[str] | None,
+) -> bool | None:
+    """Return whether a rule matches: as it was scored, or else by its matches; None if that is unknown."""
+    if unmet is not None and record.scores.status is TrialStatus.SCORED:
+        return (rule.id in unmet) is (direction is Direction.REDUCTIVE)
+    if matches is None:
+        return None
+    if rule.id in matches:
+        return True
+    return None if record.scores.status is TrialStatus.PARTIAL else False
+
+
+def _row(  # noqa: PLR0913 - what is known of a rule
+    record: TrialRecord,
+    direction: Direction,
+    rule: str,
+    matched: bool | None,  # noqa: FBT001 - a value, no switch
+    matches: Mapping[str, RuleMatches] | None,
+    scores: Mapping[str, Any],
+    guessed: Mapping[str, tuple[str, ...]] | None,
+) -> RuleResult:
+    additive = direction is Direction.ADDITIVE
+    found = None if matches is None else matches.get(rule)
+    names = (guessed or {}).get(rule, ()) if additive else ()
+    flags = _flags(scores) if additive else {}
+    known = matches is not None and matched is not None
+    return RuleResult(
+        run=record.run,
+        agent=record.agent,
+        track=record.track or None,
+        mode=record.mode or None,
+        instance=record.instance,
+        attempt=record.attempt,
+        pseudo=record.pseudo,
+        direction=direction.value,
+        rule=rule,
+        satisfied=None if matched is None else matched is additive,
+        matched=matched,
+        matches=(found.matches if found else 0) if known else None,
+        lines=(sum(map(len, found.lines.values())) if found else 0) if known else None,
+        files=(len(found.lines) if found else 0) if known else None,
+        flagged=rule in flags if additive and scores else None,
+        flag=flags.get(rule) or None,
+        guessed_names=names,
+        names_are_guessed=bool(names) if additive and guessed is not None else None,
+    )
+
+
+def _ids(value: object) -> frozenset[str] | None:
+    return frozenset(map(str, value)) if isinstance(value, list) else None
+
+
+def _flags(scores: Mapping[str, Any]) -> dict[str, str]:
+    """Return the reasons of flagged rules by rule id."""
+    flagged = scores.get("flagged")
+    return {
+        str(each.get("rule")): parse_text(each.get("reason"))
+        for each in (flagged if isinstance(flagged, list) else ())
+        if isinstance(each, dict)
+    }
