@@ -1,10 +1,8 @@
-"""Folders of runs that a report names, and its tables as text on standard output or in files."""
+"""Tables of a report as text on standard output or in files."""
 
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from codetaste.console.streams import result_stream, width_of
@@ -19,20 +17,12 @@ from codetaste.report.statistics.aggregate import Aggregation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from codetaste.report.table import Table
 
 TextFormat = Literal["text", "markdown", "latex", "csv"]
 _SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex", "csv": "csv", "json": "json"}
-
-
-def run_folders(runs: Sequence[Path]) -> list[Path]:
-    """Return the folder of each run once: paths as given, or names below ``runs/``."""
-    folders: dict[Path, Path] = {}
-    for run in runs:
-        folder = run if run.is_dir() or not (Path("runs") / run).is_dir() else Path("runs") / run
-        folders.setdefault(Path(os.path.realpath(folder)), folder)
-    return list(folders.values())
 
 
 def render_tables(tables: Sequence[Table], format_: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,11 +25,12 @@ from codetaste.swe_refactor.report.merge import MergedRows, read_runs
 from codetaste.swe_refactor.report.trials_file import TRIALS_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TypeVar
 
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.environment.record import EnvironmentRecord
+    from codetaste.evaluation.trials.records import TrialRecord
     from codetaste.report.discovery.passes import PassRecord
     from codetaste.report.statistics.merge import MergedTrials
 
@@ -63,6 +65,15 @@ class RunResults:
     def empty(self) -> bool:
         """Whether no run has a trial, a pass or an environment."""
         return not (self.trials.agents or self.passes or self.environments or self.answers.rows)
+
+
+def run_folders(runs: Sequence[Path]) -> list[Path]:
+    """Return the folder of each run once: paths as given, or names below ``runs/``."""
+    folders: dict[Path, Path] = {}
+    for run in runs:
+        folder = run if run.is_dir() or not (Path("runs") / run).is_dir() else Path("runs") / run
+        folders.setdefault(Path(os.path.realpath(folder)), folder)
+    return list(folders.values())
 
 
 def read_results(roots: Sequence[Path], benchmark: Benchmark | None = None) -> RunResults:
@@ -102,6 +113,21 @@ def read_results(roots: Sequence[Path], benchmark: Benchmark | None = None) -> R
         answers,
         (*records.problems, *problems),
     )
+
+
+def run_names(results: RunResults) -> dict[Path, str]:
+    """Return the name of the run in each folder, as the rows of its trials have it."""
+    names = {root: root.absolute().name for root in results.roots}
+    twice = {name for name in names.values() if list(names.values()).count(name) > 1}
+    found = {root: printable(str(root) if name in twice else name) for root, name in names.items()}
+    for record in results.records.records:
+        found[root_of(record, found)] = record.run
+    return found
+
+
+def root_of(record: TrialRecord, roots: Mapping[Path, object]) -> Path:
+    """Return that of ``roots`` from which a trial was read."""
+    return next(each for each in (record.folder, *record.folder.parents) if each in roots)
 
 
 def read_trial_records(roots: Sequence[Path], benchmark: Benchmark | None) -> TrialRecords:

@@ -88,7 +88,7 @@ def _end(job: JobStatus) -> str:
     return job.cause or job.state
 
 
-def _row(  # noqa: PLR0913 - what is known of a job
+def _row(
     job: JobStatus, run: str, title: str, view: JournalView, tokens: Counter[str], until: float
 ) -> JobResult:
     times, ending = view.jobs.get(job.key), job.ending
@@ -110,7 +110,7 @@ def _row(  # noqa: PLR0913 - what is known of a job
         settled_usd=float(job.spend.settled_usd),
         unknown_usd=float(job.spend.unknown_usd),
         reserved_usd=float(job.spend.reserved_usd),
-        **{f"tokens_{kind}": tokens.get(kind) for kind in Usage.KINDS},
+        **_tokens(tokens),
         **_moments(times),
         queued_needs_s=round(seconds.needs, 3),
         queued_resources_s=round(seconds.resources, 3),
@@ -120,6 +120,10 @@ def _row(  # noqa: PLR0913 - what is known of a job
         waiting_s=round(seconds.waiting, 3),
         **_waited(times),
     )
+
+
+def _tokens(tokens: Counter[str]) -> dict[str, Any]:
+    return {f"tokens_{kind}": tokens.get(kind) for kind in Usage.KINDS}
 
 
 def _moments(times: JobTimes | None) -> dict[str, Any]:

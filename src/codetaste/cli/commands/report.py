@@ -13,7 +13,7 @@ from codetaste.benchmark.facts.facts import describe_benchmark
 from codetaste.cli.arguments import open_scan, resolve_benchmark
 from codetaste.cli.figures import NO_FIGURES, FigureOptions, write_figures
 from codetaste.cli.options import AsJson, OptionalPath
-from codetaste.cli.tables import TextFormat, render_tables, run_folders, write_tables
+from codetaste.cli.tables import TextFormat, render_tables, write_tables
 from codetaste.console.command import command
 from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
@@ -36,7 +36,7 @@ from codetaste.report.tables.environments import (
 )
 from codetaste.report.tables.groups import GroupBy
 from codetaste.report.tables.report import DEFAULT_TABLES, TABLE_NAMES, TableName, make_report, problems_table
-from codetaste.results.read import benchmark_of_runs, read_results
+from codetaste.results.read import benchmark_of_runs, read_results, run_folders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

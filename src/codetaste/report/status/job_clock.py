@@ -42,7 +42,8 @@ class JobSeconds:
 class JobClock:
     """The clock of one job; times are seconds of the epoch, None for what has not happened.
 
-    Its methods are called in the order of the journal; ``ready_at`` is when the last job that it needs had ended.
+    Its methods are called in the order of the journal; ``ready_at`` is when the last job that it needs had
+    ended.
     """
 
     queued_at: float | None = None

@@ -14,13 +14,13 @@ from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.measures import Measure
 from codetaste.report.statistics.view import aggregate_trials
 from codetaste.results.outcome import facet_of_record
+from codetaste.results.read import root_of
 from codetaste.results.rows.job_totals import job_totals
 from codetaste.results.rows.trial import TrialResult
 from codetaste.results.rows.trial_files import read_trial_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from codetaste.evaluation.trials.records import TrialRecord, TrialScores
     from codetaste.report.statistics.view import AggregatedTrials
@@ -54,14 +54,7 @@ def record_rows(results: RunResults, jobs: Sequence[RunJobs]) -> Iterator[TrialR
         yield _row(record, views, by_root[root], real[root])
 
 
-def root_of(record: TrialRecord, roots: Mapping[Path, object]) -> Path:
-    """Return that of ``roots`` from which a record was read."""
-    return next(each for each in (record.folder, *record.folder.parents) if each in roots)
-
-
-def _row(
-    record: TrialRecord, views: Sequence[AggregatedTrials], run: RunJobs, real_root: str
-) -> TrialResult:
+def _row(record: TrialRecord, views: Sequence[AggregatedTrials], run: RunJobs, real_root: str) -> TrialResult:
     scores, metadata = record.scores, record.metadata
     files = read_trial_files(record, real_root)
     steps = _steps(record, run)
@@ -89,8 +82,7 @@ def _row(
         finish_reason=metadata.finish_reason or None,
         cause=_cause(steps, scores),
         **_measured(record),
-        **{f"strict_{each.name}": views[0].value(record, each) for each in _SCORES},
-        **{f"published_{each.name}": views[1].value(record, each) for each in (*_SCORES, measures.COST)},
+        **_aggregated(record, views),
         ifr_unflagged=scores.ifr_unflagged,
         flagged_rules=scores.flagged_rules if scores.status is TrialStatus.SCORED else None,
         **_tests(scores),
@@ -108,9 +100,18 @@ def _measured(record: TrialRecord) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for measure in MEASURES:
         value = measure.value(record)
-        valid = value is not None and measure.accepts(value)
-        found[measure.name] = _TYPES[measure.name](value) if valid else None
+        if value is not None and measure.accepts(value):
+            found[measure.name] = _TYPES[measure.name](value)
     return found
+
+
+def _aggregated(record: TrialRecord, views: Sequence[AggregatedTrials]) -> dict[str, Any]:
+    """Return what a trial contributes to the means of the strict and of the published tables."""
+    strict, published = views
+    return {
+        **{f"strict_{each.name}": strict.value(record, each) for each in _SCORES},
+        **{f"published_{each.name}": published.value(record, each) for each in (*_SCORES, measures.COST)},
+    }
 
 
 def _tests(scores: TrialScores) -> dict[str, Any]:
@@ -126,7 +127,8 @@ def _tests(scores: TrialScores) -> dict[str, Any]:
 
 
 def _steps(record: TrialRecord, run: RunJobs) -> dict[str, JobResult]:
-    """Return the jobs of a trial's steps by key; ``merge_runs`` may have added the run's name to its agent."""
+    """Return the jobs of a trial's steps by key."""
+    # ``merge_runs`` may have added the run's name.
     agent = record.agent.removesuffix(f" ({record.run})")
     identity = TrialIdentity(agent, record.track, record.mode, record.instance, record.attempt)
     keys = map(identity.step_key, StepKind)

@@ -21,7 +21,7 @@ from codetaste.core.text import printable
 from codetaste.errors import RuleError
 from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialStatus
 from codetaste.evaluation.trials.untrusted_files import FileProblem, parse_text, read_file, read_json_object
-from codetaste.results.rows.record_rows import root_of
+from codetaste.results.read import root_of
 from codetaste.results.rows.rule import RuleResult
 from codetaste.results.rows.sarif_counts import read_rule_matches
 from codetaste.rules.names.guessed import guessed_names, names_in
@@ -84,7 +84,8 @@ class _RuleReader:
     _rules: dict[tuple[str, str, bytes], _TrialRules] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._instances = {} if self.benchmark is None else {each.id: each for each in self.benchmark.instances}
+        instances = self.benchmark.instances if self.benchmark is not None else ()
+        self._instances = {each.id: each for each in instances}
 
     def rows(self, record: TrialRecord) -> Iterator[RuleResult]:
         """Yield the rows of one trial, the additive rules first, each direction in the order of its file."""
@@ -120,9 +121,7 @@ class _RuleReader:
             return None
         known = names_in(each.body for each in rules[Direction.REDUCTIVE])
         description = text.decode("utf-8", "replace")
-        return {
-            each.id: guessed_names(each.body, description, known) for each in rules[Direction.ADDITIVE]
-        }
+        return {each.id: guessed_names(each.body, description, known) for each in rules[Direction.ADDITIVE]}
 
     def _rule_file(self, record: TrialRecord, root: str, direction: Direction) -> bytes:
         """Return the content of a rule file, b"" if there is none."""
@@ -186,11 +185,11 @@ def _matched(
     return None if record.scores.status is TrialStatus.PARTIAL else False
 
 
-def _row(  # noqa: PLR0913 - what is known of a rule
+def _row(
     record: TrialRecord,
     direction: Direction,
     rule: str,
-    matched: bool | None,  # noqa: FBT001 - a value, no switch
+    matched: bool | None,
     matches: Mapping[str, RuleMatches] | None,
     scores: Mapping[str, Any],
     guessed: Mapping[str, tuple[str, ...]] | None,

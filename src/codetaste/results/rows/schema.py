@@ -7,20 +7,11 @@ A value is text, a number, true or false, or several texts; None is unknown or d
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, get_args, get_origin, get_type_hints
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, get_args, get_origin, get_type_hints
 
 SCHEMA_VERSION = 1
 """It grows when a column goes or changes its meaning; new columns may come at any time."""
-
-
-class PlainRow(Protocol):
-    """A frozen dataclass of plain values."""
-
-    __dataclass_fields__: ClassVar[Mapping[str, Any]]
+_columns: dict[type[Any], tuple[RowColumn, ...]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +31,12 @@ class RowColumn:
     nullable: bool
 
 
-@cache
-def columns_of(kind: type[PlainRow]) -> tuple[RowColumn, ...]:
-    """Return the columns of a kind of rows, in their order."""
-    hints = get_type_hints(kind)
-    return tuple(_column(each.name, hints[each.name]) for each in fields(kind))
+def columns_of(kind: type[Any]) -> tuple[RowColumn, ...]:
+    """Return the columns of a kind of rows, which is a dataclass, in their order."""
+    if kind not in _columns:
+        hints = get_type_hints(kind)
+        _columns[kind] = tuple(_column(each.name, hints[each.name]) for each in fields(kind))
+    return _columns[kind]
 
 
 def _column(name: str, hint: Any) -> RowColumn:  # noqa: ANN401 - an annotation
@@ -54,10 +46,11 @@ def _column(name: str, hint: Any) -> RowColumn:  # noqa: ANN401 - an annotation
     return RowColumn(name, options[0], several=False, nullable=len(get_args(hint)) > len(options))
 
 
-def row_values(row: PlainRow) -> dict[str, Any]:
+def row_values(row: Any) -> dict[str, Any]:  # noqa: ANN401 - a row of any kind
     """Return the values of a row by column, each of exactly the column's type."""
-    return {
-        each.name: value if value is None or each.several else each.type(value)
-        for each in columns_of(type(row))
-        for value in (getattr(row, each.name),)
-    }
+    kind: Any = type(row)
+    found: dict[str, Any] = {}
+    for column in columns_of(kind):
+        value = getattr(row, column.name)
+        found[column.name] = value if value is None or column.several else column.type(value)
+    return found

@@ -52,7 +52,7 @@ class TrialResult:
         prec: share of the changed lines that rules match.
         prec_plus: share of the added lines that additive rules match.
         prec_minus: share of the removed lines that reductive rules match.
-        strict_passed: PASS as the strict tables average it: 0 of a trial that failed, where the others have it.
+        strict_passed: PASS as the strict tables average it: 0 of a trial that failed.
         strict_alignment: A as the strict tables average it.
         strict_alignment_plus: A⁺ as the strict tables average it.
         strict_alignment_minus: A⁻ as the strict tables average it.

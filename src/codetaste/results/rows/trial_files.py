@@ -46,7 +46,11 @@ def read_trial_files(record: TrialRecord, root: str) -> TrialFiles:
 def _of_scores(scores: Mapping[str, Any]) -> dict[str, Any]:
     baseline = _part(scores, "baseline")
     flags = scores.get("test_flags")
-    kinds = {parse_text(each.get("kind")) for each in flags if isinstance(each, dict)} if isinstance(flags, list) else ()
+    kinds = (
+        {parse_text(each.get("kind")) for each in flags if isinstance(each, dict)}
+        if isinstance(flags, list)
+        else ()
+    )
     return {
         "additive_rules": _count(scores, "positive_rules"),
         "reductive_rules": _count(scores, "negative_rules"),

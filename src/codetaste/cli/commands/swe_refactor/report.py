@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from cyclopts import Parameter
 
 from codetaste.cli.options import AsJson, OptionalPath
-from codetaste.cli.tables import TextFormat, render_tables, run_folders, write_tables
+from codetaste.cli.tables import TextFormat, render_tables, write_tables
 from codetaste.console.command import command
 from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
@@ -21,6 +21,7 @@ from codetaste.errors import ConfigError
 from codetaste.report.render.json import table_to_json
 from codetaste.report.statistics.comparison import ALPHA
 from codetaste.report.table import Table
+from codetaste.results.read import run_folders
 from codetaste.swe_refactor.dataset.format import MAX_FILE_BYTES, parse_instances
 from codetaste.swe_refactor.report.comparison import compare_successes
 from codetaste.swe_refactor.report.merge import read_runs
