@@ -22,7 +22,7 @@ MAX_FLOW_PARAMETERS = 5
 MAX_DOC_COLUMNS = 120
 SHARED_PREFIX = 3
 """So many siblings with one prefix are a folder that is not there."""
-ROOT_MODULES = {"__init__.py", "__main__.py", "errors.py", "py.typed"}
+ROOT_MODULES = {"__init__.py", "__init__.pyi", "__main__.py", "errors.py", "py.typed"}
 WORDS = frozenset(
     [
         "told",
