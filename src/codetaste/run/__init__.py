@@ -59,7 +59,7 @@ def run_config(
         repeat_changed: do finished jobs again where what decides their results has changed; they cost again.
 
     Raises:
-        ConfigError: the config is invalid; or finished jobs would be done again and ``repeat_changed`` is off.
+        ConfigError: the config is invalid; or finished jobs would be done again without ``repeat_changed``.
         ToolMissing: a program is missing.
         CodetasteError: the run could not begin or go on, as without space.
     """
@@ -80,7 +80,7 @@ def _run(config: str, settings: Sequence[str], only: Sequence[str], *, repeat_ch
     command = [sys.executable, "-m", __name__, "--json", *options, *(["--yes"] if repeat_changed else [])]
     with tempfile.TemporaryFile() as output:
         # In a group of its own Ctrl-C reaches it once, from here: a second signal would hasten it.
-        process = subprocess.Popen(  # noqa: S603 - our own command
+        process = subprocess.Popen(
             [*command, "--", config],
             stdin=subprocess.DEVNULL,
             stdout=output,

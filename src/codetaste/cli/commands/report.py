@@ -13,7 +13,8 @@ from codetaste.benchmark.facts.facts import describe_benchmark
 from codetaste.cli.arguments import open_scan, resolve_benchmark
 from codetaste.cli.figures import NO_FIGURES, FigureOptions, write_figures
 from codetaste.cli.options import AsJson, OptionalPath
-from codetaste.cli.tables import TextFormat, render_tables, write_tables
+from codetaste.cli.rows import ReportFormat, requested_rows, write_rows
+from codetaste.cli.tables import render_tables, write_tables
 from codetaste.console.command import command
 from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
@@ -36,6 +37,7 @@ from codetaste.report.tables.environments import (
 )
 from codetaste.report.tables.groups import GroupBy
 from codetaste.report.tables.report import DEFAULT_TABLES, TABLE_NAMES, TableName, make_report, problems_table
+from codetaste.results.load import Results, RowTable
 from codetaste.results.read import benchmark_of_runs, read_results, run_folders
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
 
 _BENCHMARK_TABLES = {"1", "2"}
 
-_AnyTable = Literal[TableName, DiscoveryTableName, EnvironmentTableName, "all"]
+_AnyTable = Literal[TableName, DiscoveryTableName, EnvironmentTableName, RowTable, "all"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +73,14 @@ _OF_RUNS = BenchmarkOptions()
 @command
 def report(
     *runs: Path,
+<<<<<<< HEAD
     source: Annotated[BenchmarkOptions, Parameter(name="*")] = _OF_RUNS,
     format_: Annotated[TextFormat, Parameter(name="--format")] = "text",
+=======
+    benchmark: str = "",
+    repos: OptionalPath = None,
+    format_: Annotated[ReportFormat, Parameter(name="--format")] = "text",
+>>>>>>> 176342ec (wip4)
     table: Annotated[tuple[_AnyTable, ...], Parameter(negative=())] = (),
     by: Annotated[tuple[GroupBy, ...], Parameter(negative=())] = (),
     aggregation: Literal["strict", "published", "both"] = "both",
@@ -84,14 +92,25 @@ def report(
 
     Args:
         runs: Run folders or their names, or folders in the published layout of outputs.
+<<<<<<< HEAD
         source: The benchmark that the runs are about.
         format_: Format of the tables.
+=======
+        benchmark: The benchmark's folder, or "quickstart", for languages, categories, baselines and Tables 1
+            and 2; default the benchmark of the runs, if it exists.
+        repos: A folder of clones OWNER/REPO, for licences and golden patches in Tables 1 and 2.
+        format_: Format of the tables; of the rows "trials", "rules" and "jobs" csv, jsonl or parquet.
+>>>>>>> 176342ec (wip4)
         table: Which tables; default comparison, 4, 5, effort, attempts, counts, and those of rule discovery
-            and of environments.
+            and of environments. "trials", "rules" and "jobs" have a row for each, as docs/rows.md describes.
         by: Add a table of scores grouped by this; other tables are then printed only if named.
         aggregation: How trials without a score count: as 0 (strict), not at all (published), or both ways.
+<<<<<<< HEAD
         out: A folder for one file per table, which figures need; default standard output.
         figures: Which figures to draw, and how.
+=======
+        out: A folder for one file per table, or the file of rows; default standard output.
+>>>>>>> 176342ec (wip4)
         json_: Print the result as JSON.
 
     Returns:
@@ -106,12 +125,18 @@ def report(
     benchmark = source.benchmark
     if not runs and not benchmark:
         raise ConfigError("name a run, a folder of outputs, or --benchmark for its Tables 1 and 2")
+    rows = requested_rows(table, format_, grouped=bool(by), as_json=json_)
     roots = run_folders(runs)
     opened = _find_benchmark(benchmark, source.repos, roots)
     results = read_results(roots, opened)
+<<<<<<< HEAD
     aggregations = list(Aggregation) if aggregation == "both" else [Aggregation(aggregation)]
     if figures.figure:
         return write_figures(results, figures, aggregations[0], out, as_json=json_)
+=======
+    if rows is not None:
+        return write_rows(Results(results), rows, out)
+>>>>>>> 176342ec (wip4)
     passes, environments, trials = results.passes, results.environments, results.trials
     names = _table_names(table, grouped=bool(by), with_benchmark=bool(benchmark))
     of_trials = [name for name in names if name in TABLE_NAMES]

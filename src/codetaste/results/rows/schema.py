@@ -9,8 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, get_args, get_origin, get_type_hints
 
+from codetaste.core.text import printable
+
 SCHEMA_VERSION = 1
 """It grows when a column goes or changes its meaning; new columns may come at any time."""
+_MAX_TEXT = 1000
 _columns: dict[type[Any], tuple[RowColumn, ...]] = {}
 
 
@@ -47,10 +50,19 @@ def _column(name: str, hint: Any) -> RowColumn:  # noqa: ANN401 - an annotation
 
 
 def row_values(row: Any) -> dict[str, Any]:  # noqa: ANN401 - a row of any kind
-    """Return the values of a row by column, each of exactly the column's type."""
+    """Return the values of a row by column, each of exactly the column's type, texts printable."""
     kind: Any = type(row)
     found: dict[str, Any] = {}
     for column in columns_of(kind):
         value = getattr(row, column.name)
-        found[column.name] = value if value is None or column.several else column.type(value)
+        if column.several:
+            value = tuple(map(_text, value))
+        elif value is not None:
+            value = _text(value) if column.type is str else column.type(value)
+        found[column.name] = value
     return found
+
+
+def _text(text: str) -> str:
+    """Return untrusted text without control characters, which a terminal or a page could obey."""
+    return str(text) if text.isprintable() else printable(text, _MAX_TEXT)
