@@ -7,30 +7,29 @@ const ROWS_OF_BLOCK = 100;
 const MAX_LINE = 2000;
 const KINDS = { a: ["additive", "▲"], r: ["reductive", "▼"], l: ["remaining", "◆"] };
 
-/** The text of a patch: pieces are loaded when a file needs them. */
+/** The lines of a patch: pieces are loaded when a file needs them. */
 class PatchText {
   constructor(folder, name) {
     this.folder = folder;
     this.name = name;
     this.pieces = new Map();
-    this.decoder = new TextDecoder();
   }
 
   async of(file) {
-    if (file.piece === null || file.piece === undefined) return "";
+    if (file.piece === null || file.piece === undefined) return [];
     if (!this.pieces.has(file.piece)) {
       const name = `${this.name}-${file.piece}`;
-      this.pieces.set(file.piece, trial.bytes(`${this.folder}/${name}.js`, name));
+      this.pieces.set(file.piece, trial.bytes(`${this.folder}/${name}.js`, name).then((bytes) => new TextDecoder().decode(bytes).split("\n")));
     }
-    return this.decoder.decode((await this.pieces.get(file.piece)).subarray(...file.span));
+    return (await this.pieces.get(file.piece)).slice(...file.lines);
   }
 }
 
 /** Return the rows of a file's hunks: [kind, old number, new number, text, marks]. */
-function parseFile(text, file) {
+function parseFile(lines, file) {
   const rows = [];
   let old = 0, now = 0, oldLeft = 0, newLeft = 0;
-  for (const line of text.split("\n")) {
+  for (const line of lines) {
     if (!(oldLeft || newLeft)) {
       const head = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)/.exec(line);
       if (head) {
@@ -82,7 +81,7 @@ class PatchModel {
 
   rowsOf(number) {
     if (!this.rows.has(number)) {
-      this.rows.set(number, this.text.of(this.files[number]).then((text) => parseFile(text, this.files[number])));
+      this.rows.set(number, this.text.of(this.files[number]).then((lines) => parseFile(lines, this.files[number])));
     }
     return this.rows.get(number);
   }
@@ -250,7 +249,6 @@ class PatchView {
   remarks(file, rows) {
     const texts = [];
     if (file.piece === null) texts.push("The page does not have these lines: the patch is too long. They are in the run's folder.");
-    else if (file.cut) texts.push(`${trial.number(file.cut)} bytes at the end of these changes are left out.`);
     else if (!rows.length) texts.push("No line changes.");
     return texts.map((text) => codetaste.element("p", { class: "note" }, text));
   }

@@ -15,6 +15,7 @@ from codetaste.evaluation.changed_lines import (
     is_excluded,
     precision_counts,
 )
+from codetaste.evaluation.metrics import PrecisionCounts
 from codetaste.evaluation.trials.untrusted_files import FileProblem, file_size, read_file
 from codetaste.source.patch.model import Patch
 from codetaste.source.patch.parse import parse_patch
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from codetaste.evaluation.metrics import PrecisionCounts
     from codetaste.rules.scan.model import Match
     from codetaste.source.patch.model import FileDiff
 
@@ -129,10 +129,14 @@ def mark_patch(content: bytes, matches: PatchMatches) -> MarkedPatch:
             reductive.get(file.old or "", ()),
             remaining.get(file.new or "", ()),
         )
-        files.append(
-            MarkedFile(file, is_excluded(file), found, _counts(Patch((file,)), found, Exclusions.NONE))
-        )
+        files.append(MarkedFile(file, is_excluded(file), found, _counts_of_file(file, found)))
     return MarkedPatch(content, len(content), tuple(files), _counts(patch, matches, Exclusions.PUBLISHED))
+
+
+def _counts_of_file(file: FileDiff, found: PatchMatches) -> PrecisionCounts:
+    if not (found.additive or found.reductive):
+        return PrecisionCounts(0, file.added_count, 0, file.removed_count)
+    return _counts(Patch((file,)), found, Exclusions.NONE)
 
 
 def _counts(patch: Patch, matches: PatchMatches, exclusions: Exclusions) -> PrecisionCounts:

@@ -44,7 +44,7 @@ def _file_data(each: MarkedFile, place: FilePlace, rules: Mapping[str, int]) -> 
         "path": shown_path(each.path),
         "counts": [counts.added, counts.removed, counts.hits_added, counts.hits_removed],
         "piece": place.piece,
-        "span": [place.start, place.end],
+        "lines": [place.start, place.end],
     }
     if file.old != file.new:
         data["old"] = None if file.old is None else shown_path(file.old)
@@ -52,7 +52,6 @@ def _file_data(each: MarkedFile, place: FilePlace, rules: Mapping[str, int]) -> 
     notes = file_notes(each)
     optional = {
         "notes": notes,
-        "cut": place.cut_bytes,
         "excluded": each.excluded,
         "a": _spans(each.matches.additive, rules),
         "r": _spans(each.matches.reductive, rules),
