@@ -81,6 +81,11 @@ app.command(
     """,
 )
 app.command(
+    "codetaste.cli.commands.runs.export:export",
+    usage="Usage: codetaste export [OPTIONS] --to FORMAT -o DIR RUNS...",
+    help="Write the trials of runs as ATIF trajectories, or as logs for Inspect's viewer.",
+)
+app.command(
     "codetaste.cli.commands.import_:import_",
     name="import",
     help="""\

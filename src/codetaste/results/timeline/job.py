@@ -115,9 +115,14 @@ class JobTimeline:
         """What may have been billed beside it."""
         return sum((turn.unknown_usd for turn in self.turns), Decimal(0))
 
-    def waited_s(self, until: float) -> float:
-        """Return the seconds in which the job waited, overlaps once; ``until`` ends open waits."""
-        total = last = 0.0
+    @property
+    def began(self) -> float:
+        """When its first attempt began; when it was added if none has."""
+        return self.attempts[0].began if self.attempts else self.created
+
+    def waited_s(self, until: float, since: float = 0.0) -> float:
+        """Return the seconds from ``since`` in which it waited, overlaps once; ``until`` ends open waits."""
+        total, last = 0.0, since
         for span in self.waits:
             ended = until if span.ended is None else span.ended
             total += max(0.0, ended - max(span.began, last))

@@ -49,8 +49,9 @@ def _with_facts(
     timeline = journal.job(conversation.job) if journal and conversation.job else None
     turns = part_turns(timeline.turns, conversation.part) if timeline else ()
     for event in loop_events(conversation.path):
-        if event.reply is not None and 0 < event.turn <= len(turns):
-            turn = turns[event.turn - 1]
-            yield replace(event, reply=facts_of_turn(turn, event.reply), at=turn.ended)
-        else:
+        if not (0 < event.turn <= len(turns)) or not (event.reply is not None or event.kind.of_model):
             yield event
+            continue
+        turn = turns[event.turn - 1]
+        facts = None if event.reply is None else facts_of_turn(turn, event.reply)
+        yield replace(event, reply=facts, at=turn.ended)

@@ -1,0 +1,1 @@
+"""Runs in formats of other tools: ATIF trajectories, Inspect logs."""

@@ -1,0 +1,211 @@
+"""``ExportedTrial``: a trial of either benchmark with its conversations, as all formats take it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from codetaste.benchmark.layout import TRANSCRIPTS_FOLDER
+from codetaste.orchestration.journal.journal import JOURNAL_FILE
+from codetaste.report.statistics.aggregate import Aggregation
+from codetaste.report.statistics.measures import ALIGNMENT, IFR, PASS, PREC
+from codetaste.report.statistics.merge import track_mode_of
+from codetaste.report.statistics.view import aggregate_trials
+from codetaste.results.outcome import facet_of_answer, facet_of_record
+from codetaste.results.timeline.journal_reader import JournalReader
+from codetaste.results.transcript.conversations import conversations_of, conversations_of_logs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from codetaste.evaluation.trials.records import TrialRecord
+    from codetaste.report.statistics.view import AggregatedTrials
+    from codetaste.results.outcome import OutcomeFacet
+    from codetaste.results.read import RunResults
+    from codetaste.results.timeline.job import JobTimeline
+    from codetaste.results.transcript.event import RecordedConversation
+    from codetaste.swe_refactor.report.trial_row import TrialRow
+
+SCORES = (ALIGNMENT, PASS, IFR, PREC)
+"""The scores of a trial of CodeTaste that formats for scores get."""
+_UNSAFE = re.compile(r"[^\w.@+-]+", re.ASCII)
+_MAX_NAME = 120
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedTrial:
+    """One trial.
+
+    Attributes:
+        run: name of its run.
+        agent: name of the agent, or of the strategy.
+        setting: track and mode, or the strategy: "instructed/direct".
+        instance: id of the instance.
+        attempt: from 1.
+        facet: what became of it.
+        model: display name of its model, "" if unknown.
+        harness: the program that called the model, "" if unknown.
+        cost_usd: of all steps, None if unknown.
+        time_s: of all steps, None if unknown.
+        message: the last message, or why it ended, in one line.
+        scores: by title; None where one was not measured.
+        details: further facts, as JSON data.
+        conversations: those of all steps, in order.
+        journal: of its run, None without one.
+    """
+
+    run: str
+    agent: str
+    setting: str
+    instance: str
+    attempt: int
+    facet: OutcomeFacet
+    model: str = ""
+    harness: str = ""
+    cost_usd: float | None = None
+    time_s: float | None = None
+    message: str = ""
+    scores: Mapping[str, float | None] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+    conversations: tuple[RecordedConversation, ...] = ()
+    journal: JournalReader | None = None
+
+    @property
+    def name(self) -> str:
+        """What identifies it among all runs."""
+        again = f"/attempt-{self.attempt}" if self.attempt > 1 else ""
+        return f"{self.run}/{self.agent}/{self.setting}/{self.instance}{again}"
+
+    @property
+    def main(self) -> RecordedConversation | None:
+        """The conversation that made its patch or answer; None without any."""
+        if not self.conversations:
+            return None
+        last = self.conversations[-1].step
+        own = [each for each in self.conversations if each.step == last]
+        answers = [each for each in own if each.part in {"", "developer"}]
+        return (answers or own)[-1]
+
+    @property
+    def timelines(self) -> tuple[JobTimeline, ...]:
+        """The timelines of its jobs that have conversations."""
+        if self.journal is None:
+            return ()
+        keys = dict.fromkeys(each.job for each in self.conversations if each.job)
+        return tuple(found for key in keys if (found := self.journal.job(key)) is not None)
+
+
+def exported_trials(results: RunResults) -> Iterator[ExportedTrial]:
+    """Yield the trials of both benchmarks, those of one run, agent and setting after each other. Blocking.
+
+    The pseudo agents have no conversation and are left out.
+    """
+    journals = {root: _journal(root) for root in results.roots}
+    originals = {record.folder: record for record in results.records.records}
+    strict = aggregate_trials(results.trials, Aggregation.STRICT)
+    for _, _, records in strict.groups():
+        for record in sorted(records, key=lambda each: (each.run, each.instance, each.attempt)):
+            yield _of_record(record, originals.get(record.folder, record), strict, journals)
+    runs = {root.name: root for root in results.roots} | {str(root): root for root in results.roots}
+    for row in sorted(results.answers.rows, key=lambda each: (each.run, each.key)):
+        yield _of_row(row, runs.get(row.run), journals)
+
+
+def safe_name(text: str) -> str:
+    """Return a name of a file for untrusted text; other texts have other names."""
+    name = _UNSAFE.sub("_", text).lstrip(".") or "_"
+    if name == text and len(name) <= _MAX_NAME:
+        return name
+    return f"{name[:_MAX_NAME]}-{sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+def _journal(root: Path) -> tuple[Path, JournalReader | None]:
+    """Return the folder of the run whose outputs ``root`` has, and its journal if it has one."""
+    for folder in (root, root.parent):
+        if (folder / JOURNAL_FILE).is_file():
+            reader = JournalReader(folder)
+            reader.poll()
+            return folder, reader
+        if (folder / TRANSCRIPTS_FOLDER).is_dir():
+            return folder, None
+    return root, None
+
+
+def _of_record(
+    record: TrialRecord,
+    original: TrialRecord,
+    strict: AggregatedTrials,
+    journals: Mapping[Path, tuple[Path, JournalReader | None]],
+) -> ExportedTrial:
+    root = next((root for root in journals if record.folder.is_relative_to(root)), record.folder)
+    run, journal = journals.get(root, (root, None))
+    found = conversations_of(run, original.identity.key, journal) or conversations_of_logs(record.folder)
+    scores, metadata = record.scores, record.metadata
+    track_mode = track_mode_of(record)
+    return ExportedTrial(
+        record.run,
+        record.agent,
+        f"{track_mode.track}/{track_mode.mode}",
+        record.instance,
+        record.attempt,
+        facet_of_record(record),
+        metadata.model,
+        metadata.harness,
+        metadata.cost_usd,
+        metadata.time_s,
+        metadata.message or scores.reason,
+        {measure.title: strict.value(record, measure) for measure in SCORES},
+        {
+            "benchmark": "codetaste",
+            "repository": record.repository,
+            "language": record.language,
+            "category": record.category,
+            "status": scores.status.value,
+            "finish_reason": metadata.finish_reason,
+            "added": scores.added,
+            "removed": scores.removed,
+            "rules_sha256": scores.rules_sha256,
+        },
+        found,
+        journal,
+    )
+
+
+def _of_row(
+    row: TrialRow, root: Path | None, journals: Mapping[Path, tuple[Path, JournalReader | None]]
+) -> ExportedTrial:
+    run, journal = journals[root] if root is not None else (Path(), None)
+    model = row.model.removesuffix(f" ({row.run})")
+    again = f"/attempt-{row.attempt}" if row.attempt > 1 else ""
+    key = f"answer/{row.strategy}/{model}/{row.instance}{again}"
+    return ExportedTrial(
+        row.run,
+        row.model,
+        row.strategy,
+        row.instance,
+        row.attempt,
+        facet_of_answer(row.outcome),
+        row.model_label,
+        "",
+        None if row.cost_usd is None else float(row.cost_usd),
+        row.wall_s,
+        row.detail or row.outcome.value,
+        {
+            "success": float(row.success) if row.counted else None,
+            "compiles and passes": float(row.compiles_and_passes) if row.counted else None,
+            "verified": float(row.verified) if row.counted else None,
+            "CodeBLEU": row.similarity,
+        },
+        {
+            "benchmark": "swe-refactor",
+            "project": row.project,
+            "type": row.type,
+            "outcome": row.outcome.value,
+            "failure": None if row.failure is None else str(row.failure.value),
+        },
+        conversations_of(run, key, journal) if root is not None else (),
+        journal,
+    )
