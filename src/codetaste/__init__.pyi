@@ -3,7 +3,7 @@ from codetaste.errors import CodetasteError, ConfigError, ToolError
 from codetaste.results.load import Results, load
 from codetaste.results.outcome import OutcomeFacet
 from codetaste.results.rows.job import JobResult
-from codetaste.results.rows.rule import RuleResult
+from codetaste.results.rows.rule import RuleVerdict
 from codetaste.results.rows.trial import TrialResult
 from codetaste.run import FinishedRun
 from codetaste.run import run_config as run
@@ -16,7 +16,7 @@ __all__ = [
     "JobResult",
     "OutcomeFacet",
     "Results",
-    "RuleResult",
+    "RuleVerdict",
     "Tool",
     "ToolAnswer",
     "ToolError",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import doctest
 import importlib
 import inspect
 import pkgutil
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -98,3 +101,76 @@ def test_a_listed_name_is_defined_in_its_module_and_documented(module: str, name
 
 def test_package_is_marked_as_typed() -> None:
     assert (Path(codetaste.__file__).parent / "py.typed").is_file()
+
+
+def test_the_package_has_exactly_the_promised_names() -> None:
+    assert sorted(codetaste.__all__) == [
+        "CodetasteError",
+        "ConfigError",
+        "FinishedRun",
+        "JobResult",
+        "OutcomeFacet",
+        "Results",
+        "RuleVerdict",
+        "Tool",
+        "ToolAnswer",
+        "ToolError",
+        "TrialResult",
+        "load",
+        "run",
+        "tool",
+    ]
+    introduction = (CHECKOUT / "docs" / "api.md").read_text("utf-8").partition("\n## ")[0]
+    listed = {name for row in re.findall(r"^\| (`.*?) \|", introduction, re.MULTILINE) for name in words(row)}
+    assert listed | {"Tool", "ToolAnswer"} == set(codetaste.__all__)
+
+
+def words(row: str) -> list[str]:
+    return re.findall(r"`(\w+)`", row)
+
+
+@pytest.mark.parametrize("name", codetaste.__all__)
+def test_a_promised_name_is_there_declared_and_documented(name: str) -> None:
+    found = getattr(codetaste, name)
+    assert inspect.getdoc(found)
+    assert name in dir(codetaste)
+    stub = ast.parse(Path(codetaste.__file__).with_suffix(".pyi").read_text("utf-8"))
+    declared = {
+        alias.asname or alias.name: (node.module, alias.name)
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    module, origin = declared[name]
+    declared_object = getattr(importlib.import_module(module or ""), origin)
+    assert found is declared_object or (name == "run" and found.__call__ is declared_object)
+
+
+def test_another_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'lode'"):
+        codetaste.lode  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_importing_the_package_imports_none_of_its_modules() -> None:
+    code = "import sys, codetaste; print([name for name in sys.modules if name.startswith('codetaste.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_package_that_was_imported_can_still_be_called() -> None:
+    code = (
+        "import codetaste, codetaste.run.config as config; codetaste.load; "
+        "print(callable(codetaste.run), config.Config)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True <class 'codetaste.run.config.Config'>\n"
+
+
+@pytest.mark.parametrize("page", ["api.md"])
+def test_examples_of_the_page_give_what_it_says(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(CHECKOUT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    found = doctest.testfile(str(CHECKOUT / "docs" / page), module_relative=False)
+    assert (found.failed, found.attempted > 0) == (0, True)

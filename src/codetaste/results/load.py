@@ -14,7 +14,7 @@ from codetaste.results.rows.answer_rows import answer_rows
 from codetaste.results.rows.frames import to_pandas, to_polars
 from codetaste.results.rows.job import JobResult
 from codetaste.results.rows.record_rows import record_rows
-from codetaste.results.rows.rule import RuleResult
+from codetaste.results.rows.rule import RuleVerdict
 from codetaste.results.rows.rule_rows import rule_rows
 from codetaste.results.rows.trial import TrialResult
 from codetaste.results.run_jobs import read_jobs
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 RowTable = Literal["trials", "rules", "jobs"]
 """The names of the three kinds of rows."""
-ROW_KINDS: dict[RowTable, type[TrialResult | RuleResult | JobResult]] = {
+ROW_KINDS: dict[RowTable, type[TrialResult | RuleVerdict | JobResult]] = {
     "trials": TrialResult,
-    "rules": RuleResult,
+    "rules": RuleVerdict,
     "jobs": JobResult,
 }
 
@@ -52,7 +52,7 @@ class Results:
         return [*record_rows(self._results, jobs), *answer_rows(self._results, jobs)]
 
     @cached_property
-    def rules(self) -> list[RuleResult]:
+    def rules(self) -> list[RuleVerdict]:
         """One row for each rule of each scored trial."""
         return self._rules[0]
 
@@ -99,7 +99,7 @@ class Results:
         return tuple(read_jobs(root, names[root]) for root in self._results.roots)
 
     @cached_property
-    def _rules(self) -> tuple[list[RuleResult], list[ReadProblem]]:
+    def _rules(self) -> tuple[list[RuleVerdict], list[ReadProblem]]:
         return rule_rows(self._results)
 
     def __repr__(self) -> str:

@@ -80,14 +80,14 @@ def _run(config: str, settings: Sequence[str], only: Sequence[str], *, repeat_ch
     command = [sys.executable, "-m", __name__, "--json", *options, *(["--yes"] if repeat_changed else [])]
     with tempfile.TemporaryFile() as output:
         # In a group of its own Ctrl-C reaches it once, from here: a second signal would hasten it.
-        process = subprocess.Popen(
+        with subprocess.Popen(
             [*command, "--", config],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.PIPE,
             process_group=0,
-        )
-        _forward(process)
+        ) as process:
+            _forward(process)
         output.seek(0)
         content = output.read()
     try:
@@ -104,13 +104,15 @@ def _run(config: str, settings: Sequence[str], only: Sequence[str], *, repeat_ch
 def _forward(process: subprocess.Popen[bytes]) -> None:
     """Write the messages of a process to standard error until it has ended; pass each Ctrl-C on to it."""
     assert process.stderr is not None  # noqa: S101 - it is a pipe
-    while process.poll() is None:
+    while True:
         try:
             for line in process.stderr:
                 sys.stderr.write(line.decode("utf-8", "replace"))
             process.wait()
         except KeyboardInterrupt:
             process.send_signal(signal.SIGINT)
+        else:
+            return
 
 
 def _key(key: object) -> str:

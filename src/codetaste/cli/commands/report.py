@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.benchmark.facts.facts import BenchmarkFacts
     from codetaste.report.discovery.passes import PassRecord
     from codetaste.report.table import Table
     from codetaste.report.tables.report import TrialReport
@@ -73,14 +74,8 @@ _OF_RUNS = BenchmarkOptions()
 @command
 def report(
     *runs: Path,
-<<<<<<< HEAD
     source: Annotated[BenchmarkOptions, Parameter(name="*")] = _OF_RUNS,
-    format_: Annotated[TextFormat, Parameter(name="--format")] = "text",
-=======
-    benchmark: str = "",
-    repos: OptionalPath = None,
     format_: Annotated[ReportFormat, Parameter(name="--format")] = "text",
->>>>>>> 176342ec (wip4)
     table: Annotated[tuple[_AnyTable, ...], Parameter(negative=())] = (),
     by: Annotated[tuple[GroupBy, ...], Parameter(negative=())] = (),
     aggregation: Literal["strict", "published", "both"] = "both",
@@ -92,25 +87,15 @@ def report(
 
     Args:
         runs: Run folders or their names, or folders in the published layout of outputs.
-<<<<<<< HEAD
         source: The benchmark that the runs are about.
-        format_: Format of the tables.
-=======
-        benchmark: The benchmark's folder, or "quickstart", for languages, categories, baselines and Tables 1
-            and 2; default the benchmark of the runs, if it exists.
-        repos: A folder of clones OWNER/REPO, for licences and golden patches in Tables 1 and 2.
         format_: Format of the tables; of the rows "trials", "rules" and "jobs" csv, jsonl or parquet.
->>>>>>> 176342ec (wip4)
         table: Which tables; default comparison, 4, 5, effort, attempts, counts, and those of rule discovery
             and of environments. "trials", "rules" and "jobs" have a row for each, as docs/rows.md describes.
         by: Add a table of scores grouped by this; other tables are then printed only if named.
         aggregation: How trials without a score count: as 0 (strict), not at all (published), or both ways.
-<<<<<<< HEAD
-        out: A folder for one file per table, which figures need; default standard output.
+        out: A folder for one file per table, which figures need, or the file of rows; default standard
+            output.
         figures: Which figures to draw, and how.
-=======
-        out: A folder for one file per table, or the file of rows; default standard output.
->>>>>>> 176342ec (wip4)
         json_: Print the result as JSON.
 
     Returns:
@@ -129,23 +114,22 @@ def report(
     roots = run_folders(runs)
     opened = _find_benchmark(benchmark, source.repos, roots)
     results = read_results(roots, opened)
-<<<<<<< HEAD
+    if rows is not None:
+        return write_rows(Results(results), rows, out)
     aggregations = list(Aggregation) if aggregation == "both" else [Aggregation(aggregation)]
     if figures.figure:
         return write_figures(results, figures, aggregations[0], out, as_json=json_)
-=======
-    if rows is not None:
-        return write_rows(Results(results), rows, out)
->>>>>>> 176342ec (wip4)
     passes, environments, trials = results.passes, results.environments, results.trials
     names = _table_names(table, grouped=bool(by), with_benchmark=bool(benchmark))
     of_trials = [name for name in names if name in TABLE_NAMES]
-    facts = None
-    if opened is not None and _BENCHMARK_TABLES & set(names):
-        facts = describe_benchmark(opened)
-    elif _BENCHMARK_TABLES & set(table):
-        raise ConfigError("Tables 1 and 2 describe a benchmark: name it with --benchmark")
-    made = make_report(trials, facts, of_trials, by, aggregations, merge=format_ != "csv" and not json_)
+    made = make_report(
+        trials,
+        _facts(opened, names, table),
+        of_trials,
+        by,
+        aggregations,
+        merge=format_ != "csv" and not json_,
+    )
     problem = problems_table(results.problems, trials.notes, listed=format_ == "csv")
     discovered = discovery_tables(passes, names)
     if "existing-rules" in table:
@@ -165,6 +149,19 @@ def report(
         notify(f"codetaste: there is no trial in {printable(', '.join(map(str, runs))) or 'no run'}{hint}")
         return 1
     return 0
+
+
+def _facts(benchmark: Benchmark | None, names: Sequence[str], named: Sequence[str]) -> BenchmarkFacts | None:
+    """Return what Tables 1 and 2 need; None if they are not made.
+
+    Raises:
+        ConfigError: one of them is ``named``, but there is no benchmark.
+    """
+    if benchmark is not None and _BENCHMARK_TABLES & set(names):
+        return describe_benchmark(benchmark)
+    if _BENCHMARK_TABLES & set(named):
+        raise ConfigError("Tables 1 and 2 describe a benchmark: name it with --benchmark")
+    return None
 
 
 def _table_names(named: Sequence[str], *, grouped: bool, with_benchmark: bool) -> Sequence[str]:

@@ -86,7 +86,9 @@ class JobClock:
         self._enter(_Phase.NONE, at, ready_at)
 
     def begin_wait(self, at: float) -> None:
-        """Begin one more wait of a running attempt."""
+        """Begin one more wait, if an attempt runs."""
+        if self._phase is not _Phase.RUNNING:
+            return
         if not self._waits:
             self._waiting_since = at
         self._waits += 1

@@ -1,4 +1,4 @@
-"""``RuleResult``: one row for each rule of a scored trial."""
+"""``RuleVerdict``: one row for each rule of a scored trial."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from codetaste.results.rows.schema import SCHEMA_VERSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuleResult:
+class RuleVerdict:
     """One rule of the instance of a trial, beside the patch of that trial.
 
     Attributes:

@@ -22,7 +22,7 @@ from codetaste.errors import RuleError
 from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialStatus
 from codetaste.evaluation.trials.untrusted_files import FileProblem, parse_text, read_file, read_json_object
 from codetaste.results.read import root_of
-from codetaste.results.rows.rule import RuleResult
+from codetaste.results.rows.rule import RuleVerdict
 from codetaste.results.rows.sarif_counts import read_rule_matches
 from codetaste.rules.names.guessed import guessed_names, names_in
 from codetaste.rules.registration import Direction
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from codetaste.benchmark.instance import Instance
     from codetaste.evaluation.trials.records import TrialRecord
     from codetaste.results.read import RunResults
-    from codetaste.results.rows.sarif_counts import RuleMatches
+    from codetaste.results.rows.sarif_counts import MatchCounts
     from codetaste.rules.rule import Rule
 
 _WITH_RULES = frozenset({TrialStatus.SCORED, TrialStatus.PARTIAL})
@@ -45,7 +45,7 @@ _UNMET = {Direction.ADDITIVE: "unmet_additive", Direction.REDUCTIVE: "unmet_redu
 _MAX_DESCRIPTION_BYTES = 1024**2
 
 
-def rule_rows(results: RunResults) -> tuple[list[RuleResult], list[ReadProblem]]:
+def rule_rows(results: RunResults) -> tuple[list[RuleVerdict], list[ReadProblem]]:
     """Return a row for each rule of each scored trial, and what could not be read. Blocking.
 
     The rules are those with which the trial was scored, or else those of the benchmark.
@@ -87,7 +87,7 @@ class _RuleReader:
         instances = self.benchmark.instances if self.benchmark is not None else ()
         self._instances = {each.id: each for each in instances}
 
-    def rows(self, record: TrialRecord) -> Iterator[RuleResult]:
+    def rows(self, record: TrialRecord) -> Iterator[RuleVerdict]:
         """Yield the rows of one trial, the additive rules first, each direction in the order of its file."""
         root = self.roots[root_of(record, self.roots)]
         found = self._trial_rules(record, root)
@@ -153,7 +153,7 @@ class _RuleReader:
         except FileProblem:  # listed where the record was read
             return {}
 
-    def _matches(self, record: TrialRecord, root: str, direction: Direction) -> dict[str, RuleMatches] | None:
+    def _matches(self, record: TrialRecord, root: str, direction: Direction) -> dict[str, MatchCounts] | None:
         """Return the matches of one direction; None if they are unknown."""
         name = _SARIF_FILES[direction]
         try:
@@ -172,7 +172,7 @@ def _matched(
     record: TrialRecord,
     rule: Rule,
     direction: Direction,
-    matches: Mapping[str, RuleMatches] | None,
+    matches: Mapping[str, MatchCounts] | None,
     unmet: frozenset[str] | None,
 ) -> bool | None:
     """Return whether a rule matches: as it was scored, or else by its matches; None if that is unknown."""
@@ -190,16 +190,16 @@ def _row(
     direction: Direction,
     rule: str,
     matched: bool | None,
-    matches: Mapping[str, RuleMatches] | None,
+    matches: Mapping[str, MatchCounts] | None,
     scores: Mapping[str, Any],
     guessed: Mapping[str, tuple[str, ...]] | None,
-) -> RuleResult:
+) -> RuleVerdict:
     additive = direction is Direction.ADDITIVE
     found = None if matches is None else matches.get(rule)
     names = (guessed or {}).get(rule, ()) if additive else ()
     flags = _flags(scores) if additive else {}
     known = matches is not None and matched is not None
-    return RuleResult(
+    return RuleVerdict(
         run=record.run,
         agent=record.agent,
         track=record.track or None,

@@ -1,4 +1,4 @@
-"""``RuleMatches``: how often each rule matches in a SARIF file, which may be one of another program."""
+"""``MatchCounts``: how often each rule matches in a SARIF file, which may be one of another program."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MAX_LINES = 5_000_000
 
 
 @dataclass(slots=True)
-class RuleMatches:
+class MatchCounts:
     """The matches of one rule, and the lines that they cover, by URI."""
 
     matches: int = 0
     lines: dict[str, set[int]] = field(default_factory=dict)
 
 
-def read_rule_matches(path: Path, root: str) -> dict[str, RuleMatches]:
+def read_rule_matches(path: Path, root: str) -> dict[str, MatchCounts]:
     """Return the matches of those rules that have some in a SARIF file, by their ids. Blocking.
 
     Args:
@@ -35,7 +35,7 @@ def read_rule_matches(path: Path, root: str) -> dict[str, RuleMatches]:
         FileProblem: it is missing, cannot be read, is too large, truncated, or not SARIF.
     """
     document = parse_sarif(read_file(path, root, MAX_SARIF_BYTES))
-    found: dict[str, RuleMatches] = {}
+    found: dict[str, MatchCounts] = {}
     try:
         _count(document, found)
     except (AttributeError, LookupError, OverflowError, TypeError) as error:
@@ -43,13 +43,13 @@ def read_rule_matches(path: Path, root: str) -> dict[str, RuleMatches]:
     return found
 
 
-def _count(document: Any, found: dict[str, RuleMatches]) -> None:  # noqa: ANN401 - JSON
+def _count(document: Any, found: dict[str, MatchCounts]) -> None:  # noqa: ANN401 - JSON
     left = _MAX_LINES
     for result in (each for run in document["runs"] for each in run.get("results") or ()):
         if not (name := result.get("ruleId")):
             continue
         # Ids have no dots: what is before one is the folder of the rule file.
-        rule = found.setdefault(name.rpartition(".")[2], RuleMatches())
+        rule = found.setdefault(name.rpartition(".")[2], MatchCounts())
         rule.matches += 1
         for location in result.get("locations") or ():
             physical = location.get("physicalLocation") or {}

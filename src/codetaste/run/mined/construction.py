@@ -239,6 +239,7 @@ def _to_json(made: Construction, folder: Path) -> dict[str, Any]:
         for row in outcome_table(made.outcomes).rows
     ]
     return {
+        "directory": str(folder.parent),
         "file": str(folder / INSTANCES_FILE),
         "instances": [each.unique_id for each in made.instances],
         "outcomes": counted,

@@ -10,10 +10,10 @@ from cyclopts import Parameter
 from codetaste.benchmark.layout import CASE_STUDIES_FOLDER, Mode, Track
 from codetaste.case_study.config import StudyKind
 from codetaste.cli.options import AsJson, Flag, Several
-from codetaste.cli.tables import run_folders
 from codetaste.console.command import command
 from codetaste.core.text import printable
 from codetaste.errors import ConfigError
+from codetaste.results.read import run_folders
 from codetaste.run.__main__ import carry_out
 from codetaste.run.config import FLOW_SECTIONS, check_config, read_data
 from codetaste.run.plan import RunOptions, plan_config

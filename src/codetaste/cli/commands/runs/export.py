@@ -10,7 +10,6 @@ from cyclopts import Parameter
 
 from codetaste.cli.arguments import resolve_benchmark
 from codetaste.cli.options import AsJson, OptionalPath
-from codetaste.cli.tables import run_folders
 from codetaste.console.command import command
 from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
@@ -19,7 +18,7 @@ from codetaste.errors import ConfigError
 from codetaste.exports.atif.write import write_trial
 from codetaste.exports.inspect.log import write_log
 from codetaste.exports.trial import exported_trials, safe_name
-from codetaste.results.read import read_results
+from codetaste.results.read import read_results, run_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

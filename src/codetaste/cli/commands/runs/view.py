@@ -10,13 +10,13 @@ import anyio
 
 from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.cli.options import AsJson
-from codetaste.cli.tables import run_folders
 from codetaste.console.command import command
 from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
 from codetaste.core.text import printable
 from codetaste.errors import ConfigError
 from codetaste.orchestration.journal.journal import JOURNAL_FILE
+from codetaste.results.read import run_folders
 from codetaste.run.resolve import find_benchmark
 from codetaste.site.live.access import MIN_TOKEN_CHARS, Access, is_loopback, new_token
 from codetaste.site.live.serve import serve_runs
