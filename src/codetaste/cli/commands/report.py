@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import anyio
 from cyclopts import Parameter
@@ -14,7 +14,8 @@ from codetaste.cli.arguments import open_scan, resolve_benchmark
 from codetaste.cli.figures import NO_FIGURES, FigureOptions, write_figures
 from codetaste.cli.options import AsJson, OptionalPath
 from codetaste.cli.rows import ReportFormat, requested_rows, write_rows
-from codetaste.cli.tables import render_tables, write_tables
+from codetaste.cli.site import STANDARD_OUTPUT, OutputOptions, write_report_site
+from codetaste.cli.tables import TextFormat, render_tables, write_tables
 from codetaste.console.command import command
 from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
@@ -75,26 +76,26 @@ _OF_RUNS = BenchmarkOptions()
 def report(
     *runs: Path,
     source: Annotated[BenchmarkOptions, Parameter(name="*")] = _OF_RUNS,
-    format_: Annotated[ReportFormat, Parameter(name="--format")] = "text",
+    format_: Annotated[ReportFormat | None, Parameter(name="--format")] = None,
     table: Annotated[tuple[_AnyTable, ...], Parameter(negative=())] = (),
     by: Annotated[tuple[GroupBy, ...], Parameter(negative=())] = (),
     aggregation: Literal["strict", "published", "both"] = "both",
-    out: Annotated[OptionalPath, Parameter(name=("--out", "-o"))] = None,
+    output: Annotated[OutputOptions, Parameter(name="*")] = STANDARD_OUTPUT,
     figures: Annotated[FigureOptions, Parameter(name="*")] = NO_FIGURES,
     json_: AsJson = False,
 ) -> int:
-    """Print or write the tables of runs.
+    """Print the tables of runs, or write a site of pages with -o, tables or figures.
 
     Args:
         runs: Run folders or their names, or folders in the published layout of outputs.
         source: The benchmark that the runs are about.
-        format_: Format of the tables; of the rows "trials", "rules" and "jobs" csv, jsonl or parquet.
+        format_: Format of the tables, default text; of the rows "trials", "rules" and "jobs" csv, jsonl or
+            parquet.
         table: Which tables; default comparison, 4, 5, effort, attempts, counts, and those of rule discovery
             and of environments. "trials", "rules" and "jobs" have a row for each, as docs/rows.md describes.
         by: Add a table of scores grouped by this; other tables are then printed only if named.
         aggregation: How trials without a score count: as 0 (strict), not at all (published), or both ways.
-        out: A folder for one file per table, which figures need, or the file of rows; default standard
-            output.
+        output: Where the report is written.
         figures: Which figures to draw, and how.
         json_: Print the result as JSON.
 
@@ -110,43 +111,67 @@ def report(
     benchmark = source.benchmark
     if not runs and not benchmark:
         raise ConfigError("name a run, a folder of outputs, or --benchmark for its Tables 1 and 2")
-    rows = requested_rows(table, format_, grouped=bool(by), as_json=json_)
+    rows = requested_rows(table, format_ or "text", grouped=bool(by), as_json=json_)
     roots = run_folders(runs)
     opened = _find_benchmark(benchmark, source.repos, roots)
     results = read_results(roots, opened)
-    if rows is not None:
-        return write_rows(Results(results), rows, out)
     aggregations = list(Aggregation) if aggregation == "both" else [Aggregation(aggregation)]
     if figures.figure:
-        return write_figures(results, figures, aggregations[0], out, as_json=json_)
+        return write_figures(results, figures, aggregations[0], output.out, as_json=json_)
+    if rows is not None:
+        return write_rows(Results(results), rows, output.out)
+    if output.out is not None and format_ is None and not (table or by):
+        return write_report_site(results, output, as_json=json_)
+    if output.redact:
+        raise ConfigError("--redact is for the site: name its folder with -o, and no table or format")
+    text_format = cast("TextFormat", format_ or "text")  # the others are of rows
+    chosen = _ChosenTables(table, by, text_format, output.out, bool(benchmark))
+    return _print_tables(results, opened, chosen, aggregations, as_json=json_)
+
+
+@dataclass(frozen=True, slots=True)
+class _ChosenTables:
+    """Which tables are made, and in which form; ``with_benchmark``: those of a named benchmark too."""
+
+    named: tuple[_AnyTable, ...]
+    by: tuple[GroupBy, ...]
+    format: TextFormat
+    out: Path | None
+    with_benchmark: bool
+
+
+def _print_tables(
+    results: RunResults,
+    benchmark: Benchmark | None,
+    chosen: _ChosenTables,
+    aggregations: Sequence[Aggregation],
+    *,
+    as_json: bool,
+) -> int:
     passes, environments, trials = results.passes, results.environments, results.trials
-    names = _table_names(table, grouped=bool(by), with_benchmark=bool(benchmark))
+    names = _table_names(chosen.named, grouped=bool(chosen.by), with_benchmark=chosen.with_benchmark)
     of_trials = [name for name in names if name in TABLE_NAMES]
-    made = make_report(
-        trials,
-        _facts(opened, names, table),
-        of_trials,
-        by,
-        aggregations,
-        merge=format_ != "csv" and not json_,
-    )
-    problem = problems_table(results.problems, trials.notes, listed=format_ == "csv")
+    facts = _facts(benchmark, names, chosen.named)
+    merge = chosen.format != "csv" and not as_json
+    made = make_report(trials, facts, of_trials, chosen.by, aggregations, merge=merge)
+    problem = problems_table(results.problems, trials.notes, listed=chosen.format == "csv")
     discovered = discovery_tables(passes, names)
-    if "existing-rules" in table:
-        discovered += _beside_existing(passes, opened)
+    if "existing-rules" in chosen.named:
+        discovered += _beside_existing(passes, benchmark)
     discovered += environment_tables(environments, names)
     tables = [*made.tables, *discovered, *([problem] if problem else [])]
-    files = write_tables(tables, [format_], out, "--out") if out is not None else []
-    if json_:
+    files = write_tables(tables, [chosen.format], chosen.out, "--out") if chosen.out is not None else []
+    if as_json:
         made = replace(made, tables=(*made.tables, *discovered))
         print_result(json_document(_report_to_json(results, made, files)))
-    elif out is None and tables:
-        print_result(render_tables(tables, format_).removesuffix("\n"))
+    elif chosen.out is None and tables:
+        print_result(render_tables(tables, chosen.format).removesuffix("\n"))
     elif files:
         print_result("\n".join(files))
-    if not (trials.agents or passes or environments) and (roots or not tables):
+    if not (trials.agents or passes or environments) and (results.roots or not tables):
         hint = "; codetaste swe-refactor report is for SWE-Refactor's" if results.answers.rows else ""
-        notify(f"codetaste: there is no trial in {printable(', '.join(map(str, runs))) or 'no run'}{hint}")
+        named = printable(", ".join(map(str, results.roots))) or "no run"
+        notify(f"codetaste: there is no trial in {named}{hint}")
         return 1
     return 0
 

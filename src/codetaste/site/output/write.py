@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from codetaste.core.files import remove_tree, storage_error
 from codetaste.errors import ConfigError, JournalError
-from codetaste.site.build import site_files
+from codetaste.site.build import open_site, site_files
 from codetaste.site.output.redact import Redactions, redact_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from codetaste.results.read import RunResults
     from codetaste.site.html.site_file import SiteFile
     from codetaste.site.site import Site
 
@@ -60,16 +61,14 @@ class _Share:
     redact: bool
 
 
-def write_site(
-    site: Site, target: Path, *, redact: bool = False, more: Callable[[Path], None] | None = None
-) -> WrittenSite:
-    """Write every file of the site beside ``target``, then put it in its place. Blocking.
+def write_site(results: RunResults, target: Path, title: str, *, redact: bool = False) -> WrittenSite:
+    """Write every file of a site beside ``target``, then put it in its place. Blocking.
 
     Args:
-        site: what is written.
+        results: what the site shows.
         target: a folder that does not exist, is empty or is a site; or the path of a zip archive.
+        title: of the site.
         redact: whether what looks like a key is removed.
-        more: writes further files into the folder before it is put in its place.
 
     Raises:
         ConfigError: the target exists and is no site, or cannot be made.
@@ -77,6 +76,7 @@ def write_site(
         JournalError: a file cannot be written.
     """
     check_target(target)
+    site = open_site(results, title)
     folder = target.parent / f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
     try:
         folder.mkdir(parents=True)
@@ -84,8 +84,6 @@ def write_site(
         raise ConfigError(f"-o: {target} cannot be created: {error.strerror}") from None
     try:
         written, redactions = _write_all(site, folder, redact=redact)
-        if more is not None:
-            more(folder)
         _put_in_place(folder, target)
     except OSError as error:
         raise storage_error(error, target, JournalError) from None
