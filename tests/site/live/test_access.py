@@ -6,13 +6,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from anyio.from_thread import start_blocking_portal
 
 from codetaste.site.live.access import HEADERS, Access
 from codetaste.site.live.app import ViewApp
 from codetaste.site.live.current_site import CurrentSite
 from codetaste.site.live.serve import followed_runs
 from support.site.journals import SESSION, job, write_journal
+from support.site.requests import ask
 
 TOKEN = "a-token-of-enough-characters"
 
@@ -25,14 +25,7 @@ class Client:
         self.app = ViewApp(access, CurrentSite([root], None, "runs"), runs)
 
     def __call__(self, method: str, path: str, **headers: str) -> httpx.Response:
-        async def ask() -> httpx.Response:
-            transport = httpx.ASGITransport(self.app)
-            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:80") as client:
-                named = {name.replace("_", "-"): value for name, value in headers.items()}
-                return await client.request(method, path, headers=named)
-
-        with start_blocking_portal() as portal:
-            return portal.call(ask)
+        return ask(self.app, method, path, {name.replace("_", "-"): text for name, text in headers.items()})
 
 
 @pytest.fixture

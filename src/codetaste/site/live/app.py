@@ -14,7 +14,7 @@ from codetaste.console.streams import notify
 from codetaste.core.text import printable
 from codetaste.site.html.templates import render_page
 from codetaste.site.live.access import HEADERS
-from codetaste.site.live.pages import INDEX, index_page, job_page, run_changes, run_page
+from codetaste.site.live.pages import INDEX, index_page, job_page, run_changes, run_page, split_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,9 +94,10 @@ class ViewApp:
         return _response(await to_thread.run_sync(run_page, self._current, run, view), _HTML)
 
     async def _changes(self, run: FollowedRun, request: Request) -> Response:
-        view = await to_thread.run_sync(run.look, request.query_params.get("since", ""))
+        version, reading = split_version(request.query_params.get("since", ""))
+        view = await to_thread.run_sync(run.look, version)
         await self._current.refresh(self._ended_jobs())
-        return _response(await to_thread.run_sync(run_changes, self._current, run, view), _JSON)
+        return _response(await to_thread.run_sync(run_changes, self._current, run, view, reading), _JSON)
 
     async def _job(self, run: FollowedRun, request: Request) -> Response:
         detail = await to_thread.run_sync(run.detail, request.query_params.get("key", ""))

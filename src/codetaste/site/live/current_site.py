@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import anyio
 from anyio import to_thread
 
-from codetaste.benchmark.trial_identity import trial_of_step
 from codetaste.core.text import printable
 from codetaste.errors import CodetasteError
 from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialRecords
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.results.read import RunResults, read_results
 from codetaste.site.build import open_site, site_files
+from codetaste.site.live.result_pages import result_pages, subject_of_job
 from codetaste.site.live.site_parts import SiteFiles
-from codetaste.site.site import NavigationLink, trial_address
+from codetaste.site.site import NavigationLink
 from codetaste.swe_refactor.report.merge import MergedRows
 
 if TYPE_CHECKING:
@@ -25,22 +25,36 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.site.live.result_pages import Subject
     from codetaste.site.site import Site
 
 _MIN_INTERVAL_S = 5.0
 _MAX_SHARE = 0.02
 """Reading again by itself takes at most this share of a CPU; a reader who opens a page waits less."""
 _EAGER_SHARE = 0.25
-_EVALUATE = "evaluate/"
-_INFER = "infer/"
+
+
+class ResultPage(NamedTuple):
+    """The address of a page with a result, and the number of the reading that found it first."""
+
+    address: str
+    reading: int
 
 
 class Pages(NamedTuple):
-    """The site of one reading, its files by address, and trials by run and prefix of their jobs' keys."""
+    """What one reading found.
 
+    Attributes:
+        reading: its number; 0 is before the first one.
+        site: the site.
+        files: its files by address.
+        results: the pages with the results of jobs.
+    """
+
+    reading: int
     site: Site
     files: SiteFiles
-    trials: Mapping[tuple[Path, str], str]
+    results: Mapping[Subject, ResultPage]
 
 
 class CurrentSite:
@@ -55,7 +69,7 @@ class CurrentSite:
         self._reading = anyio.Lock()
         self._read_at, self._took_s = 0.0, 0.0
         self._ended_jobs = -1
-        self.pages = _pages(self._roots, _empty(self._roots, ()), title)
+        self.pages = self._make(_empty(self._roots, ()), None)
 
     async def refresh(self, ended_jobs: int, *, eager: bool = False) -> None:
         """Read the runs again if jobs have ended since the last reading, and that was long enough ago.
@@ -64,6 +78,8 @@ class CurrentSite:
             ended_jobs: how many jobs have ended in all runs.
             eager: whether a reader waits for the result.
         """
+        if not eager and self._reading.locked():
+            return  # the page asks again
         async with self._reading:
             share = _EAGER_SHARE if eager else _MAX_SHARE
             due = self._read_at + max(0.0 if eager else _MIN_INTERVAL_S, self._took_s / share)
@@ -75,29 +91,24 @@ class CurrentSite:
             self._read_at = time.monotonic()
             self._took_s = self._read_at - began
 
-    def trial_page(self, root: Path, key: str) -> str:
-        """Return the address of the page of what the job ``key`` of a run worked on; "" if there is none."""
-        identity = trial_of_step(key)
-        trial = identity.key if identity is not None else f"{_INFER}{key.removeprefix(_EVALUATE)}"
-        return self.pages.trials.get((root, trial), "")
+    def result_page(self, run: Path, key: str) -> ResultPage | None:
+        """Return the page with the result of the job ``key`` of a run; None if there is none."""
+        return self.pages.results.get(subject_of_job(run, key))
 
     def _read(self) -> Pages:
-        return _pages(self._roots, _read(self._roots, self._benchmark), self._title)
+        return self._make(_read(self._roots, self._benchmark), self.pages)
 
-
-def _pages(roots: Sequence[Path], results: RunResults, title: str) -> Pages:
-    """Return the pages of results."""
-    site = open_site(results, title, live=True)
-    site = replace(site, sections=(NavigationLink("Live", "live/index.html", "v"), *site.sections))
-    # Merging may have given agents other names; a folder has one trial.
-    addresses = {trial.folder: trial_address(trial) for trial in results.trials.agents}
-    trials = {
-        (root, record.identity.key): addresses[record.folder]
-        for root in roots
-        for record in results.records.records
-        if record.folder in addresses and record.folder.is_relative_to(root)
-    }
-    return Pages(site, SiteFiles(site_files(site)), trials)
+    def _make(self, results: RunResults, earlier: Pages | None) -> Pages:
+        site = open_site(results, self._title, live=True)
+        site = replace(site, sections=(NavigationLink("Live", "live/index.html", "v"), *site.sections))
+        reading = 0 if earlier is None else earlier.reading + 1
+        known = {} if earlier is None else earlier.results
+        found = {}
+        for subject, address in result_pages(self._roots, results):
+            before = known.get(subject)
+            same = before is not None and before.address == address
+            found[subject] = before if before is not None and same else ResultPage(address, reading)
+        return Pages(reading, site, SiteFiles(site_files(site)), found)
 
 
 def _read(roots: Sequence[Path], benchmark: Benchmark | None) -> RunResults:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -33,6 +33,7 @@ _MAX_EVENTS = 200
 _MAX_LOG_BYTES = 256 * 1024
 _MAX_LOG_LINES = 300
 _MAX_TEXT = 500
+_MAX_DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class JobRow:
     model: str
     attempts: int
     address: str
-    trial: str
+    result: str
 
 
 def run_address(run: FollowedRun) -> str:
@@ -88,7 +89,8 @@ def run_page(current: CurrentSite, run: FollowedRun, view: RunView) -> bytes:
         run_address(run),
         run.title,
         crumbs=_crumbs(),
-        view=view,
+        version=page_version(current, view),
+        next_s=view.next_s,
         rows=rows[:MAX_ROWS],
         left_out=max(0, len(rows) - MAX_ROWS),
         events=_latest(view.events),
@@ -97,8 +99,26 @@ def run_page(current: CurrentSite, run: FollowedRun, view: RunView) -> bytes:
     )
 
 
-def run_changes(current: CurrentSite, run: FollowedRun, view: RunView) -> bytes:
-    """Return what a page of the run changes, as JSON: pieces of it, made by the templates of the page."""
+def split_version(text: str) -> tuple[str, int]:
+    """Return the parts of a page's version: that of the run's view, and the number of the reading."""
+    version, _, reading = text.rpartition(".")
+    return version, int(reading) if reading.isdecimal() and len(reading) < _MAX_DIGITS else -1
+
+
+def page_version(current: CurrentSite, view: RunView) -> str:
+    """Return the version of a page, which its next request names."""
+    return f"{view.version}.{current.pages.reading}"
+
+
+def run_changes(current: CurrentSite, run: FollowedRun, view: RunView, reading: int) -> bytes:
+    """Return what a page of the run changes, as JSON: pieces of it, made by the templates of the page.
+
+    Args:
+        current: the site.
+        run: the run.
+        view: what has changed in it.
+        reading: of the results that the page has: jobs whose results were found since then are in the answer.
+    """
     page = run_address(run)
     parts = environment().get_template("live/parts.html").make_module({"link": _linker(page)})
     rows = [
@@ -106,10 +126,10 @@ def run_changes(current: CurrentSite, run: FollowedRun, view: RunView) -> bytes:
             "id": row.id,
             "html": str(parts.job_row(row)),  # type: ignore[attr-defined]  # a macro
         }
-        for row in _rows(current, run, view)[-MAX_ROWS:]
+        for row in _rows(current, run, _with_results(current, run, view, reading))[-MAX_ROWS:]
     ]
     data = {
-        "version": view.version,
+        "version": page_version(current, view),
         "whole": view.whole,
         "next_s": view.next_s,
         "summary": str(parts.run_summary(summarise(view))),  # type: ignore[attr-defined]
@@ -155,6 +175,21 @@ def _latest(events: Sequence[RunEvent]) -> list[RunEvent]:
     return list(reversed(events[-_MAX_EVENTS:]))
 
 
+def _with_results(current: CurrentSite, run: FollowedRun, view: RunView, reading: int) -> RunView:
+    """Return the view with the jobs whose results were found after ``reading``."""
+    if view.whole or view.status is None or reading == current.pages.reading:
+        return view
+    changed = {job.key for job in view.jobs}
+    found = tuple(
+        job
+        for job in view.status.jobs
+        if job.key not in changed
+        and (page := current.result_page(run.path, job.key)) is not None
+        and page.reading > reading
+    )
+    return replace(view, jobs=(*view.jobs, *found))
+
+
 def _rows(current: CurrentSite, run: FollowedRun, view: RunView) -> list[JobRow]:
     at = view.status.at if view.status is not None else 0.0
     return [_row(current, run, job, at) for job in view.jobs]
@@ -173,7 +208,7 @@ def _row(current: CurrentSite, run: FollowedRun, job: JobStatus, at: float) -> J
     if job.retries:
         about += f"{' · ' if about else ''}retries: {format_counts(job.retries)}"
     since = min((each.since for each in job.waits if each.since), default=job.since)
-    spend = job.spend
+    spend, page = job.spend, current.result_page(run.path, job.key)
     return JobRow(
         sha256(job.key.encode("utf-8", "surrogatepass")).hexdigest()[:16],
         printable(job.key, _MAX_TEXT),
@@ -188,7 +223,7 @@ def _row(current: CurrentSite, run: FollowedRun, job: JobStatus, at: float) -> J
         printable(job.model),
         job.attempts,
         job_address(run, job.key),
-        current.trial_page(run.path, job.key) if ending is not None else "",
+        page.address if ending is not None and page is not None else "",
     )
 
 
