@@ -24,7 +24,7 @@ def make_files(made: list[str]) -> SiteFiles:
     return SiteFiles([file("index.html"), SiteFile("a/index.html", file("a/index.html").make, parts)])
 
 
-def test_files_are_made_when_they_are_asked_for() -> None:
+def test_files_are_made_when_they_are_needed() -> None:
     made: list[str] = []
     files = make_files(made)
     assert made == []
