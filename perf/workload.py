@@ -1,10 +1,10 @@
 """The workload of jobs.py: many small jobs with the real scheduler, journal and budget.
 
-usage: workload.py trivial|paid|wait|idle COUNT PERMITS FOLDER
+usage: workload.py trivial|paid|slow|wait|idle COUNT PERMITS FOLDER
 
 trivial: jobs that return at once. paid: each makes one call of a scripted model through ``MeteredModel``,
-whose cost is reserved and settled. wait: each waits one second. idle: all wait, and the CPU of five seconds
-is printed.
+whose cost is reserved and settled. slow: each makes four, which take half a second. wait: each waits one
+second. idle: all wait, and the CPU of five seconds is printed.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from codetaste.llm.messages import Request
+    from codetaste.llm.providers.scripted import ScriptedReply
     from codetaste.orchestration.journal.journal import Json
 
 BUDGET = BudgetLimits(usd=Decimal(1000))
@@ -35,6 +36,12 @@ IDLE_S = 5.0
 
 def reply(_: Request) -> str:
     return "done"
+
+
+def slow_reply(_: Request) -> ScriptedReply:
+    from codetaste.llm.providers.scripted import ScriptedReply  # noqa: PLC0415 - as in buyer
+
+    return ScriptedReply("done", latency_s=0.5)
 
 
 async def nothing(_: JobContext) -> Json:
@@ -46,15 +53,15 @@ async def wait(_: JobContext) -> Json:
     return None
 
 
-def buyer(folder: Path) -> Callable[[JobContext], Awaitable[Json]]:
-    """Return a job that buys one reply."""
+def buyer(folder: Path, script: str = "reply", calls: int = 1) -> Callable[[JobContext], Awaitable[Json]]:
+    """Return a job that buys replies, one after the other."""
     from codetaste.llm.build import build_metered_model  # noqa: PLC0415
     from codetaste.llm.config import ModelConfig  # noqa: PLC0415 - the other workloads need no models
     from codetaste.llm.messages import Message, Request, TextBlock  # noqa: PLC0415
 
     price = {"input": 3, "output": 15}
     config = ModelConfig(
-        id="scripted", provider="scripted", model="workload:reply", price=price, max_concurrency=100
+        id="scripted", provider="scripted", model=f"workload:{script}", price=price, max_concurrency=100
     )
     model = build_metered_model(config, base_dir=Path(__file__).parent, record_dir=folder / "models")
 
@@ -62,14 +69,17 @@ def buyer(folder: Path) -> Callable[[JobContext], Awaitable[Json]]:
         request = Request(
             system="", messages=(Message("user", (TextBlock(context.key),)),), max_output_tokens=1024
         )
-        answer = await model.complete(request, ctx=context, name="reply")
+        for number in range(calls):
+            answer = await model.complete(request, ctx=context, name=f"reply-{number}")
         return answer.message.text
 
     return buy
 
 
 def jobs(session: Session, kind: str, count: int, folder: Path) -> list[Job]:
-    run = {"trivial": nothing, "wait": wait, "idle": nothing}.get(kind) or buyer(folder)
+    run = {"trivial": nothing, "wait": wait, "idle": nothing}.get(kind) or (
+        buyer(folder, "slow_reply", 4) if kind == "slow" else buyer(folder)
+    )
     session.add_handlers({"work": lambda _job, context: run(context)})
     return [Job(f"job {number}", "work", (NamedLimits("flow"),), "1") for number in range(count)]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from codetaste.site.construction.discovery import DISCOVERY, discovery_files
 from codetaste.site.construction.environments import ENVIRONMENTS, environment_files
+from codetaste.site.construction.mining import MINING, has_mining, mining_files
 from codetaste.site.html.site_file import SiteFile
 from codetaste.site.overview.groups import ADDRESS as GROUPS_ADDRESS
 from codetaste.site.overview.groups import groups_files
@@ -16,6 +17,7 @@ from codetaste.site.overview.trials import PROBLEMS_ADDRESS, all_trials_files, p
 from codetaste.site.site import NavigationLink, Site
 from codetaste.site.swe_refactor.addresses import COMPARISON
 from codetaste.site.swe_refactor.comparison import swe_refactor_files
+from codetaste.site.swe_refactor.construction import CONSTRUCTION, construction_files, has_construction
 from codetaste.site.trial.page import trial_files
 
 if TYPE_CHECKING:
@@ -59,11 +61,13 @@ PARTS = (
         environment_files,
         lambda results: bool(results.environments),
     ),
+    SitePart(NavigationLink("Mining", MINING, "m"), mining_files, has_mining),
     SitePart(
         NavigationLink("SWE-Refactor", COMPARISON, "w"),
         swe_refactor_files,
         lambda results: bool(results.answers.rows),
     ),
+    SitePart(NavigationLink("Construction", CONSTRUCTION, "c"), construction_files, has_construction),
     SitePart(NavigationLink("Problems", PROBLEMS_ADDRESS, "p"), problems_files, _has_problems),
 )
 
