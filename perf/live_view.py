@@ -47,6 +47,7 @@ class Page:
         self._thread.start()
 
     def close(self) -> None:
+        """Stop asking."""
         self._closed.set()
         self._thread.join()
 
@@ -103,7 +104,9 @@ def main() -> int:
     uses = interleaved(
         {"alone": lambda: run(watched=False), "watched": lambda: run(watched=True)}, chosen.rounds
     )
-    report = Report(f"live view: {COUNT} jobs of four calls", machine() | versions(sys.executable, "codetaste"))
+    report = Report(
+        f"live view: {COUNT} jobs of four calls", machine() | versions(sys.executable, "codetaste")
+    )
     cpu = {name: [use.cpu_s for use in each] for name, each in uses.items()}
     wall = {name: [use.wall_s for use in each] for name, each in uses.items()}
     report.add("the run alone, CPU", cpu["alone"], " s")
@@ -112,7 +115,9 @@ def main() -> int:
     report.add("the run with an open page, wall", wall["watched"], " s")
     more = [(one - other) / other for one, other in zip(cpu["watched"], cpu["alone"], strict=True)]
     report.add("more CPU of the run, part of its own", [100 * each for each in more], " %")
-    report.add("the viewer, CPU by time", [100 * each for each in shares], " % of a core", most=100 * MAX_SHARE)
+    report.add(
+        "the viewer, CPU by time", [100 * each for each in shares], " % of a core", most=100 * MAX_SHARE
+    )
     report.add("what the page loads", sizes, " kB/s")
     return report.end(as_json=chosen.json)
 

@@ -13,7 +13,9 @@ from support.site.results import make_site, site_texts
 
 NASTY = "<script>alert(1)</script>\u202e"
 ROWS = (
-    FunnelRow(Stage.KEYWORDS, "stars", 10, 4, 1, (("fewer than N stars", 4),), ("o/r@abcdef0", "o/s@1234567")),
+    FunnelRow(
+        Stage.KEYWORDS, "stars", 10, 4, 1, (("fewer than N stars", 4),), ("o/r@abcdef0", "o/s@1234567")
+    ),
     FunnelRow(Stage.PREFILTER, "duplicate", 6, 1, reasons=((NASTY, 1),), examples=(NASTY,)),
 )
 STEPS = [StepYield("keywords", 10, 4), StepYield("prefilter", 6, 1, 2)]

@@ -97,6 +97,13 @@ def test_damaged_journal_is_a_problem_beside_what_was_read(tmp_path: Path) -> No
     assert keys(view) == {"a"}
 
 
+def test_of_a_journal_that_was_damaged_before_all_that_is_before_the_damage_is_shown(tmp_path: Path) -> None:
+    write_journal(tmp_path, [SESSION, job("a"), started("a"), {"event": "settled", "call": 3}, job("b")])
+    view = follow(tmp_path).look()
+    assert "journal.jsonl" in view.problem
+    assert keys(view) == {"a"}
+
+
 def test_another_run_in_its_place_is_read_from_its_beginning(tmp_path: Path) -> None:
     run = follow(write_journal(tmp_path, [SESSION, job("old"), job("older"), started("old")]))
     before = run.look()

@@ -11,7 +11,9 @@ from support.site.results import make_site, site_texts
 NASTY = "<script>alert(1)</script>\u202e"
 PAGE = "swe-refactor/construction/index.html"
 OUTCOMES = (
-    CandidateOutcome("o/r", "a" * 40, "4 verify", "verified", "", "Extract Method", NASTY, "id", is_instance=True),
+    CandidateOutcome(
+        "o/r", "a" * 40, "4 verify", "verified", "", "Extract Method", NASTY, "id", is_instance=True
+    ),
     CandidateOutcome("o/r", "b" * 40, "1 mine", "no_refactoring", NASTY),
 )
 

@@ -1,7 +1,7 @@
 """``FollowedRun``: a run whose journal is read as it grows, and what has changed since a reader's last look.
 
-It reads the journal only when asked, and not more often than a bound of its own share of a CPU allows. It
-takes no lock of the run and writes nothing.
+It reads the journal only when a page asks for it, and less often if reading and pages take more CPU time.
+It takes no lock of the run and writes nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_EVENTS = 1000
 _MIN_INTERVAL_S = 1.0
 _MAX_INTERVAL_S = 60.0
 _MAX_SHARE = 0.02
-"""At most this share of a CPU goes into reading a journal."""
+"""At most this share of a CPU goes into reading a journal and into pages that follow the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,7 @@ class FollowedRun:
         self._status: RunStatus | None = None
         self._problem = ""
         self._read_at, self._interval_s = -_MAX_INTERVAL_S, _MIN_INTERVAL_S
+        self._pages_cpu_s = 0.0
         self._forget()
 
     def _forget(self) -> None:
@@ -109,6 +110,11 @@ class FollowedRun:
                 return None
             return job_details(self._watcher, self._status, escape(key))[0]
 
+    def charge(self, cpu_s: float) -> None:
+        """Count what a page of the run has cost, in seconds of a CPU: the next reading is the later."""
+        with self._lock:
+            self._pages_cpu_s += cpu_s
+
     @property
     def ended_jobs(self) -> int:
         """How many jobs had ended at the last reading."""
@@ -123,15 +129,19 @@ class FollowedRun:
             if self._watcher is None:
                 self._watcher = RunWatcher(self.path, self._observe)
             self._version += 1
-            self._status = self._watcher.poll()
+            self._watcher.poll()
             self._problem = ""
         except (ConfigError, JournalError) as error:
             self._problem = str(error)
-        else:
+        if self._watcher is not None:
+            # Of a damaged journal, what is before the damage.
+            self._status = self._watcher.status()
             self._note_changes(self._status.jobs)
         self._read_at = time.monotonic()
-        share = (time.thread_time() - cpu_s) / _MAX_SHARE
-        self._interval_s = min(max(share, _MIN_INTERVAL_S), _MAX_INTERVAL_S)
+        # The pages that are made of this reading will cost about as much as those of the last one.
+        spent_s = time.thread_time() - cpu_s + self._pages_cpu_s
+        self._interval_s = min(max(spent_s / _MAX_SHARE, _MIN_INTERVAL_S), _MAX_INTERVAL_S)
+        self._pages_cpu_s = 0.0
 
     def _observe(self, line: Mapping[str, Any]) -> None:
         watcher = self._watcher

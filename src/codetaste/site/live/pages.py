@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -119,7 +120,7 @@ def run_changes(current: CurrentSite, run: FollowedRun, view: RunView, reading: 
         view: what has changed in it.
         reading: of the results that the page has: jobs whose results were found since then are in the answer.
     """
-    page = run_address(run)
+    began, page = time.thread_time(), run_address(run)
     parts = environment().get_template("live/parts.html").make_module({"link": _linker(page)})
     rows = [
         {
@@ -139,7 +140,9 @@ def run_changes(current: CurrentSite, run: FollowedRun, view: RunView, reading: 
             for event in _latest(view.events)
         ],
     }
-    return json.dumps(data, separators=(",", ":")).encode("ascii")
+    body = json.dumps(data, separators=(",", ":")).encode("ascii")
+    run.charge(time.thread_time() - began)
+    return body
 
 
 def job_page(current: CurrentSite, run: FollowedRun, detail: JobDetail, now: float) -> bytes:
