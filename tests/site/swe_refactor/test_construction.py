@@ -26,7 +26,7 @@ def make_run(folder: Path, text: str) -> Path:
 
 def test_page_counts_outcomes_and_lists_candidates(tmp_path: Path) -> None:
     made = site_texts(make_site([make_run(tmp_path, outcomes_to_json(OUTCOMES))]))
-    assert made[PAGE.replace("index.html", "candidates.csv")] == render_csv([rows_table(OUTCOMES)])
+    assert made[PAGE.replace("index.html", "rows.csv")] == render_csv([rows_table(OUTCOMES)])
     assert "b" * 40 in made[PAGE]
     assert "<script>alert" not in made[PAGE]
     assert "\u202e" not in made[PAGE]

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from codetaste.results.read import RunResults
     from codetaste.site.site import Site
 
-MINING = "mining/index.html"
-_TABLES_FILE = "mining/tables.csv"
+MINING = f"{MINING_FOLDER}/index.html"
+_TABLES_FILE = f"{MINING_FOLDER}/tables.csv"
 _MAX_CANDIDATES = 500
 _MAX_CSV_BYTES = 64 * 1024**2
 _COLUMNS = ("owner", "repo", "commit_hash", "golden_commit_hash", "combined_score", "category", "language")

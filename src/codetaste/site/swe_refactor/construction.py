@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from codetaste.swe_refactor.build.outcomes import CandidateOutcome
 
 CONSTRUCTION = "swe-refactor/construction/index.html"
-_CANDIDATES_FILE = "swe-refactor/construction/candidates.csv"
+_CANDIDATES_FILE = "swe-refactor/construction/rows.csv"
 _MAX_ROWS = 2_000
 
 
