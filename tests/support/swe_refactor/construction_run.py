@@ -16,6 +16,7 @@ from typing import Any
 from codetaste.swe_refactor.dataset.format import read_instances
 from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 from support.flows import tiny_benchmark
+from support.flows.growing_journal import GrowingJournal
 from support.flows.tiny_benchmark import CommandResult, Workspace
 from support.refactorings.java_tools import tools_in
 from support.swe_refactor.shop_history import ShopHistory
@@ -68,7 +69,8 @@ class ConstructionRun:
         """Start the command, kill it when ``reached``; return the keys of the jobs that were under way."""
         process = self.workspace.start_cli(*_COMMAND)
         deadline = time.monotonic() + _LONG_S
-        while not reached(self.workspace.journal()):
+        journal = GrowingJournal(self.workspace.out / "journal.jsonl")
+        while not reached(journal.read()):
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -79,7 +81,8 @@ class ConstructionRun:
         """Start the command, interrupt it when ``reached``, and return its exit code."""
         process = self.workspace.start_cli(*_COMMAND)
         deadline = time.monotonic() + _LONG_S
-        while not reached(self.workspace.journal()) and process.poll() is None:
+        journal = GrowingJournal(self.workspace.out / "journal.jsonl")
+        while not reached(journal.read()) and process.poll() is None:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)

@@ -90,7 +90,8 @@ async def test_answers_to_one_instance(context: VerifyContext, tmp_path: Path) -
     assert (added.outcome, added.incremental) == ("passed", False)
 
     limited = replace(base, context=replace(context, limits=VerifyLimits(tests_s=20.0)))
-    hanging = await answer(limited, shop=AFTER.replace("return sum(prices);", "while (true) { }"))
+    waits = "while (true) { java.util.concurrent.locks.LockSupport.park(); }"
+    hanging = await answer(limited, shop=AFTER.replace("return sum(prices);", waits))
     assert (hanging.outcome, hanging.compiles) == ("hangs", None)
     assert len(list((base.store / "answers").glob("*.json"))) == 6, "a higher limit may give another result"
 

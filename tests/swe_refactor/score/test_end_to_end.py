@@ -127,7 +127,8 @@ async def test_answers_to_an_extraction(scoring: Scoring) -> None:
     assert (typo.outcome, typo.reason, typo.compiles) == ("not_compiled_or_tested", "compile_fails", False)
     wrong = await scoring.extract(SHORT, SUM.replace("+=", "-="))
     assert (wrong.outcome, wrong.reason, wrong.compiles) == ("not_compiled_or_tested", "tests_fail", True)
-    loop = await scoring.extract(SHORT, SUM.replace("sum += price;", "while (price > 0) { }"), limit_s=25)
+    waits = "while (price > 0) { java.util.concurrent.locks.LockSupport.park(); }"
+    loop = await scoring.extract(SHORT, SUM.replace("sum += price;", waits), limit_s=25)
     assert (loop.outcome, loop.reason, loop.compiles) == ("not_compiled_or_tested", "hangs", False)
 
     empty = "private void nothing() {\n}"
