@@ -73,10 +73,10 @@ def _assess(folder: str, seen: dict[str, str]) -> dict[str, Any]:
 def _label(name: str, study: str, seen: dict[str, str]) -> dict[str, Any]:
     folder = f"{study}/trials/{name}"
     rules, changed = RULES.format(folder=folder), CHANGED.format(folder=folder)
-    few = _count(seen[rules], "satisfied") <= _count(seen[rules], "NOT satisfied")
+    few = not _count(seen[rules], "satisfied")
     return {
         "label": "salient_edit" if few else "none",
-        "reason": "It edits single lines and moves no module." if few else "It makes the modules private.",
+        "reason": "It edits single lines, and no rule holds." if few else "It does a part of the task.",
         "evidence": [{"command": each, "excerpt": seen[each]} for each in (rules, changed)],
     }
 

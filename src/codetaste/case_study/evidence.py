@@ -8,6 +8,7 @@ in a line that shows only what one of the studied agents said.
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
 _ELISIONS = frozenset({"", "...", "…", "[...]", "[…]"})
+_PRINTERS = ("echo ", "printf ")
+_WRAPPED_WORDS = 3
 _SHORT_CHARS = 8
 """A shorter line of a quote must be a whole line of the output: "0" is in every number."""
 
@@ -43,10 +46,12 @@ def find_problem(evidence: CommandEvidence, commands: Sequence[RecordedCommand])
     quote = [line for line in _lines(evidence.excerpt) if line not in _ELISIONS]
     if not wanted or not quote:
         return "it names no command" if not wanted else "it quotes no output"
-    run = [each for each in commands if wanted == _words(each.command)]
+    run = [each for each in commands if wanted in (_words(each.command), _inner_command(each.command))]
     if not run:
         return "this command was not run"
-    if all(line in wanted for line in map(_words, quote)):
+    # "0" is in many a command that prints it for another reason.
+    telling = len("".join(quote)) >= _SHORT_CHARS or wanted.startswith(_PRINTERS)
+    if telling and all(line in wanted for line in quote):
         return "the command has this text itself"
     found = [_place(quote, _lines(each.output)) for each in run]
     if not any(found):
@@ -54,6 +59,18 @@ def find_problem(evidence: CommandEvidence, commands: Sequence[RecordedCommand])
     if all(place is None or all(STATEMENT_MARK in line for line in place) for place in found):
         return "it shows only what an agent said"
     return ""
+
+
+def _inner_command(command: str) -> str:
+    """Return what ``bash -lc '…'`` runs, as some agents record a command; "" for another command."""
+    if not command.startswith(("bash -", "sh -", "/bin/bash -", "/bin/sh -")):
+        return ""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ""
+    is_wrapped = len(words) == _WRAPPED_WORDS and words[1] in {"-c", "-lc"}
+    return _words(words[2]) if is_wrapped else ""
 
 
 def _place(quote: Sequence[str], output: Sequence[str]) -> list[str] | None:

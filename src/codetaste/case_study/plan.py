@@ -128,7 +128,7 @@ def plan_studies(
         for track, mode in dict.fromkeys((each.track, each.mode) for each in own):
             trials = _studied_trials([each for each in own if (each.track, each.mode) == (track, mode)])
             for kind in dict.fromkeys(config.kinds):
-                parts = [(each,) for each in trials] if kind is StudyKind.LABELS else [trials]
+                parts = _labelled_trials(trials) if kind is StudyKind.LABELS else [trials]
                 tasks += [
                     StudyTask(kind, instance, track, mode, part, agent, label, run) for part in parts if part
                 ]
@@ -145,6 +145,12 @@ def plan_studies(
 def worst_case_usd(tasks: Iterable[StudyTask]) -> Decimal:
     """Return the maximum cost of ``tasks`` under the budgets of their agent."""
     return sum((each.agent.budget_usd for each in tasks), Decimal(0))
+
+
+def _labelled_trials(trials: Iterable[StudiedTrial]) -> list[tuple[StudiedTrial, ...]]:
+    """Return each trial that has a patch, not empty and not a line end alone, for a label of its own."""
+    patches = ((each, each.folder / PREDICTION_FILE) for each in trials)
+    return [(each,) for each, patch in patches if patch.is_file() and patch.stat().st_size > 1]
 
 
 def _is_chosen(trial: TrialFolder, config: CaseStudyConfig) -> bool:

@@ -5,6 +5,7 @@ Only the first is evidence (CodeTaste Figure 19), so each line of the second beg
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from codetaste.case_study.conversation import RecordedCall, RecordedResult, Statement, read_events
@@ -22,7 +23,7 @@ COMMANDS_FILE, STATEMENTS_FILE = "commands.txt", "said.txt"
 MAX_PIECE_CHARS = 16_000
 """Of one command, output or statement; what is longer is cut in the middle."""
 MAX_FILE_CHARS = 4_000_000
-"""Of one file; the rest of a conversation is left out and counted."""
+"""Of one file; the middle of a longer conversation is left out and counted."""
 
 
 def write_conversation(paths: Iterable[Path], blobs: Blobs, folder: Path) -> None:
@@ -56,20 +57,30 @@ def _write_events(path: Path, blobs: Blobs, acts: _LimitedFile, texts: _LimitedF
 
 
 class _LimitedFile:
-    """A text file of bounded size, which says how much was left out."""
+    """A text file of bounded size: of a longer one the beginning and the end, and how much is left out."""
 
     def __init__(self, file: TextIO) -> None:
-        self._file, self._left, self._lost = file, MAX_FILE_CHARS, 0
+        self._file, self._left = file, MAX_FILE_CHARS // 2
+        self._end: deque[str] = deque()
+        self._end_chars, self._lost = 0, 0
 
     def write(self, text: str) -> None:
-        fitting = text[: max(self._left, 0)]
-        self._file.write(fitting)
-        self._left -= len(fitting)
-        self._lost += len(text) - len(fitting)
+        if len(text) <= self._left:
+            self._file.write(text)
+            self._left -= len(text)
+            return
+        self._left = 0
+        self._end.append(text)
+        self._end_chars += len(text)
+        while self._end_chars > MAX_FILE_CHARS // 2:
+            dropped = len(self._end.popleft())
+            self._end_chars -= dropped
+            self._lost += dropped
 
     def finish(self) -> None:
         if self._lost:
-            self._file.write(f"\n[{self._lost:,} more characters are left out]\n")
+            self._file.write(f"\n[{self._lost:,} characters are left out]\n\n")
+        self._file.writelines(self._end)
 
 
 def cut(text: str, limit: int = MAX_PIECE_CHARS) -> str:

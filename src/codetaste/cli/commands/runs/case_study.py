@@ -109,6 +109,8 @@ def study_config(
         raw[_SECTION] = {**_only_agent(raw), **section, **chosen}
     if isinstance(run, dict):
         raw["run"] = {**run, "name": CASE_STUDIES_FOLDER, "out": chosen["run"]}
+    if isinstance(raw.get(_SECTION), dict) and "agent" not in raw[_SECTION]:
+        raise ConfigError(f"name the agent that examines the trials, one of [[agents]] in {path}: --agent ID")
     config = check_config(raw, path)
     if not instances:
         return config
