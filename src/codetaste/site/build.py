@@ -11,7 +11,11 @@ from codetaste.site.construction.mining import MINING, has_mining, mining_files
 from codetaste.site.html.site_file import SiteFile
 from codetaste.site.overview.groups import ADDRESS as GROUPS_ADDRESS
 from codetaste.site.overview.groups import groups_files
+from codetaste.site.overview.instances import ADDRESS as INSTANCES_ADDRESS
+from codetaste.site.overview.instances import instances_files
 from codetaste.site.overview.leaderboard import leaderboard_files
+from codetaste.site.overview.rules import ADDRESS as RULES_ADDRESS
+from codetaste.site.overview.rules import rules_files
 from codetaste.site.overview.trials import ADDRESS as TRIALS_ADDRESS
 from codetaste.site.overview.trials import PROBLEMS_ADDRESS, all_trials_files, problems_files
 from codetaste.site.site import NavigationLink, Site
@@ -52,6 +56,8 @@ PARTS = (
     SitePart(NavigationLink("Leaderboard", "index.html", "h"), leaderboard_files, lambda _: True),
     SitePart(NavigationLink("Trials", TRIALS_ADDRESS, "t"), all_trials_files, _has_trials),
     SitePart(None, trial_files, _has_trials),
+    SitePart(NavigationLink("Instances", INSTANCES_ADDRESS, "i"), instances_files, _has_trials),
+    SitePart(NavigationLink("Rules", RULES_ADDRESS, "r"), rules_files, _has_trials),
     SitePart(NavigationLink("Groups", GROUPS_ADDRESS, "g"), groups_files, _has_trials),
     SitePart(
         NavigationLink("Discovery", DISCOVERY, "d"), discovery_files, lambda results: bool(results.passes)

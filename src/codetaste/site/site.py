@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from codetaste.benchmark.layout import GOLDEN
 from codetaste.case_study.read import read_case_studies, read_labels
 from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.comparison import compare_systems
 from codetaste.report.statistics.merge import track_mode_of, track_mode_order
 from codetaste.report.statistics.view import aggregate_trials
 from codetaste.results.outcome import facet_of_record
+from codetaste.results.rows.rule_rows import rule_rows
 from codetaste.site.html.address import file_name
+from codetaste.site.overview.rule_tallies import tally_rules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from codetaste.report.statistics.view import AggregatedTrials
     from codetaste.results.outcome import OutcomeFacet
     from codetaste.results.read import RunResults
+    from codetaste.site.overview.rule_tallies import RuleTally
 
 
 class NavigationLink(NamedTuple):
@@ -96,6 +100,11 @@ class Site:
     def trial_labels(self) -> tuple[TrialLabel, ...]:
         """The failure labels that are filed beside the trials. Blocking when it is first read."""
         return tuple(label for root in self.results.roots for label in read_labels(root))
+
+    @cached_property
+    def rule_tallies(self) -> Mapping[str, Sequence[RuleTally]]:
+        """How many trials satisfy each rule, by instance. Blocking when it is first read."""
+        return tally_rules(rule_rows(self.results, counted=False)[0], GOLDEN)
 
     @cached_property
     def problems(self) -> tuple[ReadProblem, ...]:

@@ -45,12 +45,18 @@ _UNMET = {Direction.ADDITIVE: "unmet_additive", Direction.REDUCTIVE: "unmet_redu
 _MAX_DESCRIPTION_BYTES = 1024**2
 
 
-def rule_rows(results: RunResults) -> tuple[list[RuleVerdict], list[ReadProblem]]:
+def rule_rows(results: RunResults, *, counted: bool = True) -> tuple[list[RuleVerdict], list[ReadProblem]]:
     """Return a row for each rule of each scored trial, and what could not be read. Blocking.
 
     The rules are those with which the trial was scored, or else those of the benchmark.
+
+    Args:
+        results: what was read.
+        counted: whether matches are counted; without, their files are read only where the scores do not say
+            which rules match, which takes a fraction of the time.
     """
-    reader = _RuleReader(results.benchmark, {root: os.path.realpath(root) for root in results.roots})
+    roots = {root: os.path.realpath(root) for root in results.roots}
+    reader = _RuleReader(results.benchmark, roots, counted)
     rows = [
         row
         for record in (*results.trials.agents, *results.trials.pseudo)
@@ -78,6 +84,7 @@ class _RuleReader:
     benchmark: Benchmark | None
     roots: Mapping[Any, str]
     """The real path of each folder that was read."""
+    counted: bool
     problems: list[ReadProblem] = field(default_factory=list)
     _instances: dict[str, Instance] = field(default_factory=dict)
     _parsed: dict[bytes, tuple[Rule, ...]] = field(default_factory=dict)
@@ -93,8 +100,9 @@ class _RuleReader:
         found = self._trial_rules(record, root)
         scores = self._scores(record, root)
         for direction in Direction:
-            matches = self._matches(record, root, direction)
             unmet = _ids(scores.get(_UNMET[direction]))
+            known = unmet is not None and record.scores.status is TrialStatus.SCORED
+            matches = self._matches(record, root, direction) if self.counted or not known else None
             for rule in found.rules[direction]:
                 matched = _matched(record, rule, direction, matches, unmet)
                 yield _row(record, direction, rule.id, matched, matches, scores, found.guessed)

@@ -167,11 +167,12 @@ def rules_address(reference: Reference, trial: TrialRecord) -> str:
 def rules_file(site: Site, reference: Reference, trial: TrialRecord) -> SiteFile:
     """Return ``rules-….js``, the text of each rule by its id, of one of the trials that have these rules."""
     return SiteFile(
-        rules_address(reference, trial), lambda: data_script("rules", _rule_texts(site, reference, trial))
+        rules_address(reference, trial), lambda: data_script("rules", rule_texts(site, reference, trial))
     )
 
 
-def _rule_texts(site: Site, reference: Reference, trial: TrialRecord) -> dict[str, str]:
+def rule_texts(site: Site, reference: Reference, trial: TrialRecord) -> dict[str, str]:
+    """Return the text of each rule that a trial was scored with, by its id. Blocking."""
     found: dict[str, str] = {}
     for direction, name in RULES_FILES.items():
         path = trial.folder / EVALUATION_FOLDER / name
