@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codetaste.report.render.csv import render_csv
 from codetaste.report.render.json import table_to_json
-from codetaste.report.render.latex import render_latex
+from codetaste.report.render.latex.render import render_latex
 from codetaste.report.render.text import render_text
 from codetaste.swe_refactor.dataset.instance import RefactoringInstance
 from codetaste.swe_refactor.report.projects import ProjectInstances, project_table

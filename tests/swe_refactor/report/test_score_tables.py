@@ -10,7 +10,7 @@ import pytest
 
 from codetaste.report.render.csv import render_csv
 from codetaste.report.render.json import table_to_json
-from codetaste.report.render.latex import render_latex
+from codetaste.report.render.latex.render import render_latex
 from codetaste.report.render.markdown import render_markdown
 from codetaste.report.render.text import render_text
 from codetaste.report.statistics.intervals import Interval, Method

@@ -1,0 +1,1 @@
+"""Tables in LaTeX that fit the width and the height of their page."""
