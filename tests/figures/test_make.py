@@ -13,7 +13,8 @@ import pytest
 from codetaste.errors import ToolMissing
 from codetaste.figures.figure import FigureFile, MissingFigure
 from codetaste.figures.make import make_figures
-from codetaste.figures.names import FIGURE_FORMATS, FIGURE_NAMES, FigureName, FigureWidth
+from codetaste.figures.names import FIGURE_FORMATS, FIGURE_NAMES, FigureName
+from codetaste.report.render.paper import PaperWidth
 from codetaste.results.read import RunResults
 from support.figures.synthetic import synthetic_results
 
@@ -33,16 +34,17 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from codetaste.figures.make import make_figures
-from codetaste.figures.names import FIGURE_FORMATS, FigureWidth
+from codetaste.figures.names import FIGURE_FORMATS
+from codetaste.report.render.paper import PaperWidth
 from support.figures.synthetic import synthetic_results
 results = synthetic_results(2, 3, answers=12)
-for made in make_figures(results, sys.argv[2:], FIGURE_FORMATS, FigureWidth.COLUMN):
+for made in make_figures(results, sys.argv[2:], FIGURE_FORMATS, PaperWidth.COLUMN):
     (Path(sys.argv[1]) / made.file_name).write_bytes(made.content)
 """
 
 
 def drawn(
-    results: RunResults, *names: FigureName, width: FigureWidth = FigureWidth.PAGE
+    results: RunResults, *names: FigureName, width: PaperWidth = PaperWidth.PAGE
 ) -> list[tuple[str, ET.Element]]:
     """Return the drawings as SVG."""
     made = list(make_figures(results, names, ("svg",), width))
@@ -75,7 +77,7 @@ def test_the_bytes_depend_on_the_results_alone_and_no_other_file_is_left(tmp_pat
     results = synthetic_results(2, 3, answers=12)
     here = {
         each.file_name: each.content
-        for each in make_figures(results, NAMES, FIGURE_FORMATS, FigureWidth.COLUMN)
+        for each in make_figures(results, NAMES, FIGURE_FORMATS, PaperWidth.COLUMN)
         if isinstance(each, FigureFile)
     }
     assert {path.name: path.read_bytes() for path in out.iterdir()} == here
@@ -89,8 +91,8 @@ def test_a_pdf_embeds_its_font_and_has_no_date() -> None:
     assert b"CreationDate" not in pdf.content
 
 
-@pytest.mark.parametrize("width", FigureWidth)
-def test_names_of_agents_are_text_and_nothing_else(width: FigureWidth) -> None:
+@pytest.mark.parametrize("width", PaperWidth)
+def test_names_of_agents_are_text_and_nothing_else(width: PaperWidth) -> None:
     results = synthetic_results(HOSTILE, 2, ("instructed/direct", "open/plan"))
     for _, root in drawn(results, "scores", "cost", "endings", "heatmap", width=width):
         assert not [tag for tag in root.iter() if tag.tag.endswith(("}script", "}a", "}foreignObject"))]
@@ -104,8 +106,8 @@ def test_a_figure_without_data_is_named_with_what_it_needs() -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("width", FigureWidth)
-def test_many_agents_and_instances_fit_a_page(width: FigureWidth) -> None:
+@pytest.mark.parametrize("width", PaperWidth)
+def test_many_agents_and_instances_fit_a_page(width: PaperWidth) -> None:
     results = synthetic_results(60, 100, ("open/direct",))
     for name, root in drawn(results, "scores", "endings", "heatmap", "cost", width=width):
         assert float(root.attrib["height"].removesuffix("pt")) <= 9 * 72, name

@@ -14,7 +14,8 @@ from codetaste.core.files import write_atomically
 from codetaste.errors import ConfigError
 from codetaste.figures.figure import MissingFigure
 from codetaste.figures.make import make_figures
-from codetaste.figures.names import FIGURE_NAMES, FigureFormat, FigureName, FigureWidth
+from codetaste.figures.names import FIGURE_NAMES, FigureFormat, FigureName
+from codetaste.report.render.paper import PaperWidth
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,12 +31,12 @@ class FigureOptions:
     Attributes:
         figure: Draw this figure, instead of tables; its numbers are written beside it as CSV.
         figure_format: Format of figures.
-        width: Width of figures: that of a column or of a page of a paper.
+        width: Width of figures, and of tables in LaTeX: that of a column or of a page of a paper.
     """
 
     figure: Annotated[tuple[FigureName | Literal["all"], ...], Parameter(negative=())] = ()
     figure_format: Annotated[tuple[FigureFormat, ...], Parameter(negative=())] = ("svg",)
-    width: FigureWidth = FigureWidth.PAGE
+    width: PaperWidth = PaperWidth.PAGE
 
 
 NO_FIGURES: Final = FigureOptions()

@@ -6,15 +6,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from codetaste.report.statistics.merge import TrackMode
 from codetaste.report.statistics.view import aggregate_trials
+from codetaste.results.rows.rule_rows import rule_rows
 
 if TYPE_CHECKING:
     from codetaste.report.statistics.aggregate import Aggregation
     from codetaste.report.statistics.intervals import Interval
     from codetaste.report.statistics.measures import Measure
-    from codetaste.report.statistics.merge import TrackMode
     from codetaste.report.statistics.view import AggregatedTrials
     from codetaste.results.read import RunResults
+    from codetaste.results.rows.rule import RuleVerdict
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,15 @@ class FigureData:
     def agents(self) -> list[str]:
         """All agents, the best first."""
         return self.view.ranked_agents()
+
+    @cached_property
+    def rules(self) -> list[RuleVerdict]:
+        """Whether the trials of agents satisfy the rules of their instances. Blocking, and seconds long."""
+        return [row for row in rule_rows(self.results)[0] if not row.pseudo]
+
+    def setting(self, track: str | None, mode: str | None) -> str:
+        """Return the title of a track and mode."""
+        return TrackMode(track or "", mode or "").title
 
     def interval(self, agent: str, track_mode: TrackMode, measure: Measure) -> Interval:
         """Return an agent's mean of a measure in a track and mode, as in Table 4."""

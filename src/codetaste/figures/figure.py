@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from codetaste.figures.names import FigureName, FigureWidth
+    from codetaste.figures.names import FigureName
+    from codetaste.report.render.paper import PaperWidth
     from codetaste.report.table import Table
 
 
@@ -28,7 +29,7 @@ class Plot:
     name: str
     title: str
     table: Table
-    draw: Callable[[Table, FigureWidth], Figure]
+    draw: Callable[[Table, PaperWidth], Figure]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from codetaste.errors import ToolMissing
 from codetaste.figures.data import FigureData
-from codetaste.figures.names import FIGURE_FORMATS, FIGURE_NAMES, FigureWidth
+from codetaste.figures.names import FIGURE_FORMATS, FIGURE_NAMES
+from codetaste.report.render.paper import PaperWidth
 from codetaste.report.statistics.aggregate import Aggregation
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def make_figures(
     results: RunResults,
     names: Sequence[FigureName] = FIGURE_NAMES,
     formats: Sequence[FigureFormat] = FIGURE_FORMATS,
-    width: FigureWidth = FigureWidth.PAGE,
+    width: PaperWidth = PaperWidth.PAGE,
     aggregation: Aggregation = Aggregation.STRICT,
 ) -> Iterator[FigureFile | MissingFigure]:
     """Draw figures one after another; with each come its numbers as CSV. Blocking.

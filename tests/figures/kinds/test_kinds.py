@@ -18,8 +18,9 @@ from codetaste.figures.drawing.style import figure_style
 from codetaste.figures.figure import Plot
 from codetaste.figures.kinds.catalogue import KINDS
 from codetaste.figures.kinds.cost import pareto_front
-from codetaste.figures.names import FIGURE_NAMES, FigureName, FigureWidth
+from codetaste.figures.names import FIGURE_NAMES, FigureName
 from codetaste.report.render.csv import render_csv
+from codetaste.report.render.paper import PaperWidth
 from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.tables.effort import effort_table
 from codetaste.report.tables.scores import table_4, table_5
@@ -72,7 +73,7 @@ def test_scores_are_those_of_tables_4_and_5(data: FigureData) -> None:
 def test_the_markers_of_scores_are_their_means(data: FigureData) -> None:
     for plot in plots(data, "scores"):
         with figure_style():
-            figure = plot.draw(plot.table, FigureWidth.PAGE)
+            figure = plot.draw(plot.table, PaperWidth.PAGE)
         for place, axes in enumerate(figure.axes, 1):
             markers: list[Any] = [line.get_xdata() for line in axes.lines if line.get_marker() != "None"]
             rows: list[Any] = [row for row in plot.table.rows if row.section != "References"]
@@ -118,7 +119,7 @@ def test_a_heat_map_has_each_trial(data: FigureData) -> None:
 def test_the_image_of_a_heat_map_is_its_table(data: FigureData) -> None:
     plot = plots(data, "heatmap")[0]
     with figure_style():
-        figure = plot.draw(plot.table, FigureWidth.COLUMN)
+        figure = plot.draw(plot.table, PaperWidth.COLUMN)
     image: Any = figure.axes[0].images[0].get_array()
     assert image is not None
     for drawn, row in zip(image.filled(math.nan), plot.table.rows, strict=True):
@@ -130,7 +131,7 @@ def test_strategies_are_the_table_of_figure_3(data: FigureData) -> None:
     (plot,) = plots(data, "strategies")
     assert plot.table == figure_3(data.results.answers.rows)
     with figure_style():
-        figure = plot.draw(plot.table, FigureWidth.PAGE)
+        figure = plot.draw(plot.table, PaperWidth.PAGE)
     bars: list[Any] = [patch for axes in figure.axes for patch in axes.patches]
     counts: list[Any] = [cell for row in plot.table.rows for cell in row.cells[1:]]
     assert sum(bar.get_height() for bar in bars) == sum(counts)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.facts.facts import BenchmarkFacts
     from codetaste.report.discovery.passes import PassRecord
+    from codetaste.report.render.paper import PaperWidth
     from codetaste.report.table import Table
     from codetaste.report.tables.report import TrialReport
     from codetaste.results.read import RunResults
@@ -125,7 +126,7 @@ def report(
     if output.redact:
         raise ConfigError("--redact is for the site: name its folder with -o, and no table or format")
     text_format = cast("TextFormat", format_ or "text")  # the others are of rows
-    chosen = _ChosenTables(table, by, text_format, output.out, bool(benchmark))
+    chosen = _ChosenTables(table, by, text_format, output.out, figures.width, bool(benchmark))
     return _print_tables(results, opened, chosen, aggregations, as_json=json_)
 
 
@@ -137,6 +138,7 @@ class _ChosenTables:
     by: tuple[GroupBy, ...]
     format: TextFormat
     out: Path | None
+    width: PaperWidth
     with_benchmark: bool
 
 
@@ -160,12 +162,14 @@ def _print_tables(
         discovered += _beside_existing(passes, benchmark)
     discovered += environment_tables(environments, names)
     tables = [*made.tables, *discovered, *([problem] if problem else [])]
-    files = write_tables(tables, [chosen.format], chosen.out, "--out") if chosen.out is not None else []
+    files = []
+    if chosen.out is not None:
+        files = write_tables(tables, [chosen.format], chosen.out, "--out", chosen.width)
     if as_json:
         made = replace(made, tables=(*made.tables, *discovered))
         print_result(json_document(_report_to_json(results, made, files)))
     elif chosen.out is None and tables:
-        print_result(render_tables(tables, chosen.format).removesuffix("\n"))
+        print_result(render_tables(tables, chosen.format, chosen.width).removesuffix("\n"))
     elif files:
         print_result("\n".join(files))
     if not (trials.agents or passes or environments) and (results.roots or not tables):

@@ -9,7 +9,6 @@ from matplotlib.patches import Patch
 from codetaste.figures.drawing.labels import make_labels
 from codetaste.figures.drawing.panels import (
     LINE,
-    MAX_HEIGHT,
     legend_above,
     note_below,
     omitted,
@@ -17,7 +16,7 @@ from codetaste.figures.drawing.panels import (
     percent_axis,
 )
 from codetaste.figures.drawing.style import SMALL
-from codetaste.figures.names import FigureWidth
+from codetaste.report.render.paper import PAGE_HEIGHT, PaperWidth
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,12 +33,12 @@ THICKNESS: Final = 0.72
 
 
 def stacked_bars(
-    bars: Mapping[str, Sequence[float]], parts: Mapping[str, Series], width: FigureWidth
+    bars: Mapping[str, Sequence[float]], parts: Mapping[str, Series], width: PaperWidth
 ) -> Figure:
     """Draw the parts of each bar as shares of its sum, which is written at its end."""
-    columns = 5 if width is FigureWidth.PAGE else 3
+    columns = 5 if width is PaperWidth.PAGE else 3
     above = -(-len(parts) // columns) * LINE
-    names = list(bars)[: int((MAX_HEIGHT - MARGIN - above) / STEP)]
+    names = list(bars)[: int((PAGE_HEIGHT - MARGIN - above) / STEP)]
     figure, (axes,) = panel_grid(1, 1, width, len(names) * STEP + MARGIN + above)
     sums = [sum(bars[name]) for name in names]
     left = [0.0] * len(names)

@@ -11,6 +11,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
 from codetaste.core.text import plural
 from codetaste.figures.drawing.style import GREY, SMALL
+from codetaste.report.render.paper import PAGE_HEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,10 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-    from codetaste.figures.names import FigureWidth
+    from codetaste.report.render.paper import PaperWidth
 
-MAX_HEIGHT: Final = 8.8
-"""Inches: the height of a page of text in ICML's style is 9."""
 LINE: Final = 0.125
 """Inches that a line of a legend or a note takes."""
 
@@ -29,7 +28,7 @@ LINE: Final = 0.125
 def panel_grid(
     panels: int,
     columns: int,
-    width: FigureWidth,
+    width: PaperWidth,
     height: float,
     share: Literal["", "x", "y"] = "",
 ) -> tuple[Figure, list[Axes]]:
@@ -37,7 +36,7 @@ def panel_grid(
     columns = max(1, min(columns, panels))
     rows = -(-panels // columns)
     engine = ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03, wspace=0.02, hspace=0.02)
-    figure = Figure(figsize=(width.inches, min(height, MAX_HEIGHT)), layout=engine)
+    figure = Figure(figsize=(width.inches, min(height, PAGE_HEIGHT)), layout=engine)
     grid = figure.subplots(rows, columns, squeeze=False, sharex=share == "x", sharey=share == "y")
     axes = [each for row in grid for each in row]
     for each in axes[panels:]:

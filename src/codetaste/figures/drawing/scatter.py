@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from codetaste.figures.drawing.labels import make_labels
 from codetaste.figures.drawing.panels import LINE, key_below, panel_grid
 from codetaste.figures.drawing.style import GREY, SERIES, SMALL
-from codetaste.figures.names import FigureWidth
+from codetaste.report.render.paper import PaperWidth
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,10 +41,10 @@ class AgentPoint:
     marked: bool = False
 
 
-def scatter_grid(panels: Mapping[str, Sequence[AgentPoint]], width: FigureWidth) -> tuple[Figure, list[Axes]]:
+def scatter_grid(panels: Mapping[str, Sequence[AgentPoint]], width: PaperWidth) -> tuple[Figure, list[Axes]]:
     """Draw the points of each panel; the agents are numbered in the order of their first points."""
     numbers = _numbers(panels)
-    page, large = width is FigureWidth.PAGE, len(numbers) > _CROWD
+    page, large = width is PaperWidth.PAGE, len(numbers) > _CROWD
     most = (2 if large else 4) if page else (1 if large else 2)
     rows = -(-len(panels) // most)
     key_columns = 4 if page else 2

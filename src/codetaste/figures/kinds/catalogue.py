@@ -11,8 +11,10 @@ from codetaste.figures.kinds.cost import cost_plots
 from codetaste.figures.kinds.directions import direction_plots
 from codetaste.figures.kinds.endings import ending_plots
 from codetaste.figures.kinds.funnel import funnel_plots
+from codetaste.figures.kinds.guesses import guess_plots
 from codetaste.figures.kinds.heatmap import heatmap_plots
 from codetaste.figures.kinds.languages import language_plots
+from codetaste.figures.kinds.rules import rule_plots
 from codetaste.figures.kinds.scores import score_plots
 from codetaste.figures.kinds.strategies import strategy_plots
 from codetaste.report.render.csv import render_csv
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 
     from codetaste.figures.data import FigureData
     from codetaste.figures.figure import Plot
-    from codetaste.figures.names import FigureFormat, FigureName, FigureWidth
+    from codetaste.figures.names import FigureFormat, FigureName
+    from codetaste.report.render.paper import PaperWidth
 
 
 class FigureKind(NamedTuple):
@@ -37,6 +40,8 @@ KINDS: Final[Mapping[FigureName, FigureKind]] = {
     "cost": FigureKind(cost_plots, "trials of CodeTaste with scores and known costs"),
     "endings": FigureKind(ending_plots, "trials of CodeTaste"),
     "directions": FigureKind(direction_plots, "trials with additive and reductive rules"),
+    "rules": FigureKind(rule_plots, "trials whose rules can be read"),
+    "guesses": FigureKind(guess_plots, "trials whose rules and task descriptions can be read"),
     "heatmap": FigureKind(heatmap_plots, "trials of CodeTaste with scores"),
     "languages": FigureKind(language_plots, "trials or a benchmark of CodeTaste"),
     "funnel": FigureKind(funnel_plots, "a run that mines"),
@@ -45,7 +50,7 @@ KINDS: Final[Mapping[FigureName, FigureKind]] = {
 
 
 def draw_figures(
-    data: FigureData, name: FigureName, formats: Sequence[FigureFormat], width: FigureWidth
+    data: FigureData, name: FigureName, formats: Sequence[FigureFormat], width: PaperWidth
 ) -> Iterator[FigureFile | MissingFigure]:
     """Draw the figures of one kind in each format, each followed by its numbers."""
     kind = KINDS[name]
@@ -58,9 +63,7 @@ def draw_figures(
         yield FigureFile(plot.name, plot.title, "csv", render_csv([plot.table]).encode())
 
 
-def _draw(
-    plot: Plot, formats: Sequence[FigureFormat], width: FigureWidth
-) -> list[tuple[FigureFormat, bytes]]:
+def _draw(plot: Plot, formats: Sequence[FigureFormat], width: PaperWidth) -> list[tuple[FigureFormat, bytes]]:
     """Return the drawing in each format; the style is set only meanwhile."""
     with figure_style():
         figure = plot.draw(plot.table, width)

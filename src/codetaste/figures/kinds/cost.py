@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from codetaste.figures.data import FigureData
-    from codetaste.figures.names import FigureWidth
+    from codetaste.report.render.paper import PaperWidth
 
 _AGENT = Column("agent", "Agent")
 _FRONT = Column("pareto_front", "On the Pareto front", Unit.COUNT)
@@ -65,7 +65,7 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> list[bool]:
     ]
 
 
-def draw_cost(table: Table, width: FigureWidth) -> Figure:
+def draw_cost(table: Table, width: PaperWidth) -> Figure:
     """Draw a panel for each track and mode; agents on the front are filled and joined by steps."""
     panels: dict[str, Sequence[AgentPoint]] = {
         mode: [point for row in rows if (point := _point(row)) is not None][:MAX_POINTS]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from codetaste.figures.data import FigureData
-    from codetaste.figures.names import FigureWidth
+    from codetaste.report.render.paper import PaperWidth
 
 
 def direction_plots(data: FigureData) -> list[Plot]:
@@ -51,7 +51,7 @@ def direction_plots(data: FigureData) -> list[Plot]:
     return [Plot("directions", f"{title}, with 95 % intervals", table, draw_directions)]
 
 
-def draw_directions(table: Table, width: FigureWidth) -> Figure:
+def draw_directions(table: Table, width: PaperWidth) -> Figure:
     """Draw a panel for each track and mode; on the diagonal both rates are equal."""
     panels: dict[str, Sequence[AgentPoint]] = {
         mode: [

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from codetaste.figures.data import FigureData
-    from codetaste.figures.names import FigureWidth
+    from codetaste.report.render.paper import PaperWidth
 
 _OTHER: Final = "other"
 _REASONS: Final = {
@@ -56,7 +56,7 @@ def ending_plots(data: FigureData) -> list[Plot]:
     return [Plot("endings", title, Table("endings", title, columns, tuple(rows)), draw_endings)]
 
 
-def draw_endings(table: Table, width: FigureWidth) -> Figure:
+def draw_endings(table: Table, width: PaperWidth) -> Figure:
     """Draw a bar for each agent, with a part for each finish reason."""
     titles = [column.title for column in table.columns[2:]]
     bars = {

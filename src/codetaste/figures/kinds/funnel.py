@@ -9,17 +9,18 @@ from matplotlib.ticker import MaxNLocator
 
 from codetaste.core.text import printable
 from codetaste.figures.drawing.bars import MARGIN, STEP, THICKNESS, name_rows, text_at_end
-from codetaste.figures.drawing.panels import LOG_FROM, MAX_HEIGHT, note_below, omitted, panel_grid
+from codetaste.figures.drawing.panels import LOG_FROM, note_below, omitted, panel_grid
 from codetaste.figures.drawing.style import LIGHT, SERIES
 from codetaste.figures.figure import Plot
 from codetaste.figures.funnels import read_funnels, read_steps
+from codetaste.report.render.paper import PAGE_HEIGHT
 from codetaste.report.tables.funnel import funnel_table, steps_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from codetaste.figures.data import FigureData
-    from codetaste.figures.names import FigureWidth
+    from codetaste.report.render.paper import PaperWidth
     from codetaste.report.table import Row, Table
 
 
@@ -41,9 +42,9 @@ def funnel_plots(data: FigureData) -> list[Plot]:
     ]
 
 
-def draw_funnel(table: Table, width: FigureWidth) -> Figure:
+def draw_funnel(table: Table, width: PaperWidth) -> Figure:
     """Draw for each filter what entered, in grey, and what it left, with the number and the share removed."""
-    shown = table.rows[: int((MAX_HEIGHT - MARGIN) / STEP)]
+    shown = table.rows[: int((PAGE_HEIGHT - MARGIN) / STEP)]
     entered, left = ([_number(row, at) for row in shown] for at in (1, 3))
     figure, (axes,) = panel_grid(1, 1, width, len(shown) * STEP + MARGIN)
     axes.barh(range(len(shown)), entered, THICKNESS, color=LIGHT)

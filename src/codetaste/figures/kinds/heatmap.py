@@ -8,10 +8,10 @@ from matplotlib import colormaps
 from matplotlib.ticker import FuncFormatter
 
 from codetaste.figures.drawing.labels import make_labels
-from codetaste.figures.drawing.panels import MAX_HEIGHT, note_below, omitted, panel_grid
+from codetaste.figures.drawing.panels import note_below, omitted, panel_grid
 from codetaste.figures.drawing.style import GREY, SMALL, SMALLEST
 from codetaste.figures.figure import Plot
-from codetaste.figures.names import FigureWidth
+from codetaste.report.render.paper import PAGE_HEIGHT, PaperWidth
 from codetaste.report.table import Column, Row, Table
 
 if TYPE_CHECKING:
@@ -62,12 +62,12 @@ def _plot(data: FigureData, mode: TrackMode) -> Plot | None:
     return Plot(name, title, Table(name, title, columns, tuple(rows), (), data.aggregation), draw_heatmap)
 
 
-def draw_heatmap(table: Table, width: FigureWidth) -> Figure:
+def draw_heatmap(table: Table, width: PaperWidth) -> Figure:
     """Draw agents side by side, the best first, and instances below each other, the easiest first."""
     agents = [column.heading for column in table.columns[1:]]
-    side = 0.1 if width is FigureWidth.PAGE else 0.085
+    side = 0.1 if width is PaperWidth.PAGE else 0.085
     shown = agents[: int((width.inches - _NAMES) / side)]
-    lines = table.rows[: int((MAX_HEIGHT - _MARGIN) / (_LINE * 0.9))]
+    lines = table.rows[: int((PAGE_HEIGHT - _MARGIN) / (_LINE * 0.9))]
     nan = float("nan")
     values = [
         [nan if not isinstance(cell, float) else cell for cell in row.cells[1 : len(shown) + 1]]
@@ -93,7 +93,7 @@ def draw_heatmap(table: Table, width: FigureWidth) -> Figure:
         location="bottom",
         shrink=0.6,
         aspect=30,
-        pad=0.01,
+        pad=0.08 / (len(lines) * step),
         format=FuncFormatter(lambda value, _: f"{value * 100:.0f}"),
     )
     bar.set_label(f"{table.columns[1].title} (%); hatched: no trial with a score", fontsize=SMALL, labelpad=1)

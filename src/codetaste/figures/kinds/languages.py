@@ -6,9 +6,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from codetaste.figures.drawing.bars import MARGIN, STEP, THICKNESS, name_rows
-from codetaste.figures.drawing.panels import MAX_HEIGHT, note_below, omitted, panel_grid
+from codetaste.figures.drawing.panels import note_below, omitted, panel_grid
 from codetaste.figures.drawing.style import SERIES, SMALL
 from codetaste.figures.figure import Plot
+from codetaste.report.render.paper import PAGE_HEIGHT
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.table import Column, Row, Table
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from codetaste.figures.data import FigureData
-    from codetaste.figures.names import FigureWidth
+    from codetaste.report.render.paper import PaperWidth
 
 
 def language_plots(data: FigureData) -> list[Plot]:
@@ -35,9 +36,9 @@ def language_plots(data: FigureData) -> list[Plot]:
     return [Plot("languages", title, Table("languages", title, columns, tuple(rows)), draw_languages)]
 
 
-def draw_languages(table: Table, width: FigureWidth) -> Figure:
+def draw_languages(table: Table, width: PaperWidth) -> Figure:
     """Draw a bar for each language, its number at the end."""
-    shown = table.rows[: int((MAX_HEIGHT - MARGIN) / STEP)]
+    shown = table.rows[: int((PAGE_HEIGHT - MARGIN) / STEP)]
     counts = [float(cell) for row in shown if isinstance(cell := row.cells[1], int)]
     figure, (axes,) = panel_grid(1, 1, width, len(shown) * STEP + MARGIN)
     bars = axes.barh(range(len(shown)), counts, THICKNESS, color=SERIES[0].colour)

@@ -9,7 +9,6 @@ from matplotlib.lines import Line2D
 
 from codetaste.figures.drawing.labels import make_labels
 from codetaste.figures.drawing.panels import (
-    MAX_HEIGHT,
     legend_above,
     note_below,
     omitted,
@@ -19,7 +18,7 @@ from codetaste.figures.drawing.panels import (
 from codetaste.figures.drawing.span import span_of
 from codetaste.figures.drawing.style import BLACK, GREY, LIGHT, SERIES
 from codetaste.figures.figure import Plot
-from codetaste.figures.names import FigureWidth
+from codetaste.report.render.paper import PAGE_HEIGHT, PaperWidth
 from codetaste.report.statistics import measures
 from codetaste.report.statistics.intervals import Interval
 from codetaste.report.statistics.merge import REFERENCE_TITLES
@@ -87,15 +86,15 @@ def _table(data: FigureData, track: str) -> Table:
     )
 
 
-def draw_scores(table: Table, width: FigureWidth) -> Figure:
+def draw_scores(table: Table, width: PaperWidth) -> Figure:
     """Draw a panel for each measure, a line of markers for each agent."""
     by_agent = {agent: list(rows) for agent, rows in groupby(table.rows, key=lambda row: row.section)}
     references = by_agent.pop(REFERENCES, [])
     modes = list(dict.fromkeys(str(row.cells[0]) for rows in by_agent.values() for row in rows))
     shown = table.columns[1:-1]
-    columns = len(shown) if width is FigureWidth.PAGE else 2
+    columns = len(shown) if width is PaperWidth.PAGE else 2
     lines = -(-len(shown) // columns)
-    room = MAX_HEIGHT / lines - _MARGIN
+    room = PAGE_HEIGHT / lines - _MARGIN
     agents = list(by_agent)[: int(room / (0.03 + 0.045 * max(2, len(modes))))]
     step = min(room / len(agents), max(0.15, 0.07 + 0.045 * len(modes)))
     height = lines * (len(agents) * step + _MARGIN)
@@ -120,7 +119,7 @@ def draw_scores(table: Table, width: FigureWidth) -> Figure:
     labels = make_labels(agents)
     axes[0].set_yticks(range(len(agents)), [labels[agent] for agent in agents])
     axes[0].set_ylim(len(agents) - 0.5, -0.5)
-    _legend(figure, modes, golden=bool(references), columns=4 if width is FigureWidth.PAGE else 2)
+    _legend(figure, modes, golden=bool(references), columns=4 if width is PaperWidth.PAGE else 2)
     if more := omitted(len(by_agent) - len(agents), "agent"):
         note_below(figure, more)
     return figure

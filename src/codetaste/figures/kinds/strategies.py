@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 from matplotlib.patches import Patch
 
 from codetaste.figures.drawing.labels import glyphs, make_labels, shorten_middle
-from codetaste.figures.drawing.panels import LINE, MAX_HEIGHT, legend_above, note_below, omitted, panel_grid
+from codetaste.figures.drawing.panels import LINE, legend_above, note_below, omitted, panel_grid
 from codetaste.figures.drawing.style import SERIES, SMALL, SMALLEST
 from codetaste.figures.figure import Plot
-from codetaste.figures.names import FigureWidth
+from codetaste.report.render.paper import PAGE_HEIGHT, PaperWidth
 from codetaste.swe_refactor.report.successes import figure_3
 
 if TYPE_CHECKING:
@@ -35,17 +35,17 @@ def strategy_plots(data: FigureData) -> list[Plot]:
     return [Plot("strategies", title, figure_3(rows), draw_strategies)]
 
 
-def draw_strategies(table: Table, width: FigureWidth) -> Figure:
+def draw_strategies(table: Table, width: PaperWidth) -> Figure:
     """Draw the total and each type as a group of bars, one bar for each strategy."""
     models = {model: list(rows) for model, rows in groupby(table.rows, key=lambda row: row.section)}
     strategies = list(dict.fromkeys(str(row.cells[0]) for row in table.rows))[: len(SERIES)]
-    columns = 4 if width is FigureWidth.PAGE else 2
+    columns = 4 if width is PaperWidth.PAGE else 2
     above = -(-len(strategies) // columns) * LINE + _MARGIN
-    shown = list(models)[: int((MAX_HEIGHT - above) / _PANEL)]
+    shown = list(models)[: int((PAGE_HEIGHT - above) / _PANEL)]
     figure, axes = panel_grid(len(shown), 1, width, len(shown) * _PANEL + above, share="x")
     types = ["All", *(column.title for column in table.columns[2:])]
     thickness = 0.84 / len(strategies)
-    numbered = len(strategies) * len(types) <= _MAX_NUMBERED * (2 if width is FigureWidth.PAGE else 1)
+    numbered = len(strategies) * len(types) <= _MAX_NUMBERED * (2 if width is PaperWidth.PAGE else 1)
     for each, model in zip(axes, shown, strict=True):
         for place, strategy in enumerate(strategies):
             row = next((row for row in models[model] if row.cells[0] == strategy), None)
