@@ -190,7 +190,10 @@ def _job(
     job, times = history.jobs[key], view.jobs.get(key) or JobTimes()
     state = job.state if free is not None or job.state not in LIVE_STATES else JobState.INTERRUPTED
     not_ended = {*LIVE_STATES, JobState.INTERRUPTED}
-    needs = tuple(need for need in job.needs if history.job(need).state in not_ended)
+    # A need that the journal does not have yet has not ended either.
+    needs = tuple(
+        need for need in job.needs if need not in history.jobs or history.jobs[need].state in not_ended
+    )
 
     waits: list[JobWait] = []
     if free is not None:

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 MAX_EVENTS = 1000
 """So many of the last events are kept."""
 _MIN_INTERVAL_S = 1.0
-_MAX_INTERVAL_S = 60.0
-_MAX_SHARE = 0.02
-"""At most this share of a CPU goes into reading a journal and into pages that follow the run."""
+_MAX_INTERVAL_S = 30.0
+_MAX_SHARE = 0.01
+"""At most this share of a CPU goes into reading a journal and making pages. Requests take as much again."""
 
 
 @dataclass(frozen=True, slots=True)
