@@ -70,6 +70,14 @@ def test_page_of_a_trial_has_task_answer_and_both_codes(tmp_path: Path) -> None:
     assert "What the developers changed in this file" in page
 
 
+def test_prompt_is_shown_where_it_is_on_record(tmp_path: Path) -> None:
+    digest = store(tmp_path / "run", "Refactor <b>this</b> method.")
+    assert (
+        "Refactor &lt;b&gt;this&lt;/b&gt; method."
+        in pages(make_run(tmp_path, details={"prompt": digest}))[PAGE]
+    )
+
+
 def test_answer_in_another_file_is_shown_as_a_whole(tmp_path: Path) -> None:
     page = pages(make_run(tmp_path, path="p/Other.java"))[PAGE]
     assert "p/Other.java" in page
@@ -87,14 +95,14 @@ def test_trial_is_shown_without_journal_blobs_or_instances(tmp_path: Path) -> No
 
 def test_rounds_of_a_review_are_shown(tmp_path: Path) -> None:
     found = {"tool": "build", "good": False, "text": "It does not compile."}
-    review = {"verdict": "request changes", "comments": ["rename it", {"odd": 1}]}
+    review = {"accepted": False, "comments": ["rename it", {"odd": 1}]}
     rounds = [
         {"round": 1, "problem": None, "findings": [found], "review": review},
         "damaged",
         {"findings": 3},
     ]
     page = pages(make_run(tmp_path, details={"rounds": rounds}))[PAGE]
-    assert "Round 1: request changes" in page
+    assert "Round 1: changes requested" in page
     assert "It does not compile." in page
     assert "rename it" in page
 

@@ -11,7 +11,7 @@ from codetaste.site.html.site_file import SiteFile
 from codetaste.site.html.templates import render_page
 from codetaste.site.swe_refactor.addresses import COMPARISON, answer_address
 from codetaste.site.swe_refactor.run_files import RunFiles
-from codetaste.site.swe_refactor.trial_page import answer_data, answer_page
+from codetaste.site.swe_refactor.trial_page import answer_file
 from codetaste.swe_refactor.report.tables import TRIAL_TABLES, report_tables
 from codetaste.swe_refactor.report.trials_file import trial_to_json
 
@@ -30,9 +30,8 @@ def swe_refactor_files(site: Site) -> Iterator[SiteFile]:
     yield SiteFile(_TABLES_FILE, lambda: render_csv(_tables(site)).encode("utf-8", "replace"))
     yield SiteFile(_TRIALS_FILE, partial(_trials_csv, site))
     files = RunFiles(site.results.roots)
-    for address, row in {answer_address(row): row for row in site.results.answers.rows}.items():
-        yield SiteFile(address, partial(answer_page, site, files, row))
-        yield SiteFile(address.replace("index.html", "trial.json"), partial(answer_data, files, row))
+    for row in {answer_address(row): row for row in site.results.answers.rows}.values():
+        yield answer_file(site, files, row)
 
 
 def _tables(site: Site) -> list[Table]:

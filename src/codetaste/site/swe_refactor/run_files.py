@@ -9,7 +9,7 @@ import json
 import os
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,8 @@ from codetaste.errors import CodetasteError
 from codetaste.orchestration.journal.blobs import Blobs
 from codetaste.orchestration.journal.journal import JOURNAL_FILE
 from codetaste.results.timeline.journal_reader import JournalReader
+from codetaste.results.transcript.conversations import conversations_of
+from codetaste.site.trial.transcript.trial_jobs import TrialJobs
 from codetaste.swe_refactor.dataset.format import read_instances
 from codetaste.swe_refactor.dataset.layout import FOLDER, INSTANCES_FILE
 from codetaste.swe_refactor.report.trials_file import TRIALS_FILE
@@ -44,12 +46,14 @@ class RecordedAnswer:
         files: the whole new text of each file that it changes, by path; None for a deleted one.
         problem: why there are none, "" if there are.
         details: what else is on record: examples of a prompt, rounds of a review.
+        prompt: what the model was asked, "" where that is only in a transcript.
     """
 
     text: str = ""
     files: Mapping[str, str | None] = field(default_factory=dict)
     problem: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+    prompt: str = ""
 
 
 @dataclass(slots=True)
@@ -101,11 +105,13 @@ class RunFiles:
                 for path, digest in value["files"].items()
             }
             details = value.get("details")
+            details = details if isinstance(details, dict) else {}
             return RecordedAnswer(
                 read(_digest(value["text"])),
                 files,
                 str(problem["sentence"]) if problem else "",
-                details if isinstance(details, dict) else {},
+                details,
+                read(_digest(details["prompt"])) if "prompt" in details else "",
             )
         except _DAMAGED:
             return None
@@ -115,10 +121,19 @@ class RunFiles:
         run = self._run(row)
         return None if run is None else run.instances.get(row.instance)
 
-    def journal(self, row: TrialRow) -> JournalReader | None:
-        """Return the journal of the trial's run, read once."""
-        run = self._run(row)
-        return None if run is None else run.journal
+    def trial_jobs(self, row: TrialRow) -> TrialJobs:
+        """Return the conversations of a trial, those of developer and reviewer too, and its timeline."""
+        run, key = self._run(row), self.job(row)
+        if run is None:
+            return TrialJobs()
+        found = conversations_of(run.root, key, run.journal)
+        timeline = run.journal.job(key)
+        return TrialJobs(
+            tuple(replace(each, step="answer") for each in found),
+            () if timeline is None else (timeline,),
+            run.journal,
+            run.journal.at,
+        )
 
     def _run(self, row: TrialRow) -> _Run | None:
         root = self.root(row)

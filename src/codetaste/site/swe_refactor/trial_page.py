@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from itertools import islice
+import posixpath
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from codetaste.core.text import printable
 from codetaste.core.units import format_duration, format_usd
-from codetaste.results.transcript.conversations import conversations_of
-from codetaste.results.transcript.read import read_events
+from codetaste.site.html.site_file import SiteFile
 from codetaste.site.html.templates import render_page
 from codetaste.site.swe_refactor.addresses import COMPARISON, answer_address
 from codetaste.site.swe_refactor.code_diff import CodeDiff, diff_texts
+from codetaste.site.trial.transcript.excerpt import excerpts
+from codetaste.site.trial.transcript.pieces import transcript_files
+from codetaste.site.trial.transcript.timeline import make_timeline
 from codetaste.swe_refactor.report.trials_file import trial_to_json
 
 if TYPE_CHECKING:
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
 _MAX_CODE = 20_000
 _MAX_LOG = 10_000
 _MAX_FILES = 20
-_MAX_EVENTS, _MAX_EVENT_CHARS = 100, 4_000
 _CODEBLEU = {
     "ngram": "words (BLEU)",
     "weighted_ngram": "words, keywords weighted",
@@ -51,18 +53,25 @@ class AnswerFile(NamedTuple):
     text: str
 
 
-class ShownConversation(NamedTuple):
-    """The beginning of a conversation."""
+def answer_file(site: Site, files: RunFiles, row: TrialRow) -> SiteFile:
+    """Return the page of a trial, with the data beside it as its parts."""
+    address = answer_address(row)
+    return SiteFile(address, partial(answer_page, site, files, row), partial(_parts, files, row, address))
 
-    title: str
-    events: tuple[tuple[int, str, str, str], ...]
-    more: bool
+
+def _parts(files: RunFiles, row: TrialRow, address: str) -> Iterator[SiteFile]:
+    yield SiteFile(_data_address(address), partial(answer_data, files, row))
+    yield from transcript_files(posixpath.dirname(address), files.trial_jobs(row))
+
+
+def _data_address(address: str) -> str:
+    return address.replace("index.html", "trial.json")
 
 
 def answer_page(site: Site, files: RunFiles, row: TrialRow) -> bytes:
     """Return the page of a trial."""
     answer, instance = files.answer(row), files.instance(row)
-    score = files.score(row)
+    score, jobs = files.score(row), files.trial_jobs(row)
     address = answer_address(row)
     return render_page(
         site,
@@ -70,13 +79,14 @@ def answer_page(site: Site, files: RunFiles, row: TrialRow) -> bytes:
         address,
         f"{row.type}: {row.strategy}, {row.model_label or row.model}",
         crumbs=[("SWE-Refactor", COMPARISON)],
-        data=[("trial (JSON)", address.replace("index.html", "trial.json"))],
+        data=[("trial (JSON)", _data_address(address))],
         row=row,
         facts=_facts(row),
         instance=instance,
         developers=_developers(instance),
         code={} if instance is None else _code(instance),
         answer=answer,
+        prompt=_cut(answer.prompt if answer else "", _MAX_CODE),
         answer_text=_cut(answer.text if answer else "", _MAX_CODE),
         files=[] if answer is None else list(_files(answer, instance)),
         check=_mapping(score.get("check")),
@@ -86,7 +96,9 @@ def answer_page(site: Site, files: RunFiles, row: TrialRow) -> bytes:
         new_failures=_texts(_mapping(score.get("tests")).get("new_failures")),
         codebleu=_codebleu(score),
         rounds=list(_rounds(answer)),
-        conversations=list(_conversations(files, row)),
+        folder=posixpath.dirname(address),
+        conversations=excerpts(jobs),
+        timeline=make_timeline(jobs),
         others=[
             (each, answer_address(each))
             for each in site.results.answers.rows
@@ -169,32 +181,22 @@ def _rounds(answer: RecordedAnswer | None) -> Iterator[Mapping[str, Any]]:
         review = _mapping(this.get("review"))
         yield {
             "number": str(this.get("round", "")),
-            "problem": str(_mapping(this.get("problem")).get("sentence") or ""),
+            "problem": str(this.get("problem") or "").replace("_", " "),
             "findings": [
                 (str(found.get("tool", "")), bool(found.get("good")), str(found.get("text", "")))
                 for found in map(_mapping, _list(this.get("findings")))
             ],
-            "verdict": str(review.get("verdict", "")),
+            "verdict": _verdict_of(review),
             "comments": [
                 text if isinstance(text, str) else json.dumps(text) for text in _list(review.get("comments"))
             ],
         }
 
 
-def _conversations(files: RunFiles, row: TrialRow) -> Iterator[ShownConversation]:
-    root, journal = files.root(row), files.journal(row)
-    if root is None:
-        return
-    for each in conversations_of(root, files.job(row), journal):
-        first = list(islice(read_events(each, journal), _MAX_EVENTS + 1))
-        events = tuple(
-            (event.number, event.kind.value, event.tool, _cut(event.text, _MAX_EVENT_CHARS))
-            for event in first[:_MAX_EVENTS]
-        )
-        title = ", ".join(
-            filter(None, (each.part or each.step, f"attempt {each.attempt}" * (each.attempt > 1)))
-        )
-        yield ShownConversation(title, events, len(first) > _MAX_EVENTS)
+def _verdict_of(review: Mapping[str, Any]) -> str:
+    if "accepted" not in review:
+        return ""
+    return "accepted" if review["accepted"] is True else "changes requested"
 
 
 def _cut(text: str, limit: int) -> str:

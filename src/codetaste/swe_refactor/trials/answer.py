@@ -25,7 +25,7 @@ class TrialAnswer:
         text: the answer as the model wrote it, or the patch of an agent.
         turns: replies of all models of the trial.
         wall_s: seconds from the first prompt to the answer, waiting included.
-        details: what else is on record, as JSON: examples of a prompt, rounds of a review.
+        details: what else is on record, as JSON: the digest of a prompt, its examples, rounds of a review.
     """
 
     files: Mapping[str, bytes | None] = field(default_factory=dict)

@@ -63,6 +63,7 @@ async def answer_prompt(trial: StrategyTrial, context: TrialContext, job: JobCon
         examples, details = found.examples, {"examples": found.record}
     java_files = await to_thread.run_sync(lambda: () if instance.structure else tree.java_files)
     messages = await to_thread.run_sync(render_prompt, instance, context.prompts, examples, java_files)
+    details["prompt"] = await job.store_text("\n\n".join(message.text for message in messages))
     model = context.models.models[trial.model_id]
     text, applied = "", AppliedAnswer({})
     for turn in range(1, trial.strategy.tries + 1):
