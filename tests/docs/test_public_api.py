@@ -17,6 +17,7 @@ import pytest
 
 import codetaste
 from codetaste.agent.tool import Tool
+from support.site.synthetic import Size, write_results
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -166,11 +167,59 @@ def test_a_package_that_was_imported_can_still_be_called() -> None:
     assert done.stdout == "True <class 'codetaste.run.config.Config'>\n"
 
 
-@pytest.mark.parametrize("page", ["api.md"])
-def test_examples_of_the_page_give_what_it_says(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.heavy
+def test_the_example_of_a_run_gives_what_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(CHECKOUT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
-    found = doctest.testfile(str(CHECKOUT / "docs" / page), module_relative=False)
+    found = doctest.testfile(str(CHECKOUT / "docs" / "api.md"), module_relative=False)
     assert (found.failed, found.attempted > 0) == (0, True)
+
+
+def test_examples_of_rows_give_what_page_and_docstring_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_results(tmp_path, Size(instances=1, agents=2, settings=1, lines=0.01, rules=2, turns=1))
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "synthetic").rename(tmp_path / "runs/compare")
+    monkeypatch.chdir(tmp_path)
+    page = doctest.testfile(str(CHECKOUT / "docs" / "rows.md"), module_relative=False)
+    docstring = doctest.testmod(importlib.import_module("codetaste.results.load"))
+    assert (page.failed, docstring.failed) == (0, 0)
+    assert min(page.attempted, docstring.attempted) > 2
+
+
+SCRIPT = """
+import codetaste
+from codetaste.run.config import Config
+
+finished = codetaste.run("config.toml")
+code: int = finished.exit_code
+results: codetaste.Results = codetaste.load("runs/compare")
+shares: list[float | None] = [trial.alignment for trial in results.trials]
+rules: list[codetaste.RuleVerdict] = results.rules
+seconds: float = sum(job.waiting_s for job in results.jobs)
+section: type[Config] = Config
+
+
+@codetaste.tool
+async def look(context: object, path: str) -> str:
+    \"\"\"Look at a file.
+
+    Args:
+        path: The file.
+    \"\"\"
+    return path
+"""
+
+
+@pytest.mark.heavy
+def test_a_users_script_is_typed(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "script.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.stdout.splitlines()[-1:], done.returncode) == (
+        ["Success: no issues found in 1 source file"],
+        0,
+    )

@@ -112,6 +112,12 @@ def load(*paths: str | os.PathLike[str], benchmark: str | os.PathLike[str] = "")
 
     What cannot be read is in ``Results.problems``; the rest is in the rows.
 
+    >>> results = load("runs/compare")
+    >>> [trial for trial in results.trials if trial.outcome == "refused"]
+    []
+    >>> all(0 <= trial.ifr <= 1 for trial in results.trials if trial.ifr is not None)
+    True
+
     Args:
         paths: folders of runs, or their names below ``runs/``, or folders of outputs in the published layout.
         benchmark: folder or name of the benchmark, for languages, categories and baselines; default the one

@@ -14,6 +14,8 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -65,12 +67,15 @@ def run_config(
     """
     if not isinstance(config, Mapping):
         return _run(os.fspath(config), settings, only, repeat_changed=repeat_changed)
-    text = "".join(f"{_key(key)} = {_toml(value)}\n" for key, value in config.items() if value is not None)
+    text = render_toml(config)
     try:
         with tempfile.NamedTemporaryFile("w", dir=Path.cwd(), prefix=".codetaste-", suffix=".toml") as file:
             file.write(text)
             file.flush()
-            return _run(file.name, settings, only, repeat_changed=repeat_changed)
+            try:
+                return _run(file.name, settings, only, repeat_changed=repeat_changed)
+            except ConfigError as error:
+                raise ConfigError(*(each.replace(file.name, "config") for each in error.problems)) from None
     except OSError as error:
         raise ConfigError(f"{Path.cwd()}: the config cannot be written there: {error.strerror}") from None
 
@@ -115,27 +120,30 @@ def _forward(process: subprocess.Popen[bytes]) -> None:
             return
 
 
-def _key(key: object) -> str:
-    return _toml(str(key))
+def render_toml(config: Mapping[str, Any]) -> str:
+    """Return the content of a config as TOML, a line for each table; what is None is left out.
+
+    Raises:
+        ConfigError: a value is none of a config.
+    """
+    lines = (f"{_toml(str(key))} = {_toml(value)}\n" for key, value in config.items() if value is not None)
+    return "".join(lines)
 
 
 def _toml(value: Any) -> str:  # noqa: ANN401 - any value of a config
-    """Return a value as TOML; None in a mapping is left out.
-
-    Raises:
-        ConfigError: it is no value of a config.
-    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):
-        items = (f"{_key(key)} = {_toml(each)}" for key, each in value.items() if each is not None)
+        items = (f"{_toml(str(key))} = {_toml(each)}" for key, each in value.items() if each is not None)
         return f"{{{', '.join(items)}}}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, str | os.PathLike):
         return json.dumps(os.fspath(value), ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, int | float):
-        return repr(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, int | float | Decimal):
+        return str(value)
     raise ConfigError(f"config: {type(value).__name__} is no value of a config; write it as text")
 
 
