@@ -131,6 +131,20 @@ def test_killed_in_the_middle_it_continues_and_pays_nothing_twice(studied: Studi
 
 
 @pytest.mark.heavy
+def test_a_study_that_its_budget_cut_continues_under_a_higher_one(studied: StudiedRun) -> None:
+    studied.write_config("spender", "max_output_tokens = 4096")
+    cut = studied.study("--set", "agents.examiner.budget_usd=0.1")
+    assert cut.code == 1
+    assert "budget" in json.dumps(cut.json)
+    calls = len(studied.ledger())
+    assert 0 < calls < 4
+    assert read_case_studies(studied.out) == ()
+    assert studied.study().code == 0
+    assert len(studied.ledger()) == 4
+    tiny_benchmark.assert_no_call_billed_twice(studied.ledger())
+
+
+@pytest.mark.heavy
 def test_a_changed_trial_is_studied_again_only_if_the_user_agrees(studied: StudiedRun) -> None:
     assert studied.study().code == 0
     scores = studied.trial("swift") / "evaluation/scores.json"

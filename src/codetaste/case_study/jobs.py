@@ -186,7 +186,8 @@ async def _record(run: StudyRun, name: str, job: JobContext) -> dict[str, Any]:
     if result.cost_mismatch_note():
         job.note(result.cost_mismatch_note())
     text = await job.store_text(run.text) if run.text else ""
-    why = f"{run.problem} ({shorten(result.shortfall.text)})" if result.shortfall else run.problem
+    end = "" if result.shortfall is None else result.shortfall.text
+    why = f"{run.problem} ({shorten(end)})" if end else run.problem
     ended: dict[str, Json] = {"run": result.to_json(), "text": text, "problem": why, "cut": cut}
     if cut:
         kind, what = _LIMITS[result.finish_reason]

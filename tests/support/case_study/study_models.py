@@ -6,6 +6,7 @@ import json
 import re
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,16 @@ sys.path.append(str(Path(__file__).parents[2]))  # loaded by path, as a user's f
 from codetaste.llm.messages import Request, ToolCall
 from codetaste.llm.providers.scripted import ScriptedReply
 from support.flows.cli_agent_models import write_step
-from support.harness.coding_models import USAGE, count_tool_calls, reply_to_side_request, shell_step
+from support.harness.coding_models import (
+    EXPENSIVE_USAGE,
+    USAGE,
+    count_tool_calls,
+    reply_to_side_request,
+    shell_step,
+)
 
 STUDY = "/opt/study"
 WRITE = "cat >/output/report.json <<'EOF'"
-LINES = "wc -l <{study}/trials/{name}/prediction.diff"
 HEAD = "head -n 1 {study}/trials/{name}/prediction.diff"
 STATEMENTS = "cat {study}/trials/{name}/said.txt"
 ECHO = "echo 'all 12 tests pass'"
@@ -40,6 +46,11 @@ def honest(request: Request) -> ScriptedReply:
     }
     commands = [each["command"] for name in names for each in evidence[name]]
     return follow(request, [*commands, write_command(report_of(request, evidence))])
+
+
+def spender(request: Request) -> ScriptedReply:
+    """Do the same at a high price."""
+    return replace(honest(request), usage=EXPENSIVE_USAGE)
 
 
 def slowly(request: Request) -> ScriptedReply:
