@@ -107,6 +107,11 @@ class JournalReader:
         except (OSError, ValueError, RecursionError, AttributeError):
             return None
 
+    def result(self, key: str) -> Any:  # noqa: ANN401 - JSON
+        """Return the value with which a job ended last; None if it has none."""
+        ends = self._history.jobs[key].recorded_ends if key in self._history.jobs else {}
+        return next((end.value for end in reversed(ends.values())), None)
+
     def job(self, key: str) -> JobTimeline | None:
         """Return the timeline of a job; None if the journal does not have it."""
         record = self._jobs.get(key)

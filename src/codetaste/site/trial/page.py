@@ -13,6 +13,8 @@ from codetaste.report.statistics.merge import track_mode_of
 from codetaste.site.html.site_file import SiteFile, data_script
 from codetaste.site.html.templates import render_page
 from codetaste.site.site import agent_address, instance_address, trial_address, trial_folder
+from codetaste.site.trial.evaluation.rule_results import RuleOutcome, rules_data
+from codetaste.site.trial.evaluation.test_cases import read_test_cases
 from codetaste.site.trial.facts import page_title, trial_facts, trial_rates, trial_to_json
 from codetaste.site.trial.packed import packed_script
 from codetaste.site.trial.patch.patch_data import file_notes, patch_data, shown_path
@@ -25,7 +27,7 @@ from codetaste.site.trial.reference import (
     rules_address,
     rules_file,
 )
-from codetaste.site.trial.rule_results import RuleOutcome, rules_data
+from codetaste.site.trial.studies import studies_of_trial
 from codetaste.site.trial.transcript.excerpt import excerpts
 from codetaste.site.trial.transcript.pieces import transcript_files
 from codetaste.site.trial.transcript.timeline import make_timeline
@@ -81,6 +83,7 @@ def _page(site: Site, subject: TrialSubject) -> bytes:
     view = read_trial_view(trial, reference)
     jobs = find_trial_jobs(site.results.roots, trial)
     timeline = make_timeline(jobs)
+    studies = studies_of_trial(site, trial)
     return render_page(
         site,
         "trial.html",
@@ -100,10 +103,12 @@ def _page(site: Site, subject: TrialSubject) -> bytes:
         reference=reference,
         golden=golden_download(reference),
         conversations=excerpts(jobs),
+        cases=read_test_cases(jobs),
+        studies=studies,
         timeline=timeline,
         rules_script=rules_address(reference, trial),
         others=[_other(site, each) for each in _others(subject)],
-        parts=_page_parts(view, timed=timeline is not None),
+        parts=_page_parts(view, timed=timeline is not None, studied=not studies.empty),
         instance_page=instance_address(trial.instance),
         folder=trial_folder(trial),
     )
@@ -124,7 +129,7 @@ def _parts(site: Site, subject: TrialSubject) -> Iterator[SiteFile]:
     yield from transcript_files(folder, find_trial_jobs(site.results.roots, trial))
 
 
-def _page_parts(view: TrialView, *, timed: bool) -> list[tuple[str, str]]:
+def _page_parts(view: TrialView, *, timed: bool, studied: bool) -> list[tuple[str, str]]:
     """Return the sections of the page, by their ids."""
     plans = [("plans", "Plans")] if view.plans.plans else []
     return [
@@ -132,6 +137,7 @@ def _page_parts(view: TrialView, *, timed: bool) -> list[tuple[str, str]]:
         *plans,
         ("transcript", "Transcript"),
         *([("time", "Time and cost")] if timed else []),
+        *([("studies", "Case studies")] if studied else []),
         ("related", "Other trials"),
     ]
 

@@ -17,25 +17,25 @@ from codetaste.benchmark.layout import (
 )
 from codetaste.core.files import open_regular_file
 from codetaste.site.html.visible import visible
-from codetaste.site.trial.evaluation_details import EvaluationDetails, read_evaluation_details
+from codetaste.site.trial.evaluation.evaluation_details import EvaluationDetails, read_evaluation_details
+from codetaste.site.trial.evaluation.rule_results import rule_results
 from codetaste.site.trial.patch.excerpt import make_excerpt
 from codetaste.site.trial.patch.marked_patch import PatchMatches, read_marked_patch
 from codetaste.site.trial.patch.pieces import make_pieces
 from codetaste.site.trial.patch.rule_matches import read_rule_matches
 from codetaste.site.trial.plans import read_plans
 from codetaste.site.trial.reference import reductive_matches_in_base
-from codetaste.site.trial.rule_results import rule_results
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.evaluation.trials.records import TrialRecord
+    from codetaste.site.trial.evaluation.rule_results import RuleResult
     from codetaste.site.trial.patch.excerpt import ExcerptFile
     from codetaste.site.trial.patch.marked_patch import MarkedPatch
     from codetaste.site.trial.patch.pieces import PatchPieces
     from codetaste.site.trial.plans import PlanChoice
     from codetaste.site.trial.reference import Reference
-    from codetaste.site.trial.rule_results import RuleResult
 
 _TAIL_BYTES = 6_000
 _BEGINNING_CHARS = 16_000

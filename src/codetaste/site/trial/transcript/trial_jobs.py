@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import OUTPUTS_FOLDER, parse_attempt
 from codetaste.benchmark.trial_identity import StepKind, TrialIdentity
@@ -35,12 +35,23 @@ class TrialJobs:
         timelines: of the steps' jobs, in their order; empty without a journal.
         journal: of the run, None without one.
         until: when the journal's last line was written, in seconds of the epoch.
+        run: the folder of the run, None if the trial belongs to none.
+        key: the beginning of the keys of the trial's jobs.
     """
 
     conversations: tuple[RecordedConversation, ...] = ()
     timelines: tuple[JobTimeline, ...] = ()
     journal: JournalReader | None = None
     until: float = 0.0
+    run: Path | None = None
+    key: str = ""
+
+    def result(self, key: str) -> Any:  # noqa: ANN401 - JSON
+        """Return the result of a job of the run, None without one."""
+        if self.journal is None:
+            return None
+        with _polling:
+            return self.journal.result(key)
 
 
 def find_trial_jobs(roots: Sequence[Path], trial: TrialRecord) -> TrialJobs:
@@ -60,7 +71,7 @@ def find_trial_jobs(roots: Sequence[Path], trial: TrialRecord) -> TrialJobs:
                 found = (journal.job(f"{key}/{step}") for step in StepKind)
                 timelines = tuple(each for each in found if each is not None)
             if conversations or timelines:
-                return TrialJobs(conversations, timelines, journal, journal.at)
+                return TrialJobs(conversations, timelines, journal, journal.at, root, key)
     return TrialJobs(conversations_of_logs(trial.folder))
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from codetaste.rules.scan.model import Match
-    from codetaste.site.trial.evaluation_details import EvaluationDetails
+    from codetaste.site.trial.evaluation.evaluation_details import EvaluationDetails
     from codetaste.site.trial.patch.marked_patch import MarkedPatch
     from codetaste.site.trial.patch.rule_matches import RuleMatches
 
