@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
@@ -14,6 +14,7 @@ from codetaste.console.streams import notify
 from codetaste.core.text import printable
 from codetaste.site.html.templates import render_page
 from codetaste.site.live.access import HEADERS
+from codetaste.site.live.background import run_in_background
 from codetaste.site.live.pages import INDEX, index_page, job_page, run_changes, run_page, split_version
 
 if TYPE_CHECKING:
@@ -73,15 +74,15 @@ class ViewApp:
         if folder == "live":
             return await self._live(rest, request)
         await self._current.refresh(self._ended_jobs(), eager=True)
-        content = await to_thread.run_sync(self._current.pages.files.content, address)
+        content = await run_in_background(partial(self._current.pages.files.content, address))
         if content is None:
             return self._missing()
         return _response(content, PurePosixPath(address).suffix)
 
     async def _live(self, address: str, request: Request) -> Response:
         if address == "index.html":
-            views = [(run, await to_thread.run_sync(run.look)) for run in self._runs.values()]
-            return _response(await to_thread.run_sync(index_page, self._current, views), _HTML)
+            views = [(run, await run_in_background(run.look)) for run in self._runs.values()]
+            return _response(await run_in_background(partial(index_page, self._current, views)), _HTML)
         name, _, page = address.partition("/")
         answer = {"index.html": self._run, "changes.json": self._changes, "job.html": self._job}.get(page)
         if answer is None or name not in self._runs:
@@ -89,21 +90,23 @@ class ViewApp:
         return await answer(self._runs[name], request)
 
     async def _run(self, run: FollowedRun, _: Request) -> Response:
-        view = await to_thread.run_sync(run.look)
+        view = await run_in_background(run.look)
         await self._current.refresh(self._ended_jobs(), eager=True)
-        return _response(await to_thread.run_sync(run_page, self._current, run, view), _HTML)
+        return _response(await run_in_background(partial(run_page, self._current, run, view)), _HTML)
 
     async def _changes(self, run: FollowedRun, request: Request) -> Response:
         version, reading = split_version(request.query_params.get("since", ""))
-        view = await to_thread.run_sync(run.look, version)
+        view = await run_in_background(partial(run.look, version))
         await self._current.refresh(self._ended_jobs())
-        return _response(await to_thread.run_sync(run_changes, self._current, run, view, reading), _JSON)
+        return _response(
+            await run_in_background(partial(run_changes, self._current, run, view, reading)), _JSON
+        )
 
     async def _job(self, run: FollowedRun, request: Request) -> Response:
-        detail = await to_thread.run_sync(run.detail, request.query_params.get("key", ""))
+        detail = await run_in_background(partial(run.detail, request.query_params.get("key", "")))
         if detail is None:
             return self._missing()
-        body = await to_thread.run_sync(job_page, self._current, run, detail, time.time())
+        body = await run_in_background(partial(job_page, self._current, run, detail, time.time()))
         return _response(body, _HTML)
 
     def _ended_jobs(self) -> int:

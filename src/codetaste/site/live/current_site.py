@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
-from anyio import to_thread
 
 from codetaste.core.text import printable
 from codetaste.errors import CodetasteError
@@ -15,6 +14,7 @@ from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialR
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.results.read import RunResults, read_results
 from codetaste.site.build import open_site, site_files
+from codetaste.site.live.background import run_in_background
 from codetaste.site.live.result_pages import result_pages, subject_of_job
 from codetaste.site.live.site_parts import SiteFiles
 from codetaste.site.site import NavigationLink
@@ -86,7 +86,7 @@ class CurrentSite:
             if ended_jobs == self._ended_jobs or (self._read_at and time.monotonic() < due):
                 return
             began = time.monotonic()
-            self.pages = await to_thread.run_sync(self._read, abandon_on_cancel=True)
+            self.pages = await run_in_background(self._read)
             self._ended_jobs = ended_jobs
             self._read_at = time.monotonic()
             self._took_s = self._read_at - began
