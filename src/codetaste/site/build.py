@@ -9,6 +9,10 @@ from codetaste.site.construction.discovery import DISCOVERY, discovery_files
 from codetaste.site.construction.environments import ENVIRONMENTS, environment_files
 from codetaste.site.construction.mining import MINING, has_mining, mining_files
 from codetaste.site.html.site_file import SiteFile
+from codetaste.site.overview.compare import ADDRESS as COMPARE_ADDRESS
+from codetaste.site.overview.compare import compare_files
+from codetaste.site.overview.figures import ADDRESS as FIGURES_ADDRESS
+from codetaste.site.overview.figures import figures_files
 from codetaste.site.overview.groups import ADDRESS as GROUPS_ADDRESS
 from codetaste.site.overview.groups import groups_files
 from codetaste.site.overview.instances import ADDRESS as INSTANCES_ADDRESS
@@ -18,6 +22,8 @@ from codetaste.site.overview.rules import ADDRESS as RULES_ADDRESS
 from codetaste.site.overview.rules import rules_files
 from codetaste.site.overview.trials import ADDRESS as TRIALS_ADDRESS
 from codetaste.site.overview.trials import PROBLEMS_ADDRESS, all_trials_files, problems_files
+from codetaste.site.search.pages import ADDRESS as SEARCH_ADDRESS
+from codetaste.site.search.pages import search_files
 from codetaste.site.site import NavigationLink, Site
 from codetaste.site.swe_refactor.addresses import COMPARISON
 from codetaste.site.swe_refactor.comparison import swe_refactor_files
@@ -48,12 +54,17 @@ def _has_trials(results: RunResults) -> bool:
     return bool(results.trials.agents)
 
 
+def _has_figures(results: RunResults) -> bool:
+    return bool(results.trials.agents or results.answers.rows)
+
+
 def _has_problems(results: RunResults) -> bool:
     return bool(results.problems or results.trials.notes)
 
 
 PARTS = (
     SitePart(NavigationLink("Leaderboard", "index.html", "h"), leaderboard_files, lambda _: True),
+    SitePart(NavigationLink("Compare", COMPARE_ADDRESS, "c"), compare_files, _has_trials),
     SitePart(NavigationLink("Trials", TRIALS_ADDRESS, "t"), all_trials_files, _has_trials),
     SitePart(None, trial_files, _has_trials),
     SitePart(NavigationLink("Instances", INSTANCES_ADDRESS, "i"), instances_files, _has_trials),
@@ -74,6 +85,8 @@ PARTS = (
         lambda results: bool(results.answers.rows),
     ),
     SitePart(NavigationLink("Construction", CONSTRUCTION, "c"), construction_files, has_construction),
+    SitePart(NavigationLink("Figures", FIGURES_ADDRESS, "f"), figures_files, _has_figures),
+    SitePart(NavigationLink("Search", SEARCH_ADDRESS, "s"), search_files, _has_trials),
     SitePart(NavigationLink("Problems", PROBLEMS_ADDRESS, "p"), problems_files, _has_problems),
 )
 

@@ -49,12 +49,14 @@ class Site:
         title: of the site.
         sections: the navigation.
         live: whether a server shows it while runs go on.
+        redacted: whether its files are written without what looks like a key.
     """
 
     results: RunResults
     title: str
     sections: tuple[NavigationLink, ...] = ()
     live: bool = False
+    redacted: bool = False
 
     @cached_property
     def views(self) -> dict[Aggregation, AggregatedTrials]:
@@ -66,6 +68,11 @@ class Site:
     def comparisons(self) -> dict[Aggregation, Comparison]:
         """The agents compared under both aggregations, as ``codetaste report`` does."""
         return {aggregation: compare_systems(view) for aggregation, view in self.views.items()}
+
+    @cached_property
+    def mode_comparison(self) -> Comparison:
+        """The tracks and modes of each agent compared, strict, as the table "modes" has them."""
+        return compare_systems(self.views[Aggregation.STRICT], "track_mode")
 
     @cached_property
     def trials(self) -> tuple[TrialRecord, ...]:
@@ -151,9 +158,14 @@ def agent_address(agent: str) -> str:
     return f"agents/{file_name(agent)}/index.html"
 
 
+def setting_name(setting: str) -> str:
+    """Return the part of addresses for a track and mode, by its title: "open-plan"."""
+    return file_name(setting.lower().replace(" ", "-"))
+
+
 def setting_address(setting: str) -> str:
     """Return the address of the page of a track and mode, by its title."""
-    return f"settings/{file_name(setting)}/index.html"
+    return f"settings/{setting_name(setting)}/index.html"
 
 
 def instance_folder(instance: str) -> str:

@@ -214,6 +214,7 @@ function pressed(event) {
   if (known?.run) { event.preventDefault(); known.run(event); }
 }
 
+codetaste.makeSortable = makeSortable;
 document.documentElement.classList.add("js");
 document.addEventListener("DOMContentLoaded", () => {
   for (const table of document.querySelectorAll("table.data[data-sortable]")) makeSortable(table);

@@ -7,9 +7,9 @@ import os
 import secrets
 import zipfile
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codetaste.core.files import remove_tree, storage_error
 from codetaste.errors import ConfigError, JournalError
@@ -51,14 +51,24 @@ class WrittenSite:
     redactions: Redactions
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """Every ``of``-th block of the files is written by one process."""
+class _Blocks:
+    """The next block of files that no process has taken yet."""
 
-    number: int
-    of: int
-    folder: Path
-    redact: bool
+    shared: Any = None
+    """A number that the processes share; set in each."""
+
+    @classmethod
+    def take(cls) -> int:
+        """Return the number of a block and take it."""
+        with cls.shared.get_lock():
+            number: int = cls.shared.value
+            cls.shared.value = number + 1
+        return number
+
+    @classmethod
+    def share(cls, number: Any) -> None:  # noqa: ANN401 - a value of multiprocessing
+        """Take blocks by this number."""
+        cls.shared = number
 
 
 def write_site(results: RunResults, target: Path, title: str, *, redact: bool = False) -> WrittenSite:
@@ -76,14 +86,14 @@ def write_site(results: RunResults, target: Path, title: str, *, redact: bool = 
         JournalError: a file cannot be written.
     """
     check_target(target)
-    site = open_site(results, title)
+    site = replace(open_site(results, title), redacted=redact)
     folder = target.parent / f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
     try:
         folder.mkdir(parents=True)
     except OSError as error:
         raise ConfigError(f"-o: {target} cannot be created: {error.strerror}") from None
     try:
-        written, redactions = _write_all(site, folder, redact=redact)
+        written, redactions = _write_all(site, folder)
         _put_in_place(folder, target)
     except OSError as error:
         raise storage_error(error, target, JournalError) from None
@@ -113,47 +123,51 @@ def check_target(target: Path) -> None:
         raise ConfigError(f"-o: {target} has files and is no site: name another folder, or empty this one")
 
 
-def _write_all(site: Site, folder: Path, *, redact: bool) -> tuple[int, Redactions]:
-    shares = 2 if len(site.trials) >= _MIN_TRIALS_OF_SHARES and len(os.sched_getaffinity(0)) > 1 else 1
+def _write_all(site: Site, folder: Path) -> tuple[int, Redactions]:
     if site.views:  # once, before it is passed on
-        _ = site.comparisons
-    if shares == 1:
-        number, redactions = _write_share(site, _Share(0, 1, folder, redact))
+        _ = site.comparisons, site.mode_comparison, site.rule_tallies
+    context = get_context("spawn")  # not forked: libraries that compute have threads by now
+    shared = context.Value("q", 0)
+    _Blocks.share(shared)
+    if len(site.trials) < _MIN_TRIALS_OF_SHARES or len(os.sched_getaffinity(0)) == 1:
+        number, redactions = _write_blocks(site, folder)
     else:
-        # Not forked: libraries that compute have threads by now.
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            other = pool.submit(_write_share, site, _Share(1, 2, folder, redact))
-            number, redactions = _write_share(site, _Share(0, 2, folder, redact))
+        with ProcessPoolExecutor(1, context, _Blocks.share, (shared,)) as pool:
+            other = pool.submit(_write_blocks, site, folder)
+            number, redactions = _write_blocks(site, folder)
             others, of_others = other.result()
         number, redactions = number + others, redactions + of_others
-    marker = {"format": _FORMAT, "title": site.title, "files": number, "redacted": redact}
+    marker = {"format": _FORMAT, "title": site.title, "files": number, "redacted": site.redacted}
     (folder / MARKER).write_text(json.dumps(marker) + "\n")
     return number + 1, redactions
 
 
-def _write_share(site: Site, share: _Share) -> tuple[int, Redactions]:
-    """Write the files of a share; returns their number and what was removed from them."""
+def _write_blocks(site: Site, folder: Path) -> tuple[int, Redactions]:
+    """Write the blocks that this process takes; returns the number of files and what was removed."""
     number, redactions = 0, Redactions()
     made: set[str] = set()
-    for file in _files_of(site, share):
+    for file in _taken_files(site):
         content = file.make()
-        if share.redact:
+        if site.redacted:
             content, found = redact_file(file.address, content)
             redactions += found
-        path = os.path.join(share.folder, file.address)  # noqa: PTH118 - thousands of files
-        folder = os.path.dirname(path)  # noqa: PTH120
-        if folder not in made:
-            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
-            made.add(folder)
+        path = os.path.join(folder, file.address)  # noqa: PTH118 - thousands of files
+        parent = os.path.dirname(path)  # noqa: PTH120
+        if parent not in made:
+            os.makedirs(parent, exist_ok=True)  # noqa: PTH103
+            made.add(parent)
         with open(path, "wb") as opened:  # noqa: PTH123
             opened.write(content)
         number += 1
     return number, redactions
 
 
-def _files_of(site: Site, share: _Share) -> Iterator[SiteFile]:
+def _taken_files(site: Site) -> Iterator[SiteFile]:
+    mine = _Blocks.take()
     for position, file in enumerate(site_files(site)):
-        if position // _BLOCK % share.of == share.number:
+        while position // _BLOCK > mine:
+            mine = _Blocks.take()
+        if position // _BLOCK == mine:
             yield from file.with_parts()
 
 

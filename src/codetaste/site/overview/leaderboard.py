@@ -21,7 +21,7 @@ from codetaste.site.html.site_file import SiteFile
 from codetaste.site.html.templates import render_page
 from codetaste.site.overview.places import Place, find_places
 from codetaste.site.overview.scatter import Observation, draw_scatter
-from codetaste.site.site import agent_address, setting_address
+from codetaste.site.site import agent_address, setting_address, setting_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -116,7 +116,7 @@ def standings(site: Site, aggregation: Aggregation) -> list[Standing]:
 
 def _numbers(site: Site, aggregation: Aggregation, agent: str, track_mode: TrackMode) -> Iterator[Number]:
     comparison, view = site.comparisons[aggregation], site.views[aggregation]
-    place = f"{file_name(agent)}.{file_name(track_mode.title)}"
+    place = f"{file_name(agent)}.{setting_name(track_mode.title)}"
     for measure in SHOWN:
         estimate = comparison.estimate(agent, track_mode.title, measure)
         yield Number(f"{place}.{measure.name}", measure, estimate.interval if estimate else _NO_INTERVAL)
