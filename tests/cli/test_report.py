@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from codetaste.cli.commands.report import report
+from codetaste.cli.commands.report import BenchmarkOptions, report
+from codetaste.cli.site import OutputOptions
 from support.evaluation.published_outputs import PATH, Outputs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "programs.md"
@@ -66,7 +67,9 @@ def test_comparison_ranks_better_agent_first(made: Outputs, capsys: pytest.Captu
 def test_all_report_keys_are_documented(made: Outputs, capsys: pytest.CaptureFixture[str]) -> None:
     (made.root / "open/direct" / PATH / "poor/evaluation/evaluation_result.json").write_text("{")
     document = json.loads(
-        ReportOutput(capsys, made.root, json_=True, table=("all",), benchmark="quickstart").out
+        ReportOutput(
+            capsys, made.root, json_=True, table=("all",), source=BenchmarkOptions(benchmark="quickstart")
+        ).out
     )
     assert document["problems"]
     known = set(re.findall(r"`([a-z_]+)`", PAGE.read_text("utf-8")))
@@ -99,7 +102,9 @@ def test_output_folder_gets_file_for_each_table(
     made: Outputs, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     out = tmp_path / "tables"
-    printed = ReportOutput(capsys, made.root, out=out, format_="latex", table=("4", "effort"))
+    printed = ReportOutput(
+        capsys, made.root, output=OutputOptions(out=out), format_="latex", table=("4", "effort")
+    )
     assert sorted(path.name for path in out.iterdir()) == ["effort.tex", "table-4.tex"]
     assert printed.out.split() == [str(out / "table-4.tex"), str(out / "effort.tex")]
 
