@@ -48,7 +48,12 @@ def test_messages_are_events_with_turns(tmp_path: Path) -> None:
         (6, K.RESULT, 1, "no"),
         (7, K.TEXT, 2, "done"),
     ]
-    assert (events[4].tool, events[4].call_id, events[5].call_id, events[5].is_error) == ("bash", "1", "1", True)
+    assert (events[4].tool, events[4].call_id, events[5].call_id, events[5].is_error) == (
+        "bash",
+        "1",
+        "1",
+        True,
+    )
     assert [event.number for event in events if event.reply] == [3, 7]
 
 

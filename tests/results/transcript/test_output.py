@@ -114,9 +114,12 @@ def test_line_that_is_too_long_is_named(tmp_path: Path, monkeypatch: Any) -> Non
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(["type", "message", "item", "content", "role", "id", "text", "error", "subtype"]), inner
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "message", "item", "content", "role", "id", "text", "error", "subtype"]),
+            inner,
+        )
     ),
     max_leaves=8,
 )

@@ -43,19 +43,24 @@ class SampleEvents:
         self.record = EventRecord()
         self._began = self._at = began
 
-    def add_conversation(self, name: str, events: Iterable[TranscriptEvent], parent: str = "") -> None:
-        """Add the events of a conversation, each agent's in a span of its own."""
-        span = f"{parent}/{name}" if parent else name
+    def add_conversation(self, name: str, prefix: str, events: Iterable[TranscriptEvent]) -> None:
+        """Add the events of a conversation, each agent's in a span of its own.
+
+        Args:
+            name: title of its span.
+            prefix: begins the ids of its messages.
+            events: in order.
+        """
         spans: dict[str, _AgentSpan] = {}
         for event in events:
             self._at = event.at or self._at
             agent = spans.get(event.agent)
             if agent is None:
-                agent = spans[event.agent] = _AgentSpan(
-                    self, f"{span}#{event.agent}" if event.agent else span
-                )
-                above = span if event.agent and "" in spans else ""
-                self._begin(agent.id, event.agent or name, above)
+                span = f"{prefix}#{event.agent}" if event.agent else prefix
+                agent = _AgentSpan(self, span, prefix)
+                above = {"parent_id": prefix} if event.agent and "" in spans else {}
+                spans[event.agent] = agent
+                self.add(span, "span_begin", id=span, type="agent", name=event.agent or name, **above)
             agent.add(event)
         for agent in reversed(spans.values()):
             agent.end_reply()
@@ -66,39 +71,40 @@ class SampleEvents:
         number = len(self.record.events) + 1
         self.record.events.append(
             {
-                "uuid": _short_hash(f"{span}\n{number}")[:22],
+                "uuid": f"{span}-event-{number}",
                 "span_id": span,
                 "timestamp": iso_time(self._at),
                 "working_start": max(0.0, self._at - self._began),
                 "event": kind,
-                **{name: self._attached(value) for name, value in fields.items()},
+                **fields,
             }
         )
 
-    def _begin(self, span: str, name: str, parent: str) -> None:
-        above = {"parent_id": parent} if parent else {}
-        self.add(span, "span_begin", id=span, type="agent", name=name, **above)
+    def attached(self, text: str) -> str:
+        """Return a text, or the name under which it is attached if it is long."""
+        if len(text) <= _ATTACHED_CHARS:
+            return text
+        name = sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+        self.record.attachments[name] = text
+        return f"attachment://{name}"
 
-    def _attached(self, value: Any) -> Any:  # noqa: ANN401 - JSON
-        """Return JSON data with long texts replaced."""
-        match value:
-            case str() if len(value) > _ATTACHED_CHARS:
-                name = _short_hash(value)
-                self.record.attachments[name] = value
-                return f"attachment://{name}"
-            case dict():
-                return {key: self._attached(each) for key, each in value.items()}
-            case list():
-                return [self._attached(each) for each in value]
-            case _:
-                return value
+    def with_attachments(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Return a message whose long texts are attached: only where Inspect looks for them."""
+        content = message["content"]
+        if isinstance(content, str):
+            return {**message, "content": self.attached(content)}
+        parts = [
+            {name: value if name == "type" else self.attached(value) for name, value in part.items()}
+            for part in content
+        ]
+        return {**message, "content": parts}
 
 
 class _AgentSpan:
     """The events of one agent in one conversation."""
 
-    def __init__(self, sample: SampleEvents, span: str) -> None:
-        self.id = span
+    def __init__(self, sample: SampleEvents, span: str, prefix: str) -> None:
+        self.id, self._prefix = span, prefix
         self._sample = sample
         self._input: list[dict[str, Any]] = []
         self._reply: dict[str, Any] | None = None
@@ -110,7 +116,7 @@ class _AgentSpan:
         if event.kind.of_model:
             if self._reply is None or self._turn != event.turn:
                 self.end_reply()
-                self._reply, self._turn = assistant_message(f"{self.id}-", event), event.turn
+                self._reply, self._turn = assistant_message(self._prefix, event), event.turn
                 self._facts = event.reply
             add_to_reply(self._reply, event)
             if event.kind is EventKind.CALL:
@@ -118,13 +124,13 @@ class _AgentSpan:
             return
         self.end_reply()
         tools = {call_id: call.tool for call_id, call in self._calls.items()}
-        message = other_message(f"{self.id}-", event, tools)
+        message = other_message(self._prefix, event, tools)
         if message is not None:
-            self._input.append(message)
+            self._input.append(self._sample.with_attachments(message))
         if event.kind is EventKind.RESULT:
             self._tool(event)
         elif message is None:
-            self._sample.add(self.id, "info", source=event.kind.value, data=event.text)
+            self._sample.add(self.id, "info", source=event.kind.value, data=self._sample.attached(event.text))
 
     def end_reply(self) -> None:
         if self._reply is None:
@@ -154,7 +160,3 @@ class _AgentSpan:
             result=event.text,
             **failed,
         )
-
-
-def _short_hash(text: str) -> str:
-    return sha256(text.encode("utf-8", "replace")).hexdigest()[:32]

@@ -44,7 +44,7 @@ def assistant_message(prefix: str, event: TranscriptEvent) -> dict[str, Any]:
     """Return the empty message of the reply that begins with ``event``."""
     model = {"model": event.reply.model} if event.reply is not None and event.reply.model else {}
     return {
-        "id": f"{prefix}{event.number}",
+        "id": f"{prefix}-{event.number}",
         "role": "assistant",
         "source": "generate",
         "content": [],
@@ -66,7 +66,7 @@ def add_to_reply(message: dict[str, Any], event: TranscriptEvent) -> None:
 
 def other_message(prefix: str, event: TranscriptEvent, tools: Mapping[str, str]) -> dict[str, Any] | None:
     """Return the message of an event that is no part of a reply; None if it is no message."""
-    made: dict[str, Any] = {"id": f"{prefix}{event.number}", "content": event.text}
+    made: dict[str, Any] = {"id": f"{prefix}-{event.number}", "content": event.text}
     match event.kind:
         case EventKind.SYSTEM:
             made["role"] = "system"
@@ -109,7 +109,6 @@ def model_output(message: dict[str, Any], facts: ReplyFacts | None) -> dict[str,
     made: dict[str, Any] = {
         "model": facts.model if facts is not None else "",
         "choices": [{"message": message, "stop_reason": stop}],
-        "completion": "".join(part["text"] for part in message["content"] if part["type"] == "text"),
     }
     if facts is not None and (usage := usage_of(facts)) is not None:
         made["usage"] = usage

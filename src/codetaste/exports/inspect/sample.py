@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from codetaste.exports.atif.steps import iso_time
@@ -35,10 +36,11 @@ def make_sample(trial: ExportedTrial) -> tuple[dict[str, Any], dict[str, Any]]:
     task, turns = "", 0
     for each in trial.conversations:
         found = [*_counted(read_events(each, trial.journal), usage)]
-        events.add_conversation(_title(each), found)
+        prefix = sha256(each.name.encode("utf-8", "replace")).hexdigest()[:8]
+        events.add_conversation(_title(each), prefix, found)
         if each is trial.main:
             own = [event for event in found if not event.agent]
-            messages = messages_of(own, f"{each.name}-")
+            messages = messages_of(own, prefix)
             task = next((event.text for event in own if event.kind is EventKind.USER), "")
             turns = max((event.turn for event in own), default=0)
     sample: dict[str, Any] = {
