@@ -70,6 +70,7 @@ class JournalReader:
         self._end, self._live = 0, False
         self._history, self._view = History(), JournalView()
         self._jobs: defaultdict[str, _JobRecord] = defaultdict(_JobRecord)
+        self._below: defaultdict[str, dict[str, None]] = defaultdict(dict)
         self.at, self.problem = 0.0, ""
 
     def poll(self) -> None:
@@ -93,6 +94,11 @@ class JournalReader:
     def keys(self) -> tuple[str, ...]:
         """The keys of all jobs, in the order in which they were added."""
         return tuple(self._jobs)
+
+    def keys_of(self, prefix: str) -> tuple[str, ...]:
+        """Return the key ``prefix`` if there is such a job, and the keys one level below it."""
+        own = (prefix,) if prefix in self._jobs else ()
+        return (*own, *self._below.get(prefix, ()))
 
     def effects(self, key: str) -> tuple[EffectPlace, ...]:
         """Return the places of a job's effects, in order."""
@@ -140,6 +146,7 @@ class JournalReader:
         self._end, self.at, self.problem = 0, 0.0, ""
         self._history, self._view = History(), JournalView()
         self._jobs.clear()
+        self._below.clear()
 
     def _take(self, line: dict[str, Any], offset: int, end: int) -> None:
         event = line["event"]
@@ -174,6 +181,7 @@ class JournalReader:
     def _job_line(self, event: str, line: Mapping[str, Any], record: _JobRecord, at: float) -> None:
         match event:
             case "job":
+                self._below[line["key"].rpartition("/")[0]][line["key"]] = None
                 record.created = record.created or at
             case "rerun":
                 record.effects.clear()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from codetaste.core.text import shorten
@@ -34,13 +35,13 @@ class MessageBlock:
     is_error: bool = False
 
     @property
-    def key(self) -> tuple[str, str, str]:
-        """The same for a block of a reply, and for that block when the agent sends it back."""
+    def key(self) -> tuple[str, str, bytes]:
+        """The same for a block of a reply, and for that block when the agent sends it back; short."""
         text = self.text.strip()
         if self.kind is EventKind.CALL:
             with suppress(ValueError, RecursionError):
                 text = json.dumps(json.loads(text), sort_keys=True)
-        return self.kind, self.tool, text
+        return self.kind, self.tool, sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def message_blocks(message: Any) -> Iterator[MessageBlock]:  # noqa: ANN401 - JSON

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -71,12 +72,12 @@ def conversations_of_logs(folder: Path) -> tuple[RecordedConversation, ...]:
 def _files(run: Path, root: str, prefix: str) -> Iterator[RecordedConversation]:
     """Yield what is in the folder ``prefix``, and the files whose name begins with it."""
     folder = run / root / prefix
-    for path in _listed(folder):
+    for path in _listed(folder, ""):
         stem, attempt = _without_attempt(path.name.removesuffix(_SUFFIX))
         step, _, part = stem.partition(".")
         yield _conversation(run, root, path, f"{prefix}/{step}", step, part, attempt)
     key = folder.name
-    for path in _listed(folder.parent):
+    for path in _listed(folder.parent, key):
         stem, attempt = _without_attempt(path.name.removesuffix(_SUFFIX))
         if stem == key or stem.startswith(f"{key}."):
             part = stem.removeprefix(key).removeprefix(".")
@@ -89,11 +90,18 @@ def _step_of(key: str) -> str:
     return last if last in _STEPS else key.partition("/")[0]
 
 
-def _listed(folder: Path) -> list[Path]:
+def _listed(folder: Path, prefix: str) -> list[Path]:
+    """Return the files whose name begins with ``prefix``; there may be thousands of others."""
     try:
-        return sorted(path for path in folder.iterdir() if path.name.endswith(_SUFFIX) and path.is_file())
+        with os.scandir(folder) as entries:
+            names = [
+                each.name
+                for each in entries
+                if each.name.startswith(prefix) and each.name.endswith(_SUFFIX) and each.is_file()
+            ]
     except (OSError, ValueError):
         return []
+    return [folder / name for name in sorted(names)]
 
 
 def _without_attempt(stem: str) -> tuple[str, int]:
@@ -130,10 +138,8 @@ def _source_of_log(path: Path) -> SourceKind:
 def _journal_conversations(
     run: Path, prefix: str, journal: JournalReader, known: set[tuple[str, str]]
 ) -> Iterator[RecordedConversation]:
-    for key in journal.keys:
+    for key in journal.keys_of(prefix):
         folder, _, last = key.rpartition("/")
-        if prefix not in {key, folder}:
-            continue
         parts = {effect_part(place.effect): None for place in journal.effects(key) if place.of_call}
         step = last if folder == prefix else _step_of(key)
         for part in parts:

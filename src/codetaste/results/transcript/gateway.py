@@ -42,7 +42,7 @@ _NOT_RESENT = frozenset({EventKind.REASONING, EventKind.SYSTEM, EventKind.ERROR}
 _MAX_REQUESTS = 256
 """Requests whose messages are stored: the writer continues one of the last 32."""
 
-Key = tuple[str, str, str]
+Key = tuple[str, str, bytes]
 
 
 def gateway_events(path: Path, run: Path) -> Iterator[TranscriptEvent]:
