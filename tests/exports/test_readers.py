@@ -102,6 +102,7 @@ def make_run(folder: Path) -> Path:
 
 
 @pytest.mark.heavy
+@pytest.mark.timeout(1200)  # it installs packages
 def test_harbor_reads_the_trajectories(tmp_path: Path, codetaste: Callable[..., str]) -> None:
     made = json.loads(codetaste("export", make_run(tmp_path), "--to", "atif", "-o", "out", "--json"))
     paths = [str((tmp_path / file["path"]).absolute()) for file in made["files"]]
@@ -120,6 +121,7 @@ def test_harbor_reads_the_trajectories(tmp_path: Path, codetaste: Callable[..., 
 
 
 @pytest.mark.heavy
+@pytest.mark.timeout(1200)  # it installs packages
 def test_inspect_reads_the_logs(tmp_path: Path, codetaste: Callable[..., str]) -> None:
     made = json.loads(codetaste("export", make_run(tmp_path), "--to", "inspect", "-o", "out", "--json"))
     assert len(made["files"]) == 2 * 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,8 @@ from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.measures import ALIGNMENT, IFR, PASS, PREC
 from codetaste.report.statistics.merge import track_mode_of
 from codetaste.report.statistics.view import aggregate_trials
-from codetaste.results.outcome import facet_of_answer, facet_of_record
+from codetaste.results.load import Results
+from codetaste.results.outcome import OutcomeFacet, facet_of_answer, facet_of_record
 from codetaste.results.timeline.journal_reader import JournalReader
 from codetaste.results.transcript.conversations import conversations_of, conversations_of_logs
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
     from codetaste.evaluation.trials.records import TrialRecord
     from codetaste.report.statistics.view import AggregatedTrials
-    from codetaste.results.outcome import OutcomeFacet
     from codetaste.results.read import RunResults
+    from codetaste.results.rows.trial import TrialResult
     from codetaste.results.timeline.job import JobTimeline
     from codetaste.results.transcript.event import RecordedConversation
     from codetaste.swe_refactor.report.trial_row import TrialRow
@@ -106,12 +107,19 @@ def exported_trials(results: RunResults) -> Iterator[ExportedTrial]:
     journals = {root: _journal(root) for root in results.roots}
     originals = {record.folder: record for record in results.records.records}
     strict = aggregate_trials(results.trials, Aggregation.STRICT)
+    facets = {_place(row): OutcomeFacet(row.outcome) for row in Results(results).trials}
     for _, _, records in strict.groups():
         for record in sorted(records, key=lambda each: (each.run, each.instance, each.attempt)):
-            yield _of_record(record, originals.get(record.folder, record), strict, journals)
+            trial = _of_record(record, originals.get(record.folder, record), strict, journals)
+            yield replace(trial, facet=facets.get(_place(record), trial.facet))
     runs = {root.name: root for root in results.roots} | {str(root): root for root in results.roots}
     for row in sorted(results.answers.rows, key=lambda each: (each.run, each.key)):
         yield _of_row(row, runs.get(row.run), journals)
+
+
+def _place(trial: TrialRecord | TrialResult) -> tuple[str, str, str, str, str, int]:
+    """Return what identifies a trial of CodeTaste among all runs."""
+    return trial.run, trial.agent, trial.track or "", trial.mode or "", trial.instance, trial.attempt
 
 
 def safe_name(text: str) -> str:

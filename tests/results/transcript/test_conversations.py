@@ -63,7 +63,7 @@ def test_output_counts_where_the_gateway_has_no_request(tmp_path: Path) -> None:
     ]
 
 
-def test_keys_with_dots_are_kept_apart(tmp_path: Path) -> None:
+def test_keys_with_dots_are_not_confused(tmp_path: Path) -> None:
     key = "answer/multi-agent/m/abc_1"
     names = (".developer", ".review-1", ".8", ".8.developer", ".attempt-2")
     write(tmp_path, *(f"transcripts/{key}{name}.jsonl" for name in names))

@@ -16,7 +16,7 @@ from codetaste import __version__
 from codetaste.core.files import storage_error
 from codetaste.errors import JournalError
 from codetaste.exports.inspect.messages import add_usage
-from codetaste.exports.inspect.sample import make_sample
+from codetaste.exports.inspect.sample import make_sample, sample_id
 from codetaste.exports.trial import safe_name
 from codetaste.report.statistics.intervals import mean_interval
 from codetaste.results.outcome import OutcomeFacet
@@ -81,8 +81,8 @@ class _LogFile:
     def write(self, archive: zipfile.ZipFile) -> None:
         for trial in self._trials:
             sample, summary = make_sample(trial)
-            # Inspect finds a sample by this name, whatever the id contains.
-            _put(archive, f"samples/{trial.instance}_epoch_{trial.attempt}.json", sample)
+            # Inspect finds a sample by this name.
+            _put(archive, f"samples/{sample['id']}_epoch_{trial.attempt}.json", sample)
             self._summaries.append(summary)
             self.outcomes[trial.facet.value] = self.outcomes.get(trial.facet.value, 0) + 1
             for model, usage in sample["model_usage"].items():
@@ -112,7 +112,7 @@ class _LogFile:
     def _spec(self) -> dict[str, Any]:
         first = self._trials[0]
         identity = _inspect_id(self._name)
-        ids = list(dict.fromkeys(trial.instance for trial in self._trials))
+        ids = list(dict.fromkeys(map(sample_id, self._trials)))
         return {
             "eval_id": identity,
             "run_id": _inspect_id(first.run),

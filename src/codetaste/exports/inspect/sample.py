@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.exports.atif.steps import iso_time
 from codetaste.exports.inspect.events import SampleEvents
 from codetaste.exports.inspect.messages import add_usage, messages_of, usage_of
+from codetaste.exports.trial import safe_name
 from codetaste.results.outcome import OutcomeFacet
 from codetaste.results.transcript.event import EventKind
 from codetaste.results.transcript.read import read_events
@@ -44,7 +45,7 @@ def make_sample(trial: ExportedTrial) -> tuple[dict[str, Any], dict[str, Any]]:
             task = next((event.text for event in own if event.kind is EventKind.USER), "")
             turns = max((event.turn for event in own), default=0)
     sample: dict[str, Any] = {
-        "id": trial.instance,
+        "id": sample_id(trial),
         "epoch": trial.attempt,
         "input": task,
         "target": "",
@@ -59,6 +60,11 @@ def make_sample(trial: ExportedTrial) -> tuple[dict[str, Any], dict[str, Any]]:
         **_ending(trial, turns),
     }
     return sample, _summary(sample)
+
+
+def sample_id(trial: ExportedTrial) -> str:
+    """Return the id of the instance: part of the name of a file in the log, so without folders."""
+    return safe_name(trial.instance) if "/" in trial.instance else trial.instance
 
 
 def scores_of(trial: ExportedTrial) -> dict[str, dict[str, Any]]:
