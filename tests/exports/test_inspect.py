@@ -84,7 +84,7 @@ def test_sample_has_the_conversation_its_costs_and_its_tools(run: Path) -> None:
         (OutcomeFacet.FAILURE, None, None),
     ],
 )
-def test_limits_and_errors_are_told_apart(
+def test_limits_and_errors_differ(
     run: Path, facet: OutcomeFacet, limit: dict[str, Any] | None, error: str | None
 ) -> None:
     sample, summary = make_sample(trial(run, facet, message="why", time_s=9.0, cost_usd=0.25))
