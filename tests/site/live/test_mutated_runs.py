@@ -77,7 +77,7 @@ def test_untrusted_texts_of_a_journal_are_text(tmp_path: Path) -> None:
     assert b"alert(1)" in made[0]
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.data())
 def test_pages_of_a_damaged_journal_are_made(data: st.DataObject) -> None:
     content = bytearray(_bytes)
