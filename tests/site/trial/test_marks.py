@@ -117,7 +117,7 @@ def test_the_excerpt_shows_marked_lines_first_and_says_what_it_leaves_out(
         made.text, PatchMatches(tuple(map(as_match, additive)), tuple(map(as_match, reductive)))
     )
     excerpt = make_excerpt(patch)
-    assert sum(len(file.lines) for file in excerpt) <= 60
+    assert sum(len(file.lines) for file in excerpt) <= 40
     for file in excerpt:
         own = [line for line in made.lines if line.path == file.path]
         shown = [line for line in file.lines if line.sign != " "]

@@ -14,6 +14,7 @@ from codetaste.site.html.site_file import SiteFile, data_script
 from codetaste.site.html.templates import render_page
 from codetaste.site.site import agent_address, instance_address, trial_address, trial_folder
 from codetaste.site.trial.evaluation.rule_results import RuleOutcome, rules_data
+from codetaste.site.trial.evaluation.rule_table import rule_rows
 from codetaste.site.trial.evaluation.test_cases import read_test_cases
 from codetaste.site.trial.facts import page_title, trial_facts, trial_rates, trial_to_json
 from codetaste.site.trial.packed import packed_script
@@ -41,15 +42,8 @@ if TYPE_CHECKING:
     from codetaste.site.site import Site
     from codetaste.site.trial.trial_view import TrialView
 
-_MAX_FILE_ROWS = 40
+_MAX_FILE_ROWS = 25
 _MAX_OTHERS = 60
-_LOOKS = {
-    RuleOutcome.SATISFIED: ("good-text", "✓"),
-    RuleOutcome.FLAGGED: ("warn-text", "⚠"),
-    RuleOutcome.NOT_SATISFIED: ("bad-text", "✗"),
-    RuleOutcome.UNKNOWN: ("", "○"),
-}
-"""Class and sign of each outcome."""
 _MAIN_RATES = frozenset({"passed", "ifr", "alignment", "prec"})
 
 
@@ -98,7 +92,7 @@ def _page(site: Site, subject: TrialSubject) -> bytes:
         view=view,
         files=_file_rows(view),
         more_files=max(0, len(view.patch.files) - _MAX_FILE_ROWS),
-        rule_rows=_rule_rows(view),
+        rule_rows=rule_rows(view.rules),
         rule_counts=_rule_counts(view),
         reference=reference,
         golden=golden_download(reference),
@@ -198,25 +192,6 @@ def _file_rows(view: TrialView) -> list[tuple[Any, ...]]:
         )
         for number, each in enumerate(view.patch.files[:_MAX_FILE_ROWS], 1)
     ]
-
-
-def _rule_rows(view: TrialView) -> list[tuple[Any, ...]]:
-    """Return rows of the table of rules; tuples as above."""
-    rows: list[tuple[Any, ...]] = []
-    for rule in view.rules:
-        look, sign = _LOOKS[rule.outcome]
-        places = [
-            (f"#{place.anchor}" if place.file else "", f"{place.path}:{place.line}")
-            for place in rule.shown_places
-        ]
-        rows.append(
-            (
-                *(f"rule-{rule.id}", rule.id, rule.direction.value, rule.outcome.value),
-                *(look, f"{sign} {rule.outcome}", f": {rule.why}" if rule.why else ""),
-                *(rule.matches, places, rule.matches - len(places), rule.line),
-            )
-        )
-    return rows
 
 
 def _rule_counts(view: TrialView) -> list[tuple[str, int, int]]:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from codetaste.site.trial.patch.marked_patch import MarkedFile, MarkedPatch
 
 _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_MAX_LINES = 60
+_MAX_LINES = 40
 _LINES_OF_FILE = 20
 _MAX_WALKED = 2_000
 _MAX_WALKED_BYTES = 256 * 1024
-_MAX_FILES = 60
+_MAX_FILES = 25
 _MAX_LINE_CHARS = 240
 _MAX_RULES = 3
 
@@ -55,7 +55,7 @@ class ExcerptFile:
 
 
 def make_excerpt(patch: MarkedPatch) -> tuple[ExcerptFile, ...]:
-    """Return lines of files with marks, then of others, up to 60 lines in the order of the patch."""
+    """Return lines of files with marks, then of others, up to 40 lines in the order of the patch."""
     numbered = list(enumerate(patch.files, 1))
     marked = [each for each in numbered if _has_marks(each[1])]
     chosen: list[ExcerptFile] = []
