@@ -208,3 +208,13 @@ def test_without_an_agent_or_trials_it_says_what_to_do(studied: StudiedRun) -> N
     missing = studied.study("--agent", "b", "--agents", "swft", "--dry-run")
     assert missing.code == 2
     assert "did you mean 'swift'" in json.dumps(missing.json)
+
+
+@pytest.mark.heavy
+def test_a_study_without_turns_left_continues_with_more(studied: StudiedRun) -> None:
+    cut = studied.study("--set", "agents.examiner.max_turns=2")
+    assert cut.code == 1
+    assert len(studied.ledger()) == 2
+    result = studied.study("--set", "agents.examiner.max_turns=9")
+    assert result.code == 0, result.err
+    assert len(studied.ledger()) == 4

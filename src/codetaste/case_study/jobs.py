@@ -181,17 +181,19 @@ async def _make_study(task: StudyTask, context: StudyContext, job: JobContext) -
 
 async def _record(run: StudyRun, name: str, job: JobContext) -> dict[str, Any]:
     """Note how a run ended, and record it, unless a limit ended it: under a higher limit it continues."""
-    result = run.result
-    cut = result.finish_reason in _LIMITS and not run.text
+    result, shortfall = run.result, run.result.shortfall
+    cut = shortfall is not None and shortfall.by_limit and not run.text
     if result.cost_mismatch_note():
         job.note(result.cost_mismatch_note())
     text = await job.store_text(run.text) if run.text else ""
-    end = "" if result.shortfall is None else result.shortfall.text
+    end = "" if shortfall is None else shortfall.text
     why = f"{run.problem} ({shorten(end)})" if end else run.problem
     ended: dict[str, Json] = {"run": result.to_json(), "text": text, "problem": why, "cut": cut}
-    if cut:
+    if cut and result.finish_reason in _LIMITS:
         kind, what = _LIMITS[result.finish_reason]
         job.end_early(kind(f"{what} after {result.turns} turns"))
+    elif cut and shortfall is not None:  # its maximum of turns
+        job.fall_short(shortfall)
     else:
         await job.record(name, ended)
     return ended

@@ -70,6 +70,8 @@ class StudyMaterial:
                     (into / DESCRIPTION_FILES[track]).write_text(text, encoding="utf-8")
             for trial in self.task.trials:
                 _write_trial(trial, self.task.run, into / _TRIALS / trial.name)
+            for path in (into, *into.rglob("*")):
+                path.chmod(0o755 if path.is_dir() else 0o644)  # a container's user reads it
         except OSError as error:
             raise storage_error(error, into, JournalError) from error
 
