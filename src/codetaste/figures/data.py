@@ -11,6 +11,8 @@ from codetaste.report.statistics.view import aggregate_trials
 from codetaste.results.rows.rule_rows import rule_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from codetaste.report.statistics.aggregate import Aggregation
     from codetaste.report.statistics.intervals import Interval
     from codetaste.report.statistics.measures import Measure
@@ -25,6 +27,8 @@ class FigureData:
 
     results: RunResults
     aggregation: Aggregation
+    known_rules: Sequence[RuleVerdict] | None = None
+    """The verdicts on rules, if they were read before."""
     _intervals: dict[tuple[str, TrackMode, str], Interval] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -40,7 +44,8 @@ class FigureData:
     @cached_property
     def rules(self) -> list[RuleVerdict]:
         """Whether the trials of agents satisfy the rules of their instances. Blocking, and seconds long."""
-        return [row for row in rule_rows(self.results)[0] if not row.pseudo]
+        rows = rule_rows(self.results)[0] if self.known_rules is None else self.known_rules
+        return [row for row in rows if not row.pseudo]
 
     def setting(self, track: str | None, mode: str | None) -> str:
         """Return the title of a track and mode."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from codetaste.figures.figure import FigureFile, MissingFigure
     from codetaste.figures.names import FigureFormat, FigureName
     from codetaste.results.read import RunResults
+    from codetaste.results.rows.rule import RuleVerdict
 
 _CATALOGUE: Final = "codetaste.figures.kinds.catalogue"
 _FOLDER_VARIABLE: Final = "MPLCONFIGDIR"
@@ -32,16 +33,25 @@ def make_figures(
     formats: Sequence[FigureFormat] = FIGURE_FORMATS,
     width: PaperWidth = PaperWidth.PAGE,
     aggregation: Aggregation = Aggregation.STRICT,
+    rules: Sequence[RuleVerdict] | None = None,
 ) -> Iterator[FigureFile | MissingFigure]:
     """Draw figures one after another; with each come its numbers as CSV. Blocking.
 
     The bytes depend on the arguments alone: not on the time, the machine's fonts or its locale. A name may
     give several figures, such as one for each track, and a ``MissingFigure`` if the results lack its data.
 
+    Args:
+        results: what is drawn.
+        names: the kinds of figures, each once.
+        formats: the formats of each drawing.
+        width: the width of each drawing.
+        aggregation: how trials without a score enter means.
+        rules: the verdicts on the rules of these results, if they are read already: that takes seconds.
+
     Raises:
         ToolMissing: matplotlib is not installed.
     """
-    data = FigureData(results, aggregation)
+    data = FigureData(results, aggregation, rules)
     draw = _import_drawing()
     for name in dict.fromkeys(names):
         yield from draw(data, name, formats, width)

@@ -40,6 +40,7 @@ _ESCAPES = {
     "·": r"$\cdot$",
     "⁺": r"$^{+}$",
     "⁻": r"$^{-}$",
+    "₁": r"$_{1}$",
     "∘": r"$\circ$",
 }
 """Characters that LaTeX reads as commands, that form ligatures, or that would be arguments of a ``\\``."""

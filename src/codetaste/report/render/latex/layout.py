@@ -74,6 +74,8 @@ class TablePart(NamedTuple):
     wrapped: dict[int, float]
     titles: dict[int, list[str]]
     """The lines of the title of each column."""
+    width: float
+    """Points that its columns take."""
 
 
 def lay_out(table: Table, width: PaperWidth, notes_height: float) -> list[TablePart]:
@@ -93,9 +95,10 @@ def lay_out(table: Table, width: PaperWidth, notes_height: float) -> list[TableP
         titles = {at: title_lines(table.columns[at], rooms[at]) for at in columns}
         head = (2 + max(map(len, titles.values()))) * size.line + 12
         room = PAGE_HEIGHT * POINTS_PER_INCH - notes_height - head
+        points = _total(table, columns, sizes, size, wrapped)
         for rows in _pages(table, [sizes[at] for at in columns], columns, (size, wrapped, room)):
-            own = {at: points for at, points in wrapped.items() if at in columns}
-            parts.append(TablePart(columns, rows, size, own, titles))
+            own = {at: each for at, each in wrapped.items() if at in columns}
+            parts.append(TablePart(columns, rows, size, own, titles, points))
     return parts
 
 

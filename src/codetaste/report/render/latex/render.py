@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from codetaste.report.table import Cell, Column, Table
 
 _MAX_TEXT: Final = 500
+_SECTION: Final = 150.0
+"""Points that the name of a section may take, even if the columns are narrower."""
 _QUAD: Final = 10.0
 """Points of ``\\quad``, at most."""
 _MAX_FLOATS: Final = 10
@@ -134,7 +136,7 @@ def _body(table: Table, part: TablePart, two: list[bool], line: float) -> list[s
             if section is not None:
                 lines.append(r"    \addlinespace")
             section = row.section
-            shown = shorten_to(section, line / part.size.em)
+            shown = shorten_to(section, min(line, max(part.width, _SECTION)) / part.size.em)
             lines.append(rf"    \multicolumn{{{len(two) + sum(two)}}}{{@{{}}l@{{}}}}{{{escape(shown)}}} \\")
         cells: list[str] = []
         for at, both in zip(part.columns, two, strict=True):
