@@ -47,5 +47,5 @@ def test_it_is_written_as_text_csv_json_and_latex() -> None:
     table = project_table([ONE, OTHER])
     assert "junit4" in render_text(table, 120)
     assert "6,,,junit4,,move_method,count,2" in render_csv([table])
-    assert r"\# Pure Refactorings" in render_latex(table)
+    assert r"{\shortstack{\# Pure\\Refactorings}}" in render_latex(table)
     assert table_to_json(table)["name"] == "6"
