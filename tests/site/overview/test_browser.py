@@ -1,0 +1,160 @@
+"""The overview pages in Chromium: by keyboard alone, without scripts, beside attacks, for screen readers."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from codetaste.results.read import read_results
+from codetaste.site.output.write import write_site
+from support.site.browser import axe_findings, watched_page
+from support.site.synthetic import Size, write_results
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.heavy
+
+ATTACK = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>"
+TEXT = f"javascript:alert(1) \u202e\x1b[31m{ATTACK}"
+PAGES = ("index.html", "compare/index.html", "instances/index.html", "rules/index.html", "search/index.html")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site of made-up results, unpacked from its archive in another place."""
+    size = Size(instances=3, agents=2, settings=2, lines=0.02, turns=3, rules=3)
+    folder = tmp_path_factory.mktemp("browser")
+    _, run = write_results(folder, size)
+    written = write_site(read_results([run]), folder / "report.zip", "a report")
+    with zipfile.ZipFile(written.index) as archive:
+        archive.extractall(folder / "elsewhere")
+    return folder / "elsewhere/report"
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site of results in which every text attacks."""
+    size = Size(instances=1, agents=2, settings=1, lines=0.02, turns=1, rules=2)
+    folder = tmp_path_factory.mktemp("hostile")
+    benchmark, run = write_results(folder, size)
+    for path in run.rglob("qwen3/agent_config.json"):
+        path.unlink()
+    for path in run.rglob("agent_config.json"):
+        config = json.loads(path.read_text()) | {"id": f"{path.parent.name}{TEXT}"}
+        path.write_text(json.dumps(config))
+    for path in run.rglob("inference_metadata.json"):
+        metadata = json.loads(path.read_text())
+        metadata["additional"]["message"] = TEXT
+        path.write_text(json.dumps(metadata | {"message": TEXT}))
+    for path in run.rglob("inference.out"):
+        event = {"role": "assistant", "content": [{"type": "text", "text": TEXT}]}
+        path.write_text(f"{path.read_text()}{json.dumps(event)}\n")
+    for path in run.rglob("*.sarif"):
+        path.write_text(path.read_text().replace("The new interface", json.dumps(TEXT)[1:-1]))
+    for path in benchmark.rglob("*.md"):
+        path.write_text(TEXT)
+    for path in benchmark.rglob("rules_*.yml"):
+        path.write_text(path.read_text().replace("message: The", f"message: {json.dumps(TEXT)} #"))
+    return write_site(read_results([run]), folder / "report", TEXT).index.parent
+
+
+def test_from_the_leaderboard_to_a_marked_line_and_back_by_keyboard(browser: Browser, site: Path) -> None:
+    with watched_page(browser) as page:
+        page.goto((site / "index.html").as_uri())
+        for key in ("g", "t"):
+            page.keyboard.press(key)
+        page.wait_for_url("**/trials/index.html")
+        page.keyboard.press("/")
+        page.keyboard.type("instructed")
+        page.wait_for_function("document.querySelector('.count').textContent.startsWith('6 of')")
+        page.keyboard.press("Escape")
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/trials/synthetic/**")
+        page.wait_for_selector(".lines .row")
+        page.keyboard.press("n")
+        page.wait_for_selector(".row.current")
+        page.wait_for_function("() => location.hash.startsWith('#L')")
+        page.keyboard.press("g")
+        page.keyboard.press("h")
+        page.wait_for_url("**/index.html")
+        assert page.locator("h1").inner_text() == "Leaderboard"
+
+
+def test_a_table_is_sorted_and_filtered_by_its_address(browser: Browser, site: Path) -> None:
+    with watched_page(browser) as page:
+        page.goto(f"{(site / 'trials/index.html').as_uri()}?agent=sonnet-4.5&trials.sort=7.descending")
+        rows = page.locator("#trials tbody tr:visible")
+        assert rows.count() == 6
+        values = [float(each) for each in rows.locator("td:nth-child(8)").all_inner_texts() if each != "–"]
+        assert values == sorted(values, reverse=True)
+
+
+def test_any_two_systems_are_compared(browser: Browser, site: Path) -> None:
+    with watched_page(browser) as page:
+        page.goto((site / "compare/index.html").as_uri())
+        page.select_option("#system-b", index=3)
+        page.wait_for_selector("#chosen table tbody tr")
+        assert page.locator("#chosen tbody tr").count() == 3
+        assert "b=" in page.url
+        page.reload()
+        page.wait_for_selector("#chosen table tbody tr")
+        page.get_by_role("link", name="second patch").first.click()
+        page.wait_for_url("**/trials/synthetic/**")
+
+
+def test_words_lead_to_transcripts(browser: Browser, site: Path) -> None:
+    with watched_page(browser) as page:
+        page.goto(f"{(site / 'search/index.html').as_uri()}?q=engineer&kind=trial")
+        page.wait_for_selector("#results li")
+        assert page.locator("#results li").count() == 12
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_has_no_serious_finding(browser: Browser, site: Path, dark: bool, width: int) -> None:
+    pages = [*PAGES, *(next(iter(sorted(site.glob(each)))).relative_to(site) for each in _KINDS)]
+    with watched_page(browser, dark=dark, width=width) as page:
+        for name in pages:
+            page.goto((site / name).as_uri())
+            assert axe_findings(page) == [], name
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+
+
+_KINDS = (
+    "compare/*/index.html",
+    "instances/*/index.html",
+    "agents/*/index.html",
+    "settings/*/index.html",
+    "groups/language.html",
+    "figures/index.html",
+    "trials/index.html",
+)
+
+
+def test_pages_are_complete_without_scripts(browser: Browser, site: Path) -> None:
+    with watched_page(browser, javascript=False) as page:
+        page.goto((site / "index.html").as_uri())
+        assert page.locator("#board tbody tr").count() == 4
+        page.get_by_role("link", name="Trials").click()
+        page.locator("#trials tbody th a").first.click()
+        assert page.locator("table.diff tr").count() > 0
+
+
+def test_attacks_run_nothing_and_change_no_page(browser: Browser, hostile: Path) -> None:
+    pages = sorted(hostile.rglob("*.html"))
+    assert len(pages) > 10
+    with watched_page(browser) as page:
+        for path in pages:
+            page.goto(path.as_uri())
+            page.wait_for_timeout(50)
+            assert page.evaluate("document.title") != "owned"
+            assert page.locator("img[src=x]").count() == 0
+            assert page.locator("a[href^='javascript:' i]").count() == 0
+            assert "\u202e" not in page.locator("body").inner_text()
+            assert page.locator("footer").count() == 1

@@ -1,0 +1,114 @@
+"""The site of made-up results: every link leads somewhere, and its numbers are those of the report."""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from codetaste.errors import ConfigError
+from codetaste.evaluation.trials.records import TrialRecords
+from codetaste.report.statistics.aggregate import Aggregation
+from codetaste.report.statistics.comparison import compare_systems
+from codetaste.report.statistics.merge import merge_runs
+from codetaste.report.statistics.view import aggregate_trials
+from codetaste.results.read import RunResults, read_results
+from codetaste.site.build import open_site, site_files
+from codetaste.site.output.write import MARKER, write_site
+from codetaste.site.overview.pairs import PairVerdict, compare_pair, tested_pairs
+from codetaste.site.overview.places import find_places
+from support.site.links import broken_links
+from support.site.synthetic import Size, write_results
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> RunResults:
+    """Two agents in two settings on three instances."""
+    size = Size(instances=3, agents=2, settings=2, lines=0.02, turns=2, rules=3)
+    return read_results([write_results(tmp_path_factory.mktemp("synthetic"), size)[1]])
+
+
+@pytest.fixture(scope="module")
+def nothing(results: RunResults) -> RunResults:
+    """The same run before its first trial has ended."""
+    return replace(results, trials=merge_runs([]), records=TrialRecords())
+
+
+@pytest.fixture(scope="module")
+def written(results: RunResults, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of these results."""
+    return write_site(results, tmp_path_factory.mktemp("site") / "report", "a report").index.parent
+
+
+def test_every_link_leads_to_a_file_and_no_page_has_inline_scripts(written: Path) -> None:
+    assert list(broken_links(written)) == []
+    policy = "script-src 'self'; style-src 'self'"
+    assert all(policy in path.read_text("utf-8") for path in written.rglob("*.html"))
+
+
+def test_addresses_are_unique_and_stable(results: RunResults) -> None:
+    addresses = [file.address for file in site_files(open_site(results, "a"))]
+    assert len(set(addresses)) == len(addresses)
+    assert addresses == [file.address for file in site_files(open_site(results, "b"))]
+
+
+def test_numbers_of_the_leaderboard_are_those_of_the_report(results: RunResults, written: Path) -> None:
+    for aggregation, page in ((Aggregation.STRICT, "index.html"), (Aggregation.PUBLISHED, "published.html")):
+        comparison = compare_systems(aggregate_trials(results.trials, aggregation))
+        with (written / f"leaderboard-{aggregation}.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        found = {(row["agent"], row["setting"], row["measure"]): row for row in rows}
+        for each in comparison.estimates:
+            row = found[each.system, each.setting, each.measure.name]
+            assert row["mean"] == ("" if each.interval.mean is None else repr(each.interval.mean))
+            assert int(row["n"]) == each.interval.n
+        text = (written / page).read_text("utf-8")
+        assert all(f'id="{row["address"].partition("#")[2]}"' in text for row in rows)
+
+
+def test_pairs_sort_by_effect_and_count_every_instance_once(results: RunResults) -> None:
+    site = open_site(results, "a")
+    pairs = list(tested_pairs(site))
+    assert len(pairs) == 4  # two settings with two agents, two agents with two settings
+    for pair in pairs:
+        compared = compare_pair(site, pair)
+        effects = [abs(row.effect or 0.0) for row in compared.rows]
+        assert effects == sorted(effects, reverse=True)
+        assert sum(compared.counts[each] for each in PairVerdict) == len(compared.rows)
+        mean = sum(row.effect or 0.0 for row in compared.rows) / len(compared.rows)
+        assert compared.differences[0].interval.mean == pytest.approx(mean)
+
+
+def test_agents_without_a_significant_difference_share_a_place(results: RunResults) -> None:
+    comparison = open_site(results, "a").comparisons[Aggregation.STRICT]
+    for setting in comparison.settings:
+        places = find_places(comparison, setting)
+        assert {place.number for place in places.values()} == {1}  # three instances show no difference
+        assert all(set(place.tied) == set(places) - {name} for name, place in places.items())
+
+
+def test_a_site_replaces_a_site_and_nothing_else(nothing: RunResults, tmp_path: Path) -> None:
+    target = tmp_path / "report"
+    target.mkdir()
+    (target / "thesis.tex").write_text("precious")
+    with pytest.raises(ConfigError, match="has files and is no site"):
+        write_site(nothing, target, "a")
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
+    (target / "thesis.tex").unlink()
+    write_site(nothing, target, "a")
+    (target / "old.html").write_text("old")
+    write_site(nothing, target, "a")
+    assert not (target / "old.html").exists()
+    assert (target / MARKER).is_file()
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
+
+
+def test_an_archive_has_the_same_files_each_time(nothing: RunResults, tmp_path: Path) -> None:
+    first, second = (write_site(nothing, tmp_path / f"{name}.zip", "a") for name in "ab")
+    with zipfile.ZipFile(first.index) as archive, zipfile.ZipFile(second.index) as other:
+        assert "a/index.html" in archive.namelist()
+        names = [name.removeprefix("a") for name in archive.namelist()]
+        assert all(archive.read(f"a{name}") == other.read(f"b{name}") for name in names)
