@@ -14,6 +14,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from support.flows.fork_server import ForkedProcess
+from support.flows.growing_journal import GrowingJournal
+
 HERE = Path(__file__).parent
 MODELS = HERE / "discovery_models.py"
 QUICKSTART = HERE.parents[2] / "examples" / "quickstart.toml"
@@ -188,18 +191,17 @@ class Workspace:
 
     def start(self, *args: str, before: Sequence[str] = ()) -> subprocess.Popen[str]:
         """Start ``python -m codetaste.run CONFIG args`` here, prefixed by ``before`` (such as unshare)."""
-        command = [*before, sys.executable, "-W", "error", "-m", "codetaste.run", str(self.config), *args]
+        command = ["-m", "codetaste.run", str(self.config), *args]
         if self.config.parent != self.folder:
             command += ["--set", f"run.out={self.folder}/runs"]
-        return self._popen(command)
+        return self._start(command, before)
 
     def run(self, *args: str, timeout_s: float = 250, before: Sequence[str] = ()) -> CommandResult:
         return wait_for_result(self.start(*args, before=before), timeout_s)
 
     def start_cli(self, *args: str) -> subprocess.Popen[str]:
         """Start a command of ``codetaste``."""
-        program = "from codetaste.cli.app import main; main()"
-        return self._popen([sys.executable, "-W", "error", "-c", program, *args])
+        return self._start(["-c", "from codetaste.cli.app import main; main()", *args])
 
     def cli(self, *args: str, timeout_s: float = 250) -> CommandResult:
         """Run a command of ``codetaste``."""
@@ -210,12 +212,23 @@ class Workspace:
         line = [sys.executable if word == "python" else word for word in command]
         return wait_for_result(self._popen(line), timeout_s)
 
+    def _start(self, command: Sequence[str], before: Sequence[str] = ()) -> subprocess.Popen[str]:
+        """Start a command of Python: a new one if it has its variables, or a key that /proc is to show."""
+        if before or any(name.startswith("PYTHON") or name.endswith("_API_KEY") for name in self.env):
+            return self._popen([*before, sys.executable, "-W", "error", *command])
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return ForkedProcess(command, cwd=self.folder, env=self._variables)
+
+    @property
+    def _variables(self) -> dict[str, str]:
+        return {**os.environ, "XDG_CACHE_HOME": str(self.cache), **self.env}
+
     def _popen(self, command: Sequence[str]) -> subprocess.Popen[str]:
         self.folder.mkdir(parents=True, exist_ok=True)
         return subprocess.Popen(
             command,
             cwd=self.folder,
-            env={**os.environ, "XDG_CACHE_HOME": str(self.cache), **self.env},
+            env=self._variables,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -310,8 +323,8 @@ def count_steps(lines: list[dict[str, Any]]) -> int:
 
 def wait_for_progress(process: subprocess.Popen[str], out: Path, steps: float) -> None:
     """Return when the journal has ``steps`` steps, or the process has ended."""
-    deadline = time.monotonic() + 250
-    while process.poll() is None and count_steps(read_journal(out)) < steps:
+    deadline, journal = time.monotonic() + 250, GrowingJournal(out / "journal.jsonl")
+    while process.poll() is None and count_steps(journal.read()) < steps:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
