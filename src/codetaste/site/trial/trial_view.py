@@ -90,10 +90,10 @@ def _read(trial: TrialRecord, reference: Reference, stamps: tuple[int, ...]) -> 
     if patch.problem:
         beginning = visible(patch.content[:_BEGINNING_CHARS].decode("utf-8", "replace"))
     notes = []
-    if patch.files and details.hits is not None and details.hits.added:
-        notes += [additive.problem] if additive.problem else []
-    if patch.files and details.hits is not None and details.hits.removed:
-        notes += [f"removed lines have no marks: {before.problem}"] if before.problem else []
+    if patch.counts is not None and patch.counts.added and additive.problem:
+        notes.append(f"added lines have no marks: {additive.problem}")
+    if patch.counts is not None and patch.counts.removed and before.problem:
+        notes.append(f"removed lines have no marks: {before.problem}")
     return TrialView(
         patch,
         make_pieces(patch),
