@@ -7,6 +7,8 @@ from typing import NamedTuple
 from codetaste.rules.registration import Direction
 
 _FLOW = "discover"
+PASS_PREFIX = f"{_FLOW}/"
+"""With which the key of each pass begins."""
 
 
 class PassIdentity(NamedTuple):

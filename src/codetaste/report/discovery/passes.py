@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from codetaste.agent.rule_tools import REGISTERED_RULE, REJECTED_RULE
-from codetaste.benchmark.pass_identity import pass_of_job
+from codetaste.benchmark.pass_identity import PASS_PREFIX, pass_of_job
 from codetaste.orchestration.job import Status
 from codetaste.orchestration.journal.history import History
 from codetaste.orchestration.journal.journal import JOURNAL_FILE, read_lines, replay_line
@@ -65,7 +65,7 @@ def read_passes(run: Path, label: str = "") -> list[PassRecord]:
         JournalError: the journal is damaged.
     """
     journal = run / JOURNAL_FILE
-    if not journal.is_file():
+    if not journal.is_file() or not _may_have_passes(journal):
         return []
     history, facts = History(), dict[tuple[str, str], list[Any]]()
     last: dict[str, str] = {}
@@ -83,6 +83,15 @@ def read_passes(run: Path, label: str = "") -> list[PassRecord]:
             case "ended":
                 last[key] = line["fingerprint"]
     return list(_records(history, facts, last, label))
+
+
+def _may_have_passes(journal: Path) -> bool:
+    """Whether a journal names a pass; parsing all lines of a long one takes seconds, and most have none."""
+    try:
+        with journal.open("rb") as file:
+            return any(PASS_PREFIX.encode() in line for line in file)
+    except OSError:
+        return True  # reading it says what is wrong
 
 
 def _records(
