@@ -9,13 +9,17 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from codetaste.mining.filter_result import Stage
 from codetaste.mining.funnel import FunnelRow
 from codetaste.report.render.latex.render import render_latex
+from codetaste.report.render.latex.text_width import shorten_to, text_width
 from codetaste.report.render.paper import PaperWidth
 from codetaste.report.statistics.aggregate import Aggregation
-from codetaste.report.table import Table
+from codetaste.report.statistics.measures import Unit
+from codetaste.report.table import Column, Row, Table
 from codetaste.report.tables.funnel import funnel_reasons_table, funnel_table
 from codetaste.report.tables.groups import GroupBy
 from codetaste.report.tables.report import TABLE_NAMES, make_report
@@ -58,6 +62,25 @@ def all_tables() -> list[Table]:
     ]
     tables += [funnel_table(funnel), funnel_reasons_table(funnel)]
     return [*tables, *report_tables(results.answers.rows, TRIAL_TABLES, sample=("instance-1",))]
+
+
+@given(st.text(max_size=80), st.floats(1, 30))
+def test_a_shortened_text_fits(text: str, width: float) -> None:
+    short = shorten_to(text, width)
+    assert short == text or text_width(short) <= max(width, text_width("…"))
+
+
+@given(st.integers(1, 12), st.integers(1, 40), st.sampled_from(PaperWidth))
+def test_every_cell_is_in_one_part(columns: int, rows: int, width: PaperWidth) -> None:
+    titles = (
+        Column("name", "Name"),
+        *(Column(f"c{at}", f"A title {at}", Unit.COUNT) for at in range(columns)),
+    )
+    made = [Row((f"row-{row}-", *(1000 * row + at for at in range(columns)))) for row in range(rows)]
+    text = render_latex(Table("t", "x", titles, tuple(made)), width).replace(",", "")
+    for row in range(rows):
+        for at in range(columns):
+            assert len(re.findall(rf"& {1000 * row + at} [&\\]", text)) == 1
 
 
 @pytest.mark.slow

@@ -28,6 +28,10 @@ _NAMES: Final = 1.7
 """Inches that the labels of instances take, and the scale."""
 
 
+_CHAR: Final = 0.065
+"""Inches of a character of a label, with a margin."""
+
+
 def heatmap_plots(data: FigureData) -> list[Plot]:
     """Return a plot for each track and mode that has scores."""
     plots = [_plot(data, mode) for mode in data.view.trials.track_modes]
@@ -83,7 +87,9 @@ def draw_heatmap(table: Table, width: PaperWidth) -> Figure:
     axes.set_yticks(
         range(len(lines)), list(make_labels([str(row.cells[0]) for row in lines], 34).values()), fontsize=font
     )
-    axes.set_xticks(range(len(shown)), list(make_labels(shown, 22).values()), rotation=90, fontsize=SMALL)
+    labels = list(make_labels(shown, 22).values())
+    flat = max(map(len, labels)) * len(labels) * _CHAR < width.inches - _NAMES
+    axes.set_xticks(range(len(shown)), labels, rotation=0 if flat else 90, fontsize=SMALL)
     axes.tick_params(length=0, pad=1.5, top=True, labeltop=True, bottom=False, labelbottom=False)
     for spine in axes.spines.values():
         spine.set_visible(True)
