@@ -63,12 +63,12 @@ class Results:
 
     @property
     def problems(self) -> list[ReadProblem]:
-        """What could not be read, by file or folder."""
-        found = [
-            *self._results.problems,
-            *(run.problem for run in self._jobs if run.problem),
-            *self._rules[1],
-        ]
+        """What could not be read, by file or folder; of jobs and rules once these are used."""
+        found = list(self._results.problems)
+        if "_jobs" in vars(self):
+            found += [run.problem for run in self._jobs if run.problem]
+        if "_rules" in vars(self):
+            found += self._rules[1]
         return list(dict.fromkeys(found))
 
     def table(self, name: RowTable) -> list[Any]:
