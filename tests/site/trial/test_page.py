@@ -151,3 +151,13 @@ def test_a_patch_that_is_too_long_is_cut_with_a_note(tmp_path: Path, monkeypatch
     size = f"{path.stat().st_size:,}"
     assert f"it has {size} bytes; more than 100,000 are not shown line by line" in page
     assert len(page) < 200_000
+
+
+def test_a_trial_that_is_evaluated_later_has_another_page(tmp_path: Path) -> None:
+    run = write_hostile_run(tmp_path)
+    evaluation = next(run.rglob("evaluation"))
+    hidden = evaluation.rename(evaluation.with_name("later"))
+    assert b"No scan of this patch is recorded" in b"".join(written(_site(run)).values())
+    hidden.rename(evaluation)
+    (evaluation / "scores.json").write_text("{}")
+    assert b"No scan of this patch is recorded" not in b"".join(written(_site(run)).values())

@@ -22,6 +22,7 @@ from codetaste.benchmark.layout import (
     POSITIVE_SARIF_FILE,
     PREDICTION_FILE,
     RULES_FILES,
+    SCORES_FILE,
 )
 from codetaste.evaluation.trials.untrusted_files import FileProblem, file_size, read_file
 from codetaste.site.html.address import file_name
@@ -91,11 +92,21 @@ def reductive_matches_in_base(reference: Reference) -> RuleMatches:
     """Return the matches of Γ⁻ in R, which the null agent's evaluation has. Blocking."""
     if reference.null is None:
         return RuleMatches(problem="the null agent was not evaluated")
-    return _matches(reference.null / EVALUATION_FOLDER / NEGATIVE_SARIF_FILE)
+    path = reference.null / EVALUATION_FOLDER / NEGATIVE_SARIF_FILE
+    return _matches(path, modified(path))
+
+
+def modified(path: Path) -> int:
+    """Return when a file was changed last, 0 if it is missing: what was read of it before is then stale."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 @lru_cache(maxsize=2)  # trials of one instance are written one after the other
-def _matches(path: Path) -> RuleMatches:
+def _matches(path: Path, stamp: int) -> RuleMatches:
+    del stamp
     found = read_rule_matches(path, os.path.realpath(path.parent))
     return RuleMatches(
         found.matches, found.messages, f"the null agent's {found.problem}" if found.problem else ""
@@ -109,8 +120,14 @@ def golden_file(reference: Reference) -> SiteFile:
     )
 
 
-@lru_cache(maxsize=1)  # the data, then the parts
 def _golden(reference: Reference) -> tuple[MarkedPatch, dict[str, int]]:
+    scores = reference.golden and reference.golden / EVALUATION_FOLDER / SCORES_FILE
+    return _read_golden(reference, modified(scores) if scores else 0)
+
+
+@lru_cache(maxsize=1)  # the data, then the parts
+def _read_golden(reference: Reference, stamp: int) -> tuple[MarkedPatch, dict[str, int]]:
+    del stamp
     path = _golden_path(reference)
     folder, root = path.parent, os.path.realpath(path.parent)
     if folder != reference.golden:

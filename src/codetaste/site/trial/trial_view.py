@@ -24,7 +24,7 @@ from codetaste.site.trial.patch.marked_patch import PatchMatches, read_marked_pa
 from codetaste.site.trial.patch.pieces import make_pieces
 from codetaste.site.trial.patch.rule_matches import read_rule_matches
 from codetaste.site.trial.plans import read_plans
-from codetaste.site.trial.reference import reductive_matches_in_base
+from codetaste.site.trial.reference import modified, reductive_matches_in_base
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,9 +71,10 @@ class TrialView:
 def read_trial_view(trial: TrialRecord, reference: Reference) -> TrialView:
     """Read the files of a trial; what is missing or damaged is a note. Blocking."""
     stamps = tuple(
-        _modified(trial.folder / name) for name in (PREDICTION_FILE, f"{EVALUATION_FOLDER}/{SCORES_FILE}")
+        modified(trial.folder / name) for name in (PREDICTION_FILE, f"{EVALUATION_FOLDER}/{SCORES_FILE}")
     )
-    return _read(trial, reference, stamps)
+    null = reference.null and reference.null / EVALUATION_FOLDER / NEGATIVE_SARIF_FILE
+    return _read(trial, reference, (*stamps, modified(null) if null else 0))
 
 
 @lru_cache(maxsize=1)  # the page is made of it, then its data
@@ -131,10 +132,3 @@ def _tail(path: Path) -> str:
     except OSError:
         return ""
     return visible(text if size <= _TAIL_BYTES else f"…{text.partition(chr(10))[2]}")
-
-
-def _modified(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0
