@@ -125,6 +125,25 @@ def test_sub_agents_have_their_own_conversation(tmp_path: Path) -> None:
     ]
 
 
+def test_sub_agents_that_begin_with_the_same_messages_are_others(tmp_path: Path) -> None:
+    lines, setup = GatewayLines(tmp_path), user("today is Monday")
+    lines.exchange([setup, user("task")], assistant("I delegate"), tools=["task", "bash"])
+    for number in (1, 2):
+        lines.exchange([setup, user(f"find {number}")], call(number), tools=["bash"])
+        conversation = [setup, user(f"find {number}"), call(number), result(number, "found")]
+        lines.exchange(conversation, assistant("here"), tools=["bash"])
+    main = [setup, user("task"), assistant("I delegate"), user("sub: here")]
+    lines.exchange(main, assistant("done"), tools=["task", "bash"])
+    events = read(lines.path)
+    assert [event.text for event in events if event.agent == ""] == [
+        *("today is Monday", "task", "I delegate", "sub: here", "done")
+    ]
+    for number in (1, 2):
+        assert [event.text for event in events if event.agent == f"sub-agent {number}"] == [
+            *("today is Monday", f"find {number}", f'{{"command": "ls {number}"}}', "found", "here")
+        ]
+
+
 def test_compaction_is_noted_with_what_is_no_longer_sent(tmp_path: Path) -> None:
     lines = GatewayLines(tmp_path)
     lines.exchange([user("task")], call(1))

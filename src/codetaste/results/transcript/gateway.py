@@ -130,7 +130,7 @@ class _Reader:
         messages = (*(before.messages[:common] if before else ()), *_names(line["added"]))
         tools = _names(line["tools"]) if "tools" in line else before.tools if before else ()
         system = _names(line["system"]) if "system" in line else before.system if before else ()
-        thread = self._thread(line, before if common else None, tools)
+        thread = self._thread(line, before if common else None, tools, messages)
         sent_at = _time(line.get("time"))
         self._events.agent, self._events.at = thread.agent, sent_at
         facts = ReplyFacts(
@@ -171,19 +171,31 @@ class _Reader:
         first = self._events.number - len(blocks) + 1
         thread.replied += [(block.key, first + place) for place, block in enumerate(blocks)]
 
-    def _thread(self, line: Mapping[str, Any], before: _Request | None, tools: tuple[str, ...]) -> _Thread:
+    def _thread(
+        self, line: Mapping[str, Any], before: _Request | None, tools: tuple[str, ...], names: Sequence[str]
+    ) -> _Thread:
+        """Return the conversation of a request that shares messages with ``before``, or with no other."""
         side_call = line.get("side_call") is True
         if before is not None and side_call == before.thread.agent.startswith("side call"):
-            before.thread.tools = tools
-            return before.thread
+            thread = before.thread
+            if self._continues(thread, tools, names):
+                thread.tools = tools
+                return thread
         if side_call:
-            return _Thread(self._name("side call"))
+            return _Thread(self._name("side call"), tools)
         if self._main is None:
             self._main = _Thread("", tools)
             return self._main
         if tools == self._main.tools:
             return self._main
         return _Thread(self._name("sub-agent"), tools)
+
+    def _continues(self, thread: _Thread, tools: tuple[str, ...], names: Sequence[str]) -> bool:
+        """Whether a request goes on with a conversation, and not only begins with the same messages."""
+        if tools == thread.tools and thread is self._main:
+            return True
+        shared = len(thread.sent.keys() & set(names))
+        return shared == len(thread.sent) or (tools == thread.tools and 2 * shared > len(thread.sent))
 
     def _name(self, kind: str) -> str:
         self._names[kind] += 1
