@@ -22,7 +22,7 @@ from codetaste.report.statistics.intervals import mean_interval
 from codetaste.results.outcome import OutcomeFacet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from codetaste.exports.trial import ExportedTrial
@@ -31,6 +31,7 @@ LOG_VERSION = 2
 _ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 """Of Inspect's ids."""
 _ID_CHARS = 22
+_ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _UNKNOWN_TIME = "1970-01-01T00:00:00+00:00"
 
 
@@ -162,10 +163,29 @@ def _put(archive: zipfile.ZipFile, name: str, value: Any) -> None:  # noqa: ANN4
     # A fixed time, so that the same trials make the same bytes.
     info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
     info.compress_type = zipfile.ZIP_DEFLATED
-    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
     with archive.open(info, "w", force_zip64=True) as file:
-        for piece in encoder.iterencode(value):
+        for piece in _pieces(value):
             file.write(piece.encode("utf-8", "replace"))
+
+
+def _pieces(value: Any, depth: int = 2) -> Iterator[str]:  # noqa: ANN401 - JSON
+    """Yield JSON in pieces: the members down to a depth. A whole sample may have hundreds of megabytes."""
+    if depth and value and isinstance(value, dict):
+        between = "{"
+        for name, each in value.items():
+            yield f"{between}{_ENCODE(name)}:"
+            yield from _pieces(each, depth - 1)
+            between = ","
+        yield "}"
+    elif depth and value and isinstance(value, list):
+        between = "["
+        for each in value:
+            yield between
+            yield from _pieces(each, depth - 1)
+            between = ","
+        yield "]"
+    else:
+        yield _ENCODE(value)
 
 
 def _inspect_id(text: str) -> str:
