@@ -8,25 +8,25 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from codetaste.benchmark.layout import GOLDEN
-from codetaste.case_study.read import read_case_studies, read_labels
 from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.comparison import compare_systems
 from codetaste.report.statistics.merge import track_mode_of, track_mode_order
 from codetaste.report.statistics.view import aggregate_trials
 from codetaste.results.outcome import facet_of_record
 from codetaste.results.rows.rule_rows import rule_rows
+from codetaste.results.trial_studies import read_studies
 from codetaste.site.html.address import file_name
 from codetaste.site.overview.rule_tallies import tally_rules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from codetaste.case_study.study import CaseStudy, TrialLabel
     from codetaste.evaluation.trials.records import ReadProblem, TrialRecord
     from codetaste.report.statistics.comparison import Comparison
     from codetaste.report.statistics.view import AggregatedTrials
     from codetaste.results.outcome import OutcomeFacet
     from codetaste.results.read import RunResults
+    from codetaste.results.trial_studies import StudiesOfRuns
     from codetaste.site.overview.rule_tallies import RuleTally
 
 
@@ -99,14 +99,9 @@ class Site:
         return found
 
     @cached_property
-    def case_studies(self) -> tuple[CaseStudy, ...]:
-        """The case studies that are filed beside the trials. Blocking when it is first read."""
-        return tuple(study for root in self.results.roots for study in read_case_studies(root))
-
-    @cached_property
-    def trial_labels(self) -> tuple[TrialLabel, ...]:
-        """The failure labels that are filed beside the trials. Blocking when it is first read."""
-        return tuple(label for root in self.results.roots for label in read_labels(root))
+    def studies(self) -> StudiesOfRuns:
+        """The case studies and failure labels that are filed beside the trials. Blocking when first read."""
+        return read_studies(self.results)
 
     @cached_property
     def rule_tallies(self) -> Mapping[str, Sequence[RuleTally]]:
@@ -118,18 +113,9 @@ class Site:
         """What could not be read."""
         return self.results.problems
 
-    @cached_property
-    def _labels(self) -> Mapping[tuple[str, str, str, str, int], tuple[str, ...]]:
-        found: defaultdict[tuple[str, str, str, str, int], list[str]] = defaultdict(list)
-        for each in self.trial_labels:
-            of = each.origin
-            found[each.agent, of.track, of.mode, of.instance, each.attempt].append(each.label.words)
-        return {key: tuple(dict.fromkeys(labels)) for key, labels in found.items()}
-
     def labels(self, trial: TrialRecord) -> tuple[str, ...]:
         """Return the failure labels that agents gave a trial, in words."""
-        key = (trial.agent, trial.track, trial.mode, trial.instance, trial.attempt)
-        return self._labels.get(key, ())
+        return self.studies.of(trial).label_words
 
     def facet(self, trial: TrialRecord) -> OutcomeFacet:
         """Return what became of a trial."""

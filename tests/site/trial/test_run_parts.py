@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from codetaste.case_study.read import read_labels
+from codetaste.results.load import load
 from codetaste.results.read import read_results
 from codetaste.site.build import open_site
 from codetaste.site.trial.page import trial_files
@@ -85,12 +87,26 @@ def test_labels_and_case_studies_are_text_with_their_evidence(run: Path) -> None
         path.write_text(json.dumps(data))
     problems: list[str] = []
     assert read_labels(run, problems), problems
+    (row,) = (each for each in load(run).trials if each.failure_labels)
+    assert (row.agent, row.failure_labels) == (agent, ("shim instead of the change",))
     page = page_of(run)
     part = page[page.index('<section id="studies"') :]
     assert "shim instead of the change, not verified" in part
     assert "it did not print this" in part
     assert "it stops" in part
     assert harmful_parts(page) == []
+
+
+def test_a_label_belongs_to_the_trial_of_its_run(run: Path, tmp_path: Path) -> None:
+    again = shutil.copytree(run, tmp_path / "again")
+    (agent,) = {each.agent for each in read_results([run]).trials.agents if each.scores.tests}
+    origin = {"instance": INSTANCE, "track": "instructed", "mode": "direct", "by": "judge"}
+    label = {"schema_version": 1, "origin": origin, "agent": agent, "attempt": 1, "label": "shim"}
+    path = again / "case_studies" / "labels" / PLACE / "x.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({**label, "reason": "because", "evidence": []}))
+    rows = load(run, again).trials
+    assert {row.run for row in rows if row.failure_labels} == {"again"}
 
 
 def test_a_damaged_journal_or_blob_leaves_the_page(run: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from codetaste.benchmark.trial_identity import StepKind, TrialIdentity
@@ -18,6 +19,7 @@ from codetaste.results.read import root_of
 from codetaste.results.rows.job_totals import job_totals
 from codetaste.results.rows.trial import TrialResult
 from codetaste.results.rows.trial_files import read_trial_files
+from codetaste.results.trial_studies import read_studies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -49,9 +51,11 @@ def record_rows(results: RunResults, jobs: Sequence[RunJobs]) -> Iterator[TrialR
     views = [aggregate_trials(results.trials, each) for each in (Aggregation.STRICT, Aggregation.PUBLISHED)]
     by_root = {each.root: each for each in jobs}
     real = {root: os.path.realpath(root) for root in by_root}
+    studies = read_studies(results)
     for record in (*results.trials.agents, *results.trials.pseudo):
         root = root_of(record, by_root)
-        yield _row(record, views, by_root[root], real[root])
+        row = _row(record, views, by_root[root], real[root])
+        yield replace(row, failure_labels=studies.of(record).label_words)
 
 
 def _row(record: TrialRecord, views: Sequence[AggregatedTrials], run: RunJobs, real_root: str) -> TrialResult:

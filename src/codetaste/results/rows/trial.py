@@ -135,6 +135,7 @@ class TrialResult:
         scored_by: programs that made the scores.
         rules_sha256: hash of the rules that it was scored with.
         notes: remarks about its scores.
+        failure_labels: failure labels that agents gave it (CodeTaste §4.4), in words, each once.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -257,3 +258,4 @@ class TrialResult:
     scored_by: str | None = None
     rules_sha256: str | None = None
     notes: tuple[str, ...] = ()
+    failure_labels: tuple[str, ...] = ()

@@ -28,7 +28,6 @@ from codetaste.site.trial.reference import (
     rules_address,
     rules_file,
 )
-from codetaste.site.trial.studies import studies_of_trial
 from codetaste.site.trial.transcript.excerpt import excerpts
 from codetaste.site.trial.transcript.pieces import transcript_files
 from codetaste.site.trial.transcript.timeline import make_timeline
@@ -77,7 +76,7 @@ def _page(site: Site, subject: TrialSubject) -> bytes:
     view = read_trial_view(trial, reference)
     jobs = find_trial_jobs(site.results.roots, trial)
     timeline = make_timeline(jobs)
-    studies = studies_of_trial(site, trial)
+    studies = site.studies.of(trial)
     return render_page(
         site,
         "trial.html",

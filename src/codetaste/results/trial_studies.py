@@ -1,0 +1,76 @@
+"""What agents have said of trials, by trial: failure labels, and case studies that compare them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from codetaste.benchmark.trial_identity import TrialIdentity
+from codetaste.case_study.read import read_case_studies, read_labels
+from codetaste.results.read import root_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from codetaste.case_study.study import CaseStudy, StudyOrigin, TrialAssessment, TrialLabel
+    from codetaste.evaluation.trials.records import TrialRecord
+    from codetaste.results.read import RunResults
+
+_Key: TypeAlias = "tuple[Path, TrialIdentity]"
+"""A trial: the folder of its run, and what identifies it there."""
+
+
+@dataclass(slots=True)
+class TrialStudies:
+    """The labels of a trial, and what each case study says of it."""
+
+    labels: list[TrialLabel] = field(default_factory=list)
+    assessments: list[tuple[CaseStudy, TrialAssessment]] = field(default_factory=list)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was said."""
+        return not (self.labels or self.assessments)
+
+    @property
+    def label_words(self) -> tuple[str, ...]:
+        """The labels in words, each once."""
+        return tuple(dict.fromkeys(each.label.words for each in self.labels))
+
+
+@dataclass(frozen=True, slots=True)
+class StudiesOfRuns:
+    """The case studies of runs, and what they and the labels say of each trial."""
+
+    roots: tuple[Path, ...]
+    case_studies: tuple[CaseStudy, ...]
+    by_trial: Mapping[_Key, TrialStudies]
+
+    def of(self, trial: TrialRecord) -> TrialStudies:
+        """Return what was said of a trial."""
+        # ``merge_runs`` may have added the run's name.
+        agent = trial.agent.removesuffix(f" ({trial.run})")
+        identity = TrialIdentity(agent, trial.track, trial.mode, trial.instance, trial.attempt)
+        root = root_of(trial, dict.fromkeys(self.roots))
+        return self.by_trial.get((root, identity), TrialStudies())
+
+
+def read_studies(results: RunResults) -> StudiesOfRuns:
+    """Read what is filed beside the trials of runs; damaged files are left out. Blocking."""
+    studies: list[CaseStudy] = []
+    by_trial: defaultdict[_Key, TrialStudies] = defaultdict(TrialStudies)
+    for root in results.roots:
+        for label in read_labels(root):
+            by_trial[root, _identity(label.origin, label.agent, label.attempt)].labels.append(label)
+        for study in read_case_studies(root):
+            studies.append(study)
+            for each in study.trials:
+                filed = by_trial[root, _identity(study.origin, each.agent, each.attempt)]
+                filed.assessments.append((study, each))
+    return StudiesOfRuns(results.roots, tuple(studies), dict(by_trial))
+
+
+def _identity(origin: StudyOrigin, agent: str, attempt: int) -> TrialIdentity:
+    return TrialIdentity(agent, origin.track, origin.mode, origin.instance, attempt)
