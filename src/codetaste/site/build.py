@@ -90,11 +90,35 @@ PARTS = (
     SitePart(NavigationLink("Problems", PROBLEMS_ADDRESS, "p"), problems_files, _has_problems),
 )
 
+_OF_RULES = ("figures/", "instances/", "rules/")
+"""Pages that need the verdicts on all rules."""
+_OF_WORDS = ("search/",)
+
 
 def open_site(results: RunResults, title: str, *, live: bool = False) -> Site:
     """Return the site of ``results`` with the navigation of the parts that have something to show."""
     links = [part.link for part in PARTS if part.link is not None and part.exists(results)]
     return Site(results, title, tuple(links), live)
+
+
+def site_blocks(site: Site, size: int) -> Iterator[list[SiteFile]]:
+    """Yield every file of the site in blocks, of which one process makes each.
+
+    Parts that need the same costly numbers are one block, the most costly first; the many pages of trials are
+    blocks of ``size``.
+    """
+    shared = [*_assets()]
+    trials: list[SiteFile] = []
+    for part in PARTS:
+        if part.exists(site.results):
+            files = trials if part.files is trial_files else shared
+            files += part.files(site)
+    costly = [file for file in shared if file.address.startswith(_OF_RULES)]
+    yield costly
+    yield [file for file in shared if file.address.startswith(_OF_WORDS)]
+    for at in range(0, len(trials), size):
+        yield trials[at : at + size]
+    yield [file for file in shared if not file.address.startswith((*_OF_RULES, *_OF_WORDS))]
 
 
 def site_files(site: Site) -> Iterator[SiteFile]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from codetaste.report.statistics.view import AggregatedTrials
     from codetaste.results.outcome import OutcomeFacet
     from codetaste.results.read import RunResults
+    from codetaste.results.rows.rule import RuleVerdict
     from codetaste.results.trial_studies import StudiesOfRuns
     from codetaste.site.overview.rule_tallies import RuleTally
 
@@ -104,9 +105,14 @@ class Site:
         return read_studies(self.results)
 
     @cached_property
+    def rule_verdicts(self) -> Sequence[RuleVerdict]:
+        """Whether each trial satisfies each rule. Blocking, and seconds long, when it is first read."""
+        return rule_rows(self.results, counted=False)[0]
+
+    @cached_property
     def rule_tallies(self) -> Mapping[str, Sequence[RuleTally]]:
         """How many trials satisfy each rule, by instance. Blocking when it is first read."""
-        return tally_rules(rule_rows(self.results, counted=False)[0], GOLDEN)
+        return tally_rules(self.rule_verdicts, GOLDEN)
 
     @cached_property
     def problems(self) -> tuple[ReadProblem, ...]:

@@ -16,7 +16,7 @@ from codetaste.report.statistics.comparison import compare_systems
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.report.statistics.view import aggregate_trials
 from codetaste.results.read import RunResults, read_results
-from codetaste.site.build import open_site, site_files
+from codetaste.site.build import open_site, site_blocks, site_files
 from codetaste.site.output.write import MARKER, write_site
 from codetaste.site.overview.pairs import PairVerdict, compare_pair, tested_pairs
 from codetaste.site.overview.places import find_places
@@ -52,6 +52,8 @@ def test_every_link_leads_to_a_file_and_no_page_has_inline_scripts(written: Path
 def test_addresses_are_unique_and_stable(results: RunResults) -> None:
     addresses = [file.address for file in site_files(open_site(results, "a"))]
     assert len(set(addresses)) == len(addresses)
+    blocks = [file.address for block in site_blocks(open_site(results, "a"), 5) for file in block]
+    assert sorted(blocks) == sorted(addresses)
     assert addresses == [file.address for file in site_files(open_site(results, "b"))]
 
 

@@ -39,7 +39,7 @@ def _draw(site: Site, drawn: list[FigureFile | MissingFigure | ToolMissing]) -> 
     if drawn:
         return
     try:
-        drawn += make_figures(site.results, formats=_FORMATS)
+        drawn += make_figures(site.results, formats=_FORMATS, rules=site.rule_verdicts)
     except ToolMissing as missing:
         drawn.append(missing)
 
