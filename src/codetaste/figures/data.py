@@ -44,7 +44,7 @@ class FigureData:
     @cached_property
     def rules(self) -> list[RuleVerdict]:
         """Whether the trials of agents satisfy the rules of their instances. Blocking, and seconds long."""
-        rows = rule_rows(self.results)[0] if self.known_rules is None else self.known_rules
+        rows = rule_rows(self.results, counted=False)[0] if self.known_rules is None else self.known_rules
         return [row for row in rows if not row.pseudo]
 
     def setting(self, track: str | None, mode: str | None) -> str:
