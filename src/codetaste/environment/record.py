@@ -267,7 +267,7 @@ def _read(path: Path, model: type[_AnyModel]) -> _AnyModel | None:
     if not isinstance(raw, dict):
         raise ConfigError(f"{path}: expected a JSON object; restore the file")
     written = raw.get("format", FORMAT)
-    if model is EnvironmentDetails and isinstance(written, int) and written > FORMAT:
+    if model is EnvironmentDetails and isinstance(written, int | float) and written > FORMAT:
         raise ConfigError(f"{path}: format {written} is of a newer codetaste; update this one")
     try:
         return model.model_validate(raw)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +14,10 @@ from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.measures import ALIGNMENT, IFR, PASS, PREC
 from codetaste.report.statistics.merge import track_mode_of
 from codetaste.report.statistics.view import aggregate_trials
-from codetaste.results.load import Results
-from codetaste.results.outcome import OutcomeFacet, facet_of_answer, facet_of_record
+from codetaste.results.outcome import OutcomeFacet, facet_of_answer
 from codetaste.results.timeline.journal_reader import JournalReader
 from codetaste.results.transcript.conversations import conversations_of, conversations_of_logs
+from codetaste.results.trial_outcomes import read_outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from codetaste.evaluation.trials.records import TrialRecord
     from codetaste.report.statistics.view import AggregatedTrials
     from codetaste.results.read import RunResults
-    from codetaste.results.rows.trial import TrialResult
     from codetaste.results.timeline.job import JobTimeline
     from codetaste.results.transcript.event import RecordedConversation
     from codetaste.swe_refactor.report.trial_row import TrialRow
@@ -107,19 +106,14 @@ def exported_trials(results: RunResults) -> Iterator[ExportedTrial]:
     journals = {root: _journal(root) for root in results.roots}
     originals = {record.folder: record for record in results.records.records}
     strict = aggregate_trials(results.trials, Aggregation.STRICT)
-    facets = {_place(row): OutcomeFacet(row.outcome) for row in Results(results).trials}
+    outcomes = read_outcomes(results)
     for _, _, records in strict.groups():
         for record in sorted(records, key=lambda each: (each.run, each.instance, each.attempt)):
-            trial = _of_record(record, originals.get(record.folder, record), strict, journals)
-            yield replace(trial, facet=facets.get(_place(record), trial.facet))
+            original = originals.get(record.folder, record)
+            yield _of_record(record, original, strict, journals, outcomes.of(record))
     runs = {root.name: root for root in results.roots} | {str(root): root for root in results.roots}
     for row in sorted(results.answers.rows, key=lambda each: (each.run, each.key)):
         yield _of_row(row, runs.get(row.run), journals)
-
-
-def _place(trial: TrialRecord | TrialResult) -> tuple[str, str, str, str, str, int]:
-    """Return what identifies a trial of CodeTaste among all runs."""
-    return trial.run, trial.agent, trial.track or "", trial.mode or "", trial.instance, trial.attempt
 
 
 def safe_name(text: str) -> str:
@@ -147,6 +141,7 @@ def _of_record(
     original: TrialRecord,
     strict: AggregatedTrials,
     journals: Mapping[Path, tuple[Path, JournalReader | None]],
+    facet: OutcomeFacet,
 ) -> ExportedTrial:
     root = next((root for root in journals if record.folder.is_relative_to(root)), record.folder)
     run, journal = journals.get(root, (root, None))
@@ -159,7 +154,7 @@ def _of_record(
         f"{track_mode.track}/{track_mode.mode}",
         record.instance,
         record.attempt,
-        facet_of_record(record),
+        facet,
         metadata.model,
         metadata.harness,
         metadata.cost_usd,

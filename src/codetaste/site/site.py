@@ -12,8 +12,8 @@ from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.comparison import compare_systems
 from codetaste.report.statistics.merge import track_mode_of, track_mode_order
 from codetaste.report.statistics.view import aggregate_trials
-from codetaste.results.outcome import facet_of_record
 from codetaste.results.rows.rule_rows import rule_rows
+from codetaste.results.trial_outcomes import read_outcomes
 from codetaste.results.trial_studies import read_studies
 from codetaste.site.html.address import file_name
 from codetaste.site.overview.rule_tallies import tally_rules
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from codetaste.results.outcome import OutcomeFacet
     from codetaste.results.read import RunResults
     from codetaste.results.rows.rule import RuleVerdict
+    from codetaste.results.trial_outcomes import TrialOutcomes
     from codetaste.results.trial_studies import StudiesOfRuns
     from codetaste.site.overview.rule_tallies import RuleTally
 
@@ -105,6 +106,10 @@ class Site:
         return read_studies(self.results)
 
     @cached_property
+    def _outcomes(self) -> TrialOutcomes:
+        return read_outcomes(self.results)
+
+    @cached_property
     def rule_verdicts(self) -> Sequence[RuleVerdict]:
         """Whether each trial satisfies each rule. Blocking, and seconds long, when it is first read."""
         return rule_rows(self.results, counted=False)[0]
@@ -125,7 +130,7 @@ class Site:
 
     def facet(self, trial: TrialRecord) -> OutcomeFacet:
         """Return what became of a trial."""
-        return facet_of_record(trial)
+        return self._outcomes.of(trial)
 
 
 def trial_folder(trial: TrialRecord) -> str:

@@ -97,6 +97,16 @@ def test_labels_and_case_studies_are_text_with_their_evidence(run: Path) -> None
     assert harmful_parts(page) == []
 
 
+def test_the_outcome_of_a_page_is_that_of_its_row(run: Path) -> None:
+    reason = next(run.rglob("inference_metadata.json"))
+    reason.write_text(json.dumps({**json.loads(reason.read_text()), "finish_reason": "error"}))
+    site = open_site(read_results([run]), "site")
+    rows = {(row.agent, row.track, row.instance): row.outcome for row in load(run).trials}
+    for trial in site.trials:
+        outcome = rows[trial.agent, trial.track, trial.instance]
+        assert site.facet(trial) == outcome
+
+
 def test_a_label_belongs_to_the_trial_of_its_run(run: Path, tmp_path: Path) -> None:
     again = shutil.copytree(run, tmp_path / "again")
     (agent,) = {each.agent for each in read_results([run]).trials.agents if each.scores.tests}

@@ -23,9 +23,13 @@ def make_site(roots: Sequence[Path] = (), **parts: Any) -> Site:
 
 
 def site_texts(site: Site) -> dict[str, str]:
-    """Return the text of each file below folders of pages, by address, without assets."""
+    """Return the text of each file by address, without assets, packed files and drawings."""
     made = {}
     for file in site_files(site):
-        if not file.address.startswith("assets/"):
-            made |= {each.address: each.make().decode("utf-8") for each in file.with_parts()}
+        if not file.address.startswith(("assets/", "figures/")):
+            made |= {
+                each.address: each.make().decode("utf-8")
+                for each in file.with_parts()
+                if not each.address.endswith(".gz")
+            }
     return made

@@ -6,10 +6,8 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from codetaste.benchmark.trial_identity import StepKind, TrialIdentity
 from codetaste.core.text import printable
 from codetaste.evaluation.trials.records import TrialStatus
-from codetaste.orchestration.journal.history import JobState
 from codetaste.report.statistics import measures
 from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.measures import Measure
@@ -19,6 +17,7 @@ from codetaste.results.read import root_of
 from codetaste.results.rows.job_totals import job_totals
 from codetaste.results.rows.trial import TrialResult
 from codetaste.results.rows.trial_files import read_trial_files
+from codetaste.results.trial_outcomes import ending_step, steps_of
 from codetaste.results.trial_studies import read_studies
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ _TYPES = {
     for name, hint in get_type_hints(TrialResult).items()
     if name in {each.name for each in MEASURES}
 }
-_PATCHED = frozenset({TrialStatus.SCORED, TrialStatus.DOES_NOT_APPLY, TrialStatus.PARTIAL})
 
 
 def record_rows(results: RunResults, jobs: Sequence[RunJobs]) -> Iterator[TrialResult]:
@@ -61,8 +59,8 @@ def record_rows(results: RunResults, jobs: Sequence[RunJobs]) -> Iterator[TrialR
 def _row(record: TrialRecord, views: Sequence[AggregatedTrials], run: RunJobs, real_root: str) -> TrialResult:
     scores, metadata = record.scores, record.metadata
     files = read_trial_files(record, real_root)
-    steps = _steps(record, run)
-    end = run.ends.get(_ending_step(steps, scores), "")
+    steps = steps_of(record, run)
+    end = run.ends.get(ending_step(steps, scores), "")
     has_folder = record.folder != run.root
     return TrialResult(
         run=record.run,
@@ -130,24 +128,6 @@ def _tests(scores: TrialScores) -> dict[str, Any]:
     }
 
 
-def _steps(record: TrialRecord, run: RunJobs) -> dict[str, JobResult]:
-    """Return the jobs of a trial's steps by key."""
-    # ``merge_runs`` may have added the run's name.
-    agent = record.agent.removesuffix(f" ({record.run})")
-    identity = TrialIdentity(agent, record.track, record.mode, record.instance, record.attempt)
-    keys = map(identity.step_key, StepKind)
-    return {key: run.jobs[key] for key in keys if key in run.jobs}
-
-
-def _ending_step(steps: Mapping[str, JobResult], scores: TrialScores) -> str:
-    """Return the key of the step that ended a trial: the last one, or the first without a result."""
-    if not steps:
-        return ""
-    last = list(steps)[-1]
-    without = (key for key, job in steps.items() if job.state != JobState.DONE)
-    return last if scores.status in _PATCHED else next(without, last)
-
-
 def _cause(steps: Mapping[str, JobResult], scores: TrialScores) -> str | None:
-    key = _ending_step(steps, scores)
+    key = ending_step(steps, scores)
     return steps[key].cause if key else None

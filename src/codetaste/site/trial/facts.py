@@ -22,11 +22,11 @@ from codetaste.report.statistics.measures import (
 )
 from codetaste.report.statistics.merge import track_mode_of
 from codetaste.report.table import Column, format_cell
-from codetaste.results.outcome import facet_of_record
 
 if TYPE_CHECKING:
     from codetaste.evaluation.trials.records import TrialRecord
     from codetaste.report.statistics.measures import Measure
+    from codetaste.results.outcome import OutcomeFacet
 
 _RATES = (PASS, IFR, ALIGNMENT, IFR_PLUS, IFR_MINUS, PREC, PREC_PLUS, PREC_MINUS)
 _EFFORT = (COST, TIME, TURNS, TOOL_CALLS)
@@ -80,7 +80,7 @@ def trial_facts(trial: TrialRecord) -> list[tuple[str, str]]:
     return [(name, text) for name, text in facts if text]
 
 
-def trial_to_json(trial: TrialRecord) -> dict[str, Any]:
+def trial_to_json(trial: TrialRecord, facet: OutcomeFacet) -> dict[str, Any]:
     """Return the identity and the numbers of a trial as JSON data; unknown numbers are null."""
     numbers = {measure.name: measure.value(trial) for measure in (*_RATES, *_EFFORT)}
     return {
@@ -90,7 +90,7 @@ def trial_to_json(trial: TrialRecord) -> dict[str, Any]:
         "mode": trial.mode,
         "instance": trial.instance,
         "attempt": trial.attempt,
-        "outcome": facet_of_record(trial).value,
+        "outcome": facet.value,
         "status": trial.scores.status.value,
         "reason": trial.scores.reason,
         "finish_reason": trial.metadata.finish_reason,

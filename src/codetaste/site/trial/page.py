@@ -112,7 +112,7 @@ def _parts(site: Site, subject: TrialSubject) -> Iterator[SiteFile]:
     trial = subject.trial
     folder, view = trial_folder(trial), read_trial_view(trial, subject.reference)
     yield _file(f"{folder}/data.js", data_script("trial", _script_data(view)))
-    yield _file(f"{folder}/trial.json", _json(trial, view))
+    yield _file(f"{folder}/trial.json", _json(site, trial, view))
     packed = []
     for number, span in enumerate(view.pieces.spans):
         packed.append(packed_piece(view.patch, span))
@@ -164,8 +164,8 @@ def _script_data(view: TrialView) -> dict[str, Any]:
     return {"patch": patch_data(view.patch, view.pieces, positions), "rules": rules_data(view.rules)}
 
 
-def _json(trial: TrialRecord, view: TrialView) -> bytes:
-    data = trial_to_json(trial) | {
+def _json(site: Site, trial: TrialRecord, view: TrialView) -> bytes:
+    data = trial_to_json(trial, site.facet(trial)) | {
         "rules": [
             {"id": each.id, "direction": each.direction, "outcome": each.outcome, "matches": each.matches}
             for each in view.rules
