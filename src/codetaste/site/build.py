@@ -84,7 +84,7 @@ PARTS = (
         swe_refactor_files,
         lambda results: bool(results.answers.rows),
     ),
-    SitePart(NavigationLink("Construction", CONSTRUCTION, "c"), construction_files, has_construction),
+    SitePart(NavigationLink("Construction", CONSTRUCTION, "n"), construction_files, has_construction),
     SitePart(NavigationLink("Figures", FIGURES_ADDRESS, "f"), figures_files, _has_figures),
     SitePart(NavigationLink("Search", SEARCH_ADDRESS, "s"), search_files, _has_trials),
     SitePart(NavigationLink("Problems", PROBLEMS_ADDRESS, "p"), problems_files, _has_problems),
@@ -98,6 +98,8 @@ _OF_WORDS = ("search/",)
 def open_site(results: RunResults, title: str, *, live: bool = False) -> Site:
     """Return the site of ``results`` with the navigation of the parts that have something to show."""
     links = [part.link for part in PARTS if part.link is not None and part.exists(results)]
+    if not _has_trials(results):
+        links[0] = links[0]._replace(title="Overview")
     return Site(results, title, tuple(links), live)
 
 
