@@ -17,6 +17,7 @@ from codetaste.report.statistics.merge import merge_runs
 from codetaste.report.statistics.view import aggregate_trials
 from codetaste.results.read import RunResults, read_results
 from codetaste.site.build import open_site, site_blocks, site_files
+from codetaste.site.output import write
 from codetaste.site.output.write import MARKER, write_site
 from codetaste.site.overview.pairs import PairVerdict, compare_pair, tested_pairs
 from codetaste.site.overview.places import find_places
@@ -114,3 +115,14 @@ def test_an_archive_has_the_same_files_each_time(nothing: RunResults, tmp_path: 
         assert "a/index.html" in archive.namelist()
         names = [name.removeprefix("a") for name in archive.namelist()]
         assert all(archive.read(f"a{name}") == other.read(f"b{name}") for name in names)
+
+
+@pytest.mark.heavy
+def test_two_processes_write_what_one_writes(
+    results: RunResults, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write, "_MIN_TRIALS_OF_SHARES", 1)
+    folder = write_site(results, tmp_path / "report", "a report").index.parent
+    files = {path.relative_to(written): path for path in written.rglob("*") if path.is_file()}
+    assert {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()} == set(files)
+    assert [name for name, path in files.items() if (folder / name).read_bytes() != path.read_bytes()] == []

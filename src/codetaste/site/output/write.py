@@ -125,8 +125,6 @@ def check_target(target: Path) -> None:
 
 
 def _write_all(site: Site, folder: Path) -> tuple[int, Redactions]:
-    if site.views:  # once, before it is passed on
-        _ = site.comparisons, site.mode_comparison
     context = get_context("spawn")  # not forked: libraries that compute have threads by now
     shared = context.Value("q", 0)
     _Blocks.share(shared)
@@ -134,7 +132,8 @@ def _write_all(site: Site, folder: Path) -> tuple[int, Redactions]:
         number, redactions = _write_blocks(site, folder)
     else:
         with ProcessPoolExecutor(1, context, _Blocks.share, (shared,)) as pool:
-            other = pool.submit(_write_blocks, site, folder)
+            # Without what the site has computed: a copy of a measure is another measure.
+            other = pool.submit(_write_blocks, replace(site), folder)
             number, redactions = _write_blocks(site, folder)
             others, of_others = other.result()
         number, redactions = number + others, redactions + of_others
