@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from urllib.parse import urljoin
 
 import httpx
 import pytest
@@ -114,6 +116,9 @@ def test_nothing_but_pages_of_the_site_has_an_address(client: Client, path: str)
     answer = client("GET", path)
     assert answer.status_code == 404
     assert "There is no such page" in answer.text
+    sheet = re.search(r'rel="stylesheet" href="([^"]+)"', answer.text)
+    assert sheet is not None
+    assert urljoin(str(answer.url), sheet[1]) == "http://127.0.0.1/assets/site.css"
 
 
 def test_without_the_token_no_page_is_shown(guarded: Client) -> None:

@@ -76,7 +76,7 @@ class ViewApp:
         await self._current.refresh(self._ended_jobs(), eager=True)
         content = await run_in_background(partial(self._current.pages.files.content, address))
         if content is None:
-            return self._missing()
+            return self._missing(request)
         return _response(content, PurePosixPath(address).suffix)
 
     async def _live(self, address: str, request: Request) -> Response:
@@ -86,7 +86,7 @@ class ViewApp:
         name, _, page = address.partition("/")
         answer = {"index.html": self._run, "changes.json": self._changes, "job.html": self._job}.get(page)
         if answer is None or name not in self._runs:
-            return self._missing()
+            return self._missing(request)
         return await answer(self._runs[name], request)
 
     async def _run(self, run: FollowedRun, _: Request) -> Response:
@@ -105,16 +105,17 @@ class ViewApp:
     async def _job(self, run: FollowedRun, request: Request) -> Response:
         detail = await run_in_background(partial(run.detail, request.query_params.get("key", "")))
         if detail is None:
-            return self._missing()
+            return self._missing(request)
         body = await run_in_background(partial(job_page, self._current, run, detail, time.time()))
         return _response(body, _HTML)
 
     def _ended_jobs(self) -> int:
         return sum(run.ended_jobs for run in self._runs.values())
 
-    def _missing(self) -> Response:
-        site = self._current.pages.site
-        page = render_page(site, "live/missing.html", "missing.html", "There is no such page")
+    def _missing(self, request: Request) -> Response:
+        # Links are relative: the page stands as deep as the address that was asked for.
+        address = "_/" * (request.url.path.count("/") - 1) + "missing.html"
+        page = render_page(self._current.pages.site, "live/missing.html", address, "There is no such page")
         return _response(page, _HTML, 404)
 
 
