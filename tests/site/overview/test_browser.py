@@ -95,6 +95,40 @@ def test_a_table_is_sorted_and_filtered_by_its_address(browser: Browser, site: P
         assert values == sorted(values, reverse=True)
 
 
+def test_a_long_table_is_complete_to_who_scrolls_sorts_filters_or_follows_an_address(
+    browser: Browser, site: Path
+) -> None:
+    rows = "".join(
+        f"<tr><td id='row-{n}'>{n}</td><td>{'even' if n % 2 == 0 else 'odd'}</td></tr>" for n in range(1000)
+    )
+    head = "<thead><tr><th class='num'>Number</th><th data-filter='kind'>Kind</th></tr></thead>"
+    table = f"<table class='data' id='long' data-sortable data-filters>{head}{rows}</table>"
+    links = "<link rel='stylesheet' href='assets/site.css'><script src='assets/site.js' defer></script>"
+    (site / "long.html").write_text(
+        f"<!doctype html>{links}<body data-root='.'><main><div class='scroll tall'>{table}</div>"
+    )
+    address = (site / "long.html").as_uri()
+    with watched_page(browser) as page:
+        page.goto(address)
+        visible = page.locator("#long tbody tr:visible")
+        assert page.locator(".count").inner_text() == "1,000 of 1,000 rows"
+        assert 100 < visible.count() < 500
+        while visible.count() < 1000:
+            shown = visible.count()
+            visible.last.scroll_into_view_if_needed()
+            page.wait_for_function(
+                "n => document.querySelectorAll('#long tbody tr:not(.later)').length > n", arg=shown
+            )
+        page.get_by_role("button", name="Number").click()
+        assert visible.first.inner_text().startswith("999")
+        page.get_by_label("Kind").select_option("even")
+        assert visible.first.inner_text().startswith("998")
+        assert page.locator(".count").inner_text() == "500 of 1,000 rows"
+        page.goto(f"{address}#row-900")
+        page.reload()
+        page.locator("#row-900").wait_for(state="visible")
+
+
 def test_any_two_systems_are_compared(browser: Browser, site: Path) -> None:
     with watched_page(browser) as page:
         page.goto((site / "compare/index.html").as_uri())

@@ -60,7 +60,7 @@ const codetaste = {
 };
 
 const sortValue = (cell) => {
-  const text = cell?.dataset.value ?? cell?.textContent.trim() ?? "";
+  const text = cell?.getAttribute("data-value") ?? cell?.textContent.trim() ?? "";
   if (text === "" || text === "–") return null;
   const number = Number(text.replaceAll(",", "").replace(/^[$]/, ""));
   return Number.isNaN(number) ? text.toLowerCase() : number;
@@ -80,8 +80,9 @@ function sortTable(table, column, direction) {
       if (a.value === null || b.value === null) return (a.value === null) - (b.value === null) || a.place - b.place;
       return sign * compareValues(a.value, b.value) || a.place - b.place;
     });
-    body.append(...rows.map((each) => each.row));
+    body.replaceChildren(...rows.map((each) => each.row));
   }
+  restartRows.get(table)?.();
   for (const head of table.tHead.rows[table.tHead.rows.length - 1].cells) head.removeAttribute("aria-sort");
   heads(table)[column].setAttribute("aria-sort", direction);
 }
@@ -106,6 +107,31 @@ function makeSortable(table) {
   if (table.id && direction && heads(table)[column]) sortTable(table, Number(column), direction);
 }
 
+/** Lay out the first rows of a long table, and more as the reader comes near them: to lay out 1,600 rows
+    takes a second, after each change. Words in the other rows are found by the table's own field. */
+const ROWS_AT_ONCE = 150;
+const restartRows = new WeakMap();
+
+function layOutFirstRows(table) {
+  let limit = 0;
+  const end = codetaste.element("div");
+  const show = (number) => {
+    limit = number;
+    let place = 0;
+    for (const body of table.tBodies) for (const row of body.rows) if (!row.hidden) row.classList.toggle("later", place++ >= limit);
+    observer.unobserve(end);
+    if (place > limit) observer.observe(end);
+  };
+  const observer = new IntersectionObserver((entries) => {
+    if (entries.some((entry) => entry.isIntersecting)) show(limit + ROWS_AT_ONCE);
+  }, { root: table.closest(".scroll.tall"), rootMargin: "2000px 0px" });
+  const showTarget = () => { if (table.querySelector("tr.later:target, tr.later :target")) show(Infinity); };
+  table.after(end);
+  restartRows.set(table, () => show(ROWS_AT_ONCE));
+  show(ROWS_AT_ONCE);
+  for (const event of ["load", "hashchange"]) window.addEventListener(event, showTarget);
+}
+
 /** Fields above a table: one for words, and one for each column whose head has data-filter="name".
     Where data-filters has a name, it is before the names in the query: a page may have other words there. */
 function makeFilters(table) {
@@ -117,24 +143,27 @@ function makeFilters(table) {
   const texts = new Map();
   const count = codetaste.element("span", { class: "count", role: "status" });
   const words = codetaste.element("input", { type: "search", size: 18, "data-key": "/" });
+  const cellText = (cell) => cell?.getAttribute("data-group") ?? cell?.textContent.trim();
   const fields = names.map(({ head, column, name }) => {
-    const values = [...new Set(rows.map((row) => row.cells[column]?.dataset.group ?? row.cells[column]?.textContent.trim()))];
+    const groups = rows.map((row) => cellText(row.cells[column]));
+    const values = [...new Set(groups)];
     const select = codetaste.element("select", {}, codetaste.element("option", { value: "" }, "all"));
     values.sort().forEach((value) => select.append(codetaste.element("option", { value }, value)));
-    return { label: head.textContent.trim(), column, name, field: select };
+    return { label: head.textContent.trim(), groups, name, field: select };
   });
 
   const apply = () => {
     const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const chosen = fields.filter(({ field }) => field.value).map(({ groups, field }) => ({ groups, value: field.value }));
     let shown = 0;
-    for (const row of rows) {
+    for (const [place, row] of rows.entries()) {
       if (wanted.length && !texts.has(row)) texts.set(row, row.textContent.toLowerCase());
-      const cellText = (column) => row.cells[column]?.dataset.group ?? row.cells[column]?.textContent.trim();
       const visible = wanted.every((word) => texts.get(row).includes(word))
-        && fields.every(({ column, field }) => !field.value || cellText(column) === field.value);
+        && chosen.every(({ groups, value }) => groups[place] === value);
       if (row.hidden === visible) row.hidden = !visible;
       shown += visible;
     }
+    restartRows.get(table)?.();
     count.textContent = `${shown.toLocaleString("en")} of ${rows.length.toLocaleString("en")} rows`;
   };
   const changed = () => {
@@ -150,6 +179,7 @@ function makeFilters(table) {
   fields.forEach(({ name, field }) => { field.value = codetaste.query.get(prefix + name); if (field.selectedIndex < 0) field.value = ""; });
   bar.addEventListener("input", changed);
   apply();
+  if (rows.length > 2 * ROWS_AT_ONCE) layOutFirstRows(table);
 }
 
 /** j and k move among rows with a link, Enter follows it. */
