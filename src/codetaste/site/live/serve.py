@@ -59,7 +59,7 @@ def followed_runs(roots: Sequence[Path]) -> list[FollowedRun]:
     for root in roots:
         title = printable(root.resolve().name or str(root))
         name, number = file_name(title), 1
-        while name in names or name == "index.html":
+        while name in names:
             number += 1
             name = f"{file_name(title)}-{number}"
         names.add(name)
