@@ -26,7 +26,7 @@ def read_funnels(root: Path) -> dict[str, tuple[FunnelRow, ...]]:
     for folder in _folders(root / MINING_FOLDER):
         try:
             rows = funnel_from_json(json.loads(read_regular_file(funnel_file(folder))))
-            if all(_is_count(row.entered, row.removed, row.unknown) for row in rows):
+            if all(map(_is_valid, rows)):
                 found[folder.name] = rows
         except _DAMAGED:
             continue
@@ -46,6 +46,12 @@ def read_steps(root: Path) -> list[StepYield]:
 def _step(data: dict[str, Any]) -> StepYield:
     cost = Decimal(data["cost_usd"])
     return StepYield(str(data["step"]), data["entered"], data["removed"], data["pending"], cost)
+
+
+def _is_valid(row: FunnelRow) -> bool:
+    reasons, numbers = [reason for reason, _ in row.reasons], [number for _, number in row.reasons]
+    texts = all(isinstance(each, str) for each in (row.filter, *reasons, *row.examples))
+    return texts and _is_count(row.entered, row.removed, row.unknown, *numbers)
 
 
 def _is_count(*values: object) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from codetaste.mining.filter_result import Stage
 from codetaste.mining.funnel import FunnelRow, StepYield, funnel_to_json, yields_to_json
 from codetaste.report.render.csv import render_csv
@@ -55,6 +57,19 @@ def test_damaged_files_leave_a_page(tmp_path: Path) -> None:
     for name in ("steps.json", "releases/funnel.json"):
         (run / "mining" / name).write_text("{")
     assert "has written its funnel yet" in site_texts(make_site([run]))["mining/index.html"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("filter", ["stars"]), ("removed", 0), ("removed", 1e308), ("reasons", {"r": []}), ("examples", [[]])],
+)
+def test_a_funnel_with_other_values_leaves_a_page(tmp_path: Path, name: str, value: object) -> None:
+    run = make_run(tmp_path)
+    path = run / "mining" / "releases" / "funnel.json"
+    data = json.loads(path.read_bytes())
+    data["rows"][0][name] = value
+    path.write_text(json.dumps(data))
+    assert "Mining" in site_texts(make_site([run]))["mining/index.html"]
 
 
 def test_a_run_that_did_not_mine_has_no_page(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def funnel_reasons_table(rows: Sequence[FunnelRow]) -> Table:
         "why commits were removed",
         columns,
         tuple(
-            Row((row.filter, reason, number, number / row.removed), row.stage.value)
+            Row((row.filter, reason, number, number / row.removed if row.removed else None), row.stage.value)
             for row in rows
             for reason, number in row.reasons
         ),
