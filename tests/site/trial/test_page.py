@@ -161,3 +161,11 @@ def test_a_trial_that_is_evaluated_later_has_another_page(tmp_path: Path) -> Non
     hidden.rename(evaluation)
     (evaluation / "scores.json").write_text("{}")
     assert b"No scan of this patch is recorded" not in b"".join(written(_site(run)).values())
+
+
+def test_thousands_of_rules_are_cut_with_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codetaste.site.trial.page._MAX_RULE_ROWS", 1)
+    made = written(_site(write_hostile_run(tmp_path)))
+    (page,) = (content.decode() for name, content in made.items() if name.endswith("/index.html"))
+    assert page.count('<tr id="rule-') == 1
+    assert re.search(r"[1-9] more rules are in trial\.json", page)

@@ -83,12 +83,21 @@ const trial = {
   /** Fragments that are not elements of the page yet: handlers return true if the fragment is theirs. */
   handlers: [],
   async follow() {
-    const hash = decodeURIComponent(location.hash.slice(1));
+    const hash = decoded(location.hash.slice(1));
     if (!hash) return;
     for (const handler of trial.handlers) if (await handler(hash)) return;
     document.getElementById(hash)?.scrollIntoView({ behavior: "instant" });
   },
 };
+
+/** Return a fragment as text; an id that has a "%" may be there as it is. */
+function decoded(fragment) {
+  try {
+    return decodeURIComponent(fragment);
+  } catch {
+    return fragment;
+  }
+}
 
 /** A rule's row opens with the rule's text and every place; returns whether it is open now. */
 function toggleRule(cell, rule) {

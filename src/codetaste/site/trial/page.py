@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from codetaste.site.trial.trial_view import TrialView
 
 _MAX_FILE_ROWS = 25
+_MAX_RULE_ROWS = 2_000
 _MAX_OTHERS = 60
 _MAIN_RATES = frozenset({"passed", "ifr", "alignment", "prec"})
 
@@ -91,7 +92,8 @@ def _page(site: Site, subject: TrialSubject) -> bytes:
         view=view,
         files=_file_rows(view),
         more_files=max(0, len(view.patch.files) - _MAX_FILE_ROWS),
-        rule_rows=rule_rows(view.rules),
+        rule_rows=rule_rows(view.rules[:_MAX_RULE_ROWS]),
+        more_rules=max(0, len(view.rules) - _MAX_RULE_ROWS),
         rule_counts=_rule_counts(view),
         reference=reference,
         golden=golden_download(reference),

@@ -98,6 +98,7 @@ def rule_results(
     for number, file in enumerate(patch.files, 1):
         if file.file.new is not None:
             numbers.setdefault(file.file.new, number)
+    flags = {each.name: each.reason for each in reversed(details.flagged)}
     results = []
     for direction, found in ((Direction.ADDITIVE, additive), (Direction.REDUCTIVE, remaining)):
         by_rule: dict[str, list[Match]] = defaultdict(list)
@@ -105,7 +106,10 @@ def rule_results(
             by_rule[match.rule_id].append(match)
         for name, message in found.messages.items():
             matches = by_rule.get(name, [])
-            outcome, why = _outcome(name, direction, matches, found, details)
+            if name in flags:
+                outcome, why = RuleOutcome.FLAGGED, flags[name]
+            else:
+                outcome, why = _outcome(name, direction, matches, found, details)
             places = tuple(_place(match, numbers) for match in matches[:_MAX_PLACES])
             shown = visible_text(message, _MAX_MESSAGE_CHARS)
             results.append(RuleResult(name, direction, shown, outcome, why, len(matches), places))
@@ -115,9 +119,6 @@ def rule_results(
 def _outcome(
     name: str, direction: Direction, matches: Sequence[Match], found: RuleMatches, details: EvaluationDetails
 ) -> tuple[RuleOutcome, str]:
-    flag = next((each for each in details.flagged if each.name == name), None)
-    if flag is not None:
-        return RuleOutcome.FLAGGED, flag.reason
     if details.unmet is None:
         if found.problem:
             return RuleOutcome.UNKNOWN, found.problem
