@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import RuleError
-from codetaste.rules import yaml_reader
+from codetaste.rules.yaml import reader as yaml_reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from codetaste.rules.yaml_reader import Node
+    from codetaste.rules.yaml.reader import Node
 
 MAX_RULES = 2_000
 MAX_CANDIDATE_BYTES = 256 * 1024
@@ -103,6 +103,8 @@ def read_rules(content: bytes, *, source: str) -> tuple[Rule, ...]:
 
 
 def _parse_file(text: str | bytes, source: str, *, may_be_empty: bool) -> tuple[Rule, ...]:
+    if rules := _read_fast(text):
+        return rules
     try:
         listed = _listed_in_file(yaml_reader.compose(yaml_reader.decode(text)))
     except RuleError as error:
@@ -114,6 +116,16 @@ def _parse_file(text: str | bytes, source: str, *, may_be_empty: bool) -> tuple[
         lines = (f"{source}:{e.line}: {f'rule {e.rule_id}: ' if e.rule_id else ''}{e}" for e in found.errors)
         raise RuleError("\n".join(lines), line=found.errors[0].line, rule_id=found.errors[0].rule_id)
     return found.rules
+
+
+def _read_fast(text: str | bytes) -> tuple[Rule, ...]:
+    """Return the rules of a file without faults, or nothing: then ``yaml_reader.compose`` has to read it."""
+    try:
+        root = yaml_reader.compose_fast(yaml_reader.decode(text))
+        found = _read_items(_listed_in_file(root)) if root is not None else Candidates((), ())
+    except RuleError:
+        return ()
+    return () if found.errors else found.rules
 
 
 def read_candidates(text: str | bytes, *, max_bytes: int = MAX_CANDIDATE_BYTES) -> Candidates:

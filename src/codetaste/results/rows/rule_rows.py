@@ -27,7 +27,7 @@ from codetaste.results.rows.sarif_counts import read_rule_matches
 from codetaste.rules.names.guessed import guessed_names, names_in
 from codetaste.rules.registration import Direction
 from codetaste.rules.rule import read_rules
-from codetaste.rules.yaml_reader import MAX_BYTES
+from codetaste.rules.yaml.reader import MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

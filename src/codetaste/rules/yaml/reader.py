@@ -1,7 +1,7 @@
 """Reader of untrusted YAML 1.2: limits of size, depth and aliases, no duplicate keys, errors with lines.
 
-ruamel.yaml composes the nodes. This module checks the limits and converts the nodes to plain data by the core
-schema of YAML 1.2 (``on``, ``yes`` and ``1:20`` are text).
+``rules.yaml.composer`` composes the nodes. This module checks the limits and converts the nodes to plain data
+by the core schema of YAML 1.2 (``on``, ``yes`` and ``1:20`` are text).
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import RuleError
-from codetaste.rules.syntax_advice import with_advice
+from codetaste.rules.yaml.syntax_advice import with_advice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Node = Any
-"""A ruamel.yaml node; its classes declare no attribute types."""
+"""A node of ruamel.yaml or PyYAML; its classes declare no attribute types."""
 
 PlainData = Any
 """dict, list, str, int, float, bool or None, nested."""
@@ -62,27 +62,19 @@ def compose(text: str) -> Node:
     Raises:
         RuleError: it is not YAML.
     """
-    from ruamel.yaml import YAML  # noqa: PLC0415  (heavy)
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError  # noqa: PLC0415
-    from ruamel.yaml.reader import ReaderError  # noqa: PLC0415
+    from codetaste.rules.yaml import composer  # noqa: PLC0415  (heavy)
 
     try:
-        return YAML(typ="safe", pure=True).compose(text)
-    except MarkedYAMLError as error:
-        # For something that is never closed, report the line where it begins.
-        unclosed = "end of stream" in (error.problem or "")
-        mark = (unclosed and error.context_mark) or error.problem_mark or error.context_mark
-        line = 0 if mark is None else mark.line + 1
-        message = "; ".join(part for part in (error.context, error.problem) if part)
-        raise RuleError(with_advice(f"not YAML: {message}"), line=line) from None
-    except ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise RuleError(f"not YAML: the character {error.character!r} is not allowed", line=line) from None
+        return composer.compose(text)
     except RecursionError:
         raise RuleError(f"nested too deeply; at most {MAX_DEPTH} levels are read") from None
-    except (YAMLError, ValueError, TypeError, IndexError, KeyError, AttributeError, AssertionError) as error:
-        # ruamel raises some of these for damaged text.
-        raise RuleError(f"not YAML: {' '.join(str(error).split())[:200]}") from None
+
+
+def compose_fast(text: str) -> Node | None:
+    """Return the mapping that ``compose`` returns but for lines of empty scalars, or None if not certain."""
+    from codetaste.rules.yaml import composer  # noqa: PLC0415  (heavy)
+
+    return composer.compose_fast(text)
 
 
 def is_mapping(node: Node) -> bool:

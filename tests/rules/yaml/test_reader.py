@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codetaste.errors import RuleError
-from codetaste.rules import yaml_reader
 from codetaste.rules.rule import parse_rules, read_candidates
+from codetaste.rules.yaml import reader as yaml_reader
 
 GOOD = """\
 rules:

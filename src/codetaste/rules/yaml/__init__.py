@@ -1,0 +1,1 @@
+"""Rules as YAML: composed to nodes, read with limits and lines."""
