@@ -59,9 +59,7 @@ def money_axis(axes: Axes, values: Sequence[float]) -> None:
     low, high = min(values, default=0), max(values, default=0)
     if low > 0 and high / low > LOG_FROM:
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(
-            LogLocator(subs=(1.0, 2.0, 5.0) if high / low < MANY_DECADES else (1.0,))
-        )
+        axes.xaxis.set_major_locator(LogLocator(subs=_labelled(high / low)))
         axes.xaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))
     else:
         axes.set_xlim(left=0)
@@ -70,8 +68,17 @@ def money_axis(axes: Axes, values: Sequence[float]) -> None:
     axes.grid(visible=True, axis="x")
 
 
-MANY_DECADES: Final = 200
-"""A ratio from which a logarithmic axis has labels at powers of ten alone."""
+def _labelled(ratio: float) -> tuple[float, ...]:
+    """Return which multiples of powers of ten have labels: a narrow panel has place for four or five."""
+    if ratio < ONE_DECADE:
+        return (1.0, 2.0, 5.0)
+    return (1.0, 3.0) if ratio < MANY_DECADES else (1.0,)
+
+
+ONE_DECADE: Final = 10
+"""A ratio from which a logarithmic axis has labels at 1 and 3 times powers of ten."""
+MANY_DECADES: Final = 60
+"""A ratio from which it has labels at powers of ten alone."""
 LOG_FROM: Final = 8
 """A ratio of the largest to the smallest value from which a logarithmic axis is easier to read."""
 
