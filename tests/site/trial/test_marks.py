@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.rules.scan.model import Match
+from codetaste.site.trial.evaluation.evaluation_details import EvaluationDetails
+from codetaste.site.trial.evaluation.rule_results import rule_results
 from codetaste.site.trial.patch.excerpt import make_excerpt
 from codetaste.site.trial.patch.marked_patch import PatchMatches, mark_patch
 from codetaste.site.trial.patch.patch_data import patch_data
 from codetaste.site.trial.patch.pieces import make_pieces
-from codetaste.site.trial.patch.rule_matches import read_rule_matches
+from codetaste.site.trial.patch.rule_matches import RuleMatches, read_rule_matches
 
 
 class Line(NamedTuple):
@@ -188,3 +190,19 @@ def test_endless_matches_are_cut_with_a_problem(tmp_path: Path) -> None:
     found = read_rule_matches(tmp_path / "x.sarif", str(tmp_path.resolve()))
     assert [match.rule_id for match in found.matches] == ["wide"]
     assert "span more than" in found.problem
+
+
+def test_a_match_leads_to_its_line_only_where_the_patch_has_the_line() -> None:
+    text = b"--- a/a.py\n+++ b/a.py\n@@ -10,2 +10,3 @@\n x\n+@@ -1 +90 @@\n y\n@@ -40 +41 @@\n-old\n+new\n"
+    spans = [
+        ("a.py", 9, 0),
+        ("a.py", 10, 0),
+        ("a.py", 8, 2),
+        ("a.py", 41, 0),
+        ("a.py", 90, 0),
+        ("b.py", 41, 0),
+    ]
+    found = RuleMatches(tuple(map(as_match, spans)), {as_match(spans[0]).rule_id: ""})
+    patch = mark_patch(text, PatchMatches())
+    (rule,) = rule_results(found, RuleMatches(), EvaluationDetails(), patch)
+    assert [place.file for place in rule.places] == [0, 1, 1, 1, 0, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
 
     from codetaste.rules.scan.model import Match
     from codetaste.site.trial.evaluation.evaluation_details import EvaluationDetails
-    from codetaste.site.trial.patch.marked_patch import MarkedPatch
+    from codetaste.site.trial.patch.marked_patch import MarkedFile, MarkedPatch
     from codetaste.site.trial.patch.rule_matches import RuleMatches
 
 _MAX_SHOWN_PLACES = 3
 _MAX_PLACES = 200
 _MAX_RULE_CHARS = 160
 _MAX_MESSAGE_CHARS = 4_000
+_HUNK = re.compile(rb"^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 
 
 class RuleOutcome(StrEnum):
@@ -37,7 +39,7 @@ class RuleOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MatchPlace:
-    """Where a rule matches R∘X̂; ``file`` is the number of the file in the patch, 0 if it is not in it."""
+    """Where a rule matches R∘X̂; ``file`` is that in the patch, from 1; 0 if the patch has no such line."""
 
     file: int
     path: str
@@ -94,11 +96,8 @@ def rule_results(
         details: of the evaluation.
         patch: gives the places their files.
     """
-    numbers: dict[str, int] = {}
-    for number, file in enumerate(patch.files, 1):
-        if file.file.new is not None:
-            numbers.setdefault(file.file.new, number)
     flags = {each.name: each.reason for each in reversed(details.flagged)}
+    places = _Places(patch)
     results = []
     for direction, found in ((Direction.ADDITIVE, additive), (Direction.REDUCTIVE, remaining)):
         by_rule: dict[str, list[Match]] = defaultdict(list)
@@ -110,9 +109,9 @@ def rule_results(
                 outcome, why = RuleOutcome.FLAGGED, flags[name]
             else:
                 outcome, why = _outcome(name, direction, matches, found, details)
-            places = tuple(_place(match, numbers) for match in matches[:_MAX_PLACES])
+            where = tuple(map(places.of, matches[:_MAX_PLACES]))
             shown = visible_text(message, _MAX_MESSAGE_CHARS)
-            results.append(RuleResult(name, direction, shown, outcome, why, len(matches), places))
+            results.append(RuleResult(name, direction, shown, outcome, why, len(matches), where))
     return tuple(results)
 
 
@@ -132,8 +131,33 @@ def _outcome(
     return RuleOutcome.NOT_SATISFIED, why
 
 
-def _place(match: Match, numbers: dict[str, int]) -> MatchPlace:
-    return MatchPlace(numbers.get(match.path, 0), shown_path(match.path), match.start_line, match.end_line)
+class _Places:
+    """Where matches are in a patch: most files are changed in a few lines, and matched in others too."""
+
+    def __init__(self, patch: MarkedPatch) -> None:
+        self._content = patch.content
+        self._files: dict[str, tuple[int, MarkedFile]] = {}
+        self._shown: dict[str, list[range]] = {}
+        for number, file in enumerate(patch.files, 1):
+            if file.file.new is not None:
+                self._files.setdefault(file.file.new, (number, file))
+
+    def of(self, match: Match) -> MatchPlace:
+        """Return the place of a match."""
+        number, file = self._files.get(match.path, (0, None))
+        if file is not None:
+            if match.path not in self._shown:
+                self._shown[match.path] = self._lines(file)
+            shown = self._shown[match.path]
+            if not any(match.start_line < each.stop and each.start <= match.end_line for each in shown):
+                number = 0
+        return MatchPlace(number, shown_path(match.path), match.start_line, match.end_line)
+
+    def _lines(self, file: MarkedFile) -> list[range]:
+        """Return the lines of R∘X̂ that the patch has of a file, changed or around changes."""
+        text = memoryview(self._content)[slice(*file.file.span)]
+        starts = ((int(hunk[1]), int(hunk[2] or 1)) for hunk in _HUNK.finditer(text))
+        return [range(first, first + length) for first, length in starts]
 
 
 def rules_data(results: Iterable[RuleResult]) -> list[dict[str, Any]]:
