@@ -44,8 +44,9 @@ class ShownNumber:
 
 def page_title(trial: TrialRecord) -> str:
     """Return the title of a trial's page."""
+    setting = f", {track_mode_of(trial).title}" if trial.track else ""
     attempt = f", attempt {trial.attempt}" if trial.attempt > 1 else ""
-    return f"{trial.agent} on {trial.instance}{attempt}"
+    return f"{trial.agent}{setting}: {trial.instance}{attempt}"
 
 
 def trial_rates(trial: TrialRecord) -> list[ShownNumber]:
