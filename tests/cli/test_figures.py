@@ -51,6 +51,15 @@ def test_figures_need_a_folder(run: Path, capsys: pytest.CaptureFixture[str]) ->
     assert error == "codetaste: figures are files: name their folder with --out DIR\n"
 
 
+@pytest.mark.parametrize("other", [("--table", "4"), ("--by", "agent"), ("--format", "csv"), ("--redact",)])
+def test_figures_are_drawn_alone(
+    run: Path, tmp_path: Path, other: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--figure", "endings", "-o", tmp_path / "f", *other]
+    assert "figures are drawn alone" in codetaste(capsys, "report", run, *options, code=2)
+    assert not (tmp_path / "f").exists()
+
+
 @pytest.mark.parametrize(("width", "environment"), [("page", "table*"), ("column", "table")])
 def test_latex_tables_have_the_width(
     run: Path, width: str, environment: str, capsys: pytest.CaptureFixture[str]

@@ -118,6 +118,10 @@ def report(
     results = read_results(roots, opened)
     aggregations = list(Aggregation) if aggregation == "both" else [Aggregation(aggregation)]
     if figures.figure:
+        if table or by or format_ is not None or output.redact:
+            raise ConfigError(
+                "--figure: figures are drawn alone, without --table, --by, --format and --redact"
+            )
         return write_figures(results, figures, aggregations[0], output.out, as_json=json_)
     if rows is not None:
         return write_rows(Results(results), rows, output.out)
