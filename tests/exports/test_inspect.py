@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from codetaste.errors import JournalError
+from codetaste.exports.atif.write import write_trial
 from codetaste.exports.inspect.log import write_log
 from codetaste.exports.inspect.messages import call_arguments
 from codetaste.exports.inspect.sample import make_sample
@@ -139,3 +141,12 @@ def test_arguments_are_always_an_object(written: str, arguments: dict[str, Any],
     found, why = call_arguments(written)
     assert found == arguments
     assert bool(why) == problem
+
+
+def test_a_file_where_a_folder_is_needed_is_named(run: Path) -> None:
+    taken = run / "taken"
+    taken.touch()
+    with pytest.raises(JournalError, match="taken"):
+        write_log([trial(run)], taken)
+    with pytest.raises(JournalError, match="taken"):
+        write_trial(trial(run), taken / "a" / "b.json")

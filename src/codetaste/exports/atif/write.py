@@ -50,13 +50,14 @@ def write_trial(trial: ExportedTrial, path: Path) -> AtifFile:
     partial = path.with_name(f".{path.name}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
-            written = _Writer(file, trial).write(path)
-        partial.replace(path)
+        try:
+            with partial.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+                written = _Writer(file, trial).write(path)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
     except OSError as error:
         raise storage_error(error, path, JournalError) from error
-    finally:
-        partial.unlink(missing_ok=True)
     return written
 
 

@@ -59,15 +59,16 @@ def write_log(trials: Sequence[ExportedTrial], folder: Path) -> InspectLog:
     made = _LogFile(trials, name, f"{task}-{agent}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
-            made.write(archive)
-        moment = made.created.replace(":", "-").replace("+", "-")
-        path = folder / f"{moment}_{made.task}_{_inspect_id(name)}.eval"
-        partial.replace(path)
+        try:
+            with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
+                made.write(archive)
+            moment = made.created.replace(":", "-").replace("+", "-")
+            path = folder / f"{moment}_{made.task}_{_inspect_id(name)}.eval"
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
     except OSError as error:
         raise storage_error(error, folder, JournalError) from error
-    finally:
-        partial.unlink(missing_ok=True)
     return InspectLog(path, len(trials), made.outcomes)
 
 
