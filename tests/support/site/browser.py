@@ -70,7 +70,13 @@ def watched_page(
     context.on("console", watch_console)
     context.on("weberror", lambda error: faults.append(f"exception: {error.error}"))
     context.on("request", watch_request)
-    context.on("requestfailed", lambda request: faults.append(f"failed: {request.url} {request.failure}"))
+
+    def watch_failure(request: Request) -> None:
+        # A reader who goes on before all has arrived aborts what is under way.
+        if request.failure != "net::ERR_ABORTED":
+            faults.append(f"failed: {request.url} {request.failure}")
+
+    context.on("requestfailed", watch_failure)
     context.on("dialog", lambda dialog: faults.append(f"dialog: {dialog.message}"))
     context.on("page", lambda opened: faults.append(f"window: {opened.url}"))
     try:
