@@ -46,6 +46,7 @@ USERS = {
     ),
     "jinja2": ("codetaste.cli.commands.runs.view", "codetaste.site"),
     "rich": ("codetaste.report.live.terminal",),
+    "ruamel.yaml": ("codetaste.rules.yaml.composer",),
 }
 """The only modules, and folders of modules, that may load a library; they are imported last."""
 
