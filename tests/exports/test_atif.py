@@ -195,7 +195,10 @@ def test_what_is_no_trajectory_has_a_clear_error(tmp_path: Path, content: bytes,
     )
 )
 def test_no_step_breaks_the_reader(tmp_path_factory: pytest.TempPathFactory, step: dict[str, Any]) -> None:
-    read(tmp_path_factory.getbasetemp(), document([step]))
+    last = {"step_id": 2, "source": "user", "message": "after it"}
+    found = read(tmp_path_factory.getbasetemp(), document([step, last]))
+    assert (found[-1].kind, found[-1].text) == (K.USER, "after it")
+    assert [event.number for event in found] == [*range(found[0].number, found[0].number + len(found))]
 
 
 def trial(run: Path, *conversations: RecordedConversation) -> ExportedTrial:

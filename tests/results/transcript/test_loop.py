@@ -80,9 +80,10 @@ def test_damaged_lines_are_named_and_the_rest_shown(tmp_path: Path) -> None:
 @given(st.lists(st.binary(max_size=40) | st.just(b'{"role": "user", "content": [{"type": "text"}]}')))
 def test_no_content_breaks_the_reader(tmp_path_factory: Any, lines: list[bytes]) -> None:
     path = tmp_path_factory.getbasetemp() / "t.jsonl"
-    path.write_bytes(b"\n".join(lines))
-    for event in loop_events(path):
-        event.text.encode()
+    path.write_bytes(b"\n".join([*lines, b'{"role": "user", "content": [{"type": "text", "text": "last"}]}']))
+    events = [*loop_events(path)]
+    assert "".join(event.text for event in events).encode().endswith(b"last")
+    assert [event.number for event in events] == [*range(events[0].number, events[0].number + len(events))]
 
 
 @given(st.text())

@@ -128,7 +128,9 @@ TYPES = st.sampled_from(["assistant", "user", "item.completed", "result", "turn.
 
 @given(TYPES, VALUES, VALUES)
 def test_no_event_breaks_the_reader(tmp_path_factory: Any, kind: str, message: Any, item: Any) -> None:
-    read(tmp_path_factory.getbasetemp(), {"type": kind, "message": message, "item": item}, "text")
+    after = {"type": "assistant", "message": {"content": [{"type": "text", "text": "after it"}]}}
+    found = read(tmp_path_factory.getbasetemp(), {"type": kind, "message": message, "item": item}, after)
+    assert (found[-1][0], found[-1][-1]) == ("text", "after it")
 
 
 def test_markup_and_escapes_are_text(tmp_path: Path) -> None:
