@@ -144,11 +144,11 @@ JSON = st.recursive(
 def test_any_lines_are_read_without_a_fault(
     tmp_path_factory: pytest.TempPathFactory, lines: list[Any], rest: bytes
 ) -> None:
-    said = Statement("assistant", "after all of it")
+    last = Statement("assistant", "after all of it")
     path = write(tmp_path_factory.mktemp("any") / "t.jsonl", lines)
     with path.open("ab") as file:
-        file.write(rest + b"\n" + json.dumps({"role": "assistant", "content": said.text}).encode() + b"\n")
-    assert [*read_events(path, Blobs(path.parent))][-1] == said
+        file.write(rest + b"\n" + json.dumps({"role": "assistant", "content": last.text}).encode() + b"\n")
+    assert [*read_events(path, Blobs(path.parent))][-1] == last
 
 
 def test_statements_are_marked_and_apart_from_commands(tmp_path: Path) -> None:
