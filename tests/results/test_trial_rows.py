@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -92,3 +93,16 @@ def test_published_outputs_give_rows_with_both_aggregations(tmp_path: Path) -> N
     assert (rows["c"].outcome, rows["c"].strict_ifr, rows["c"].published_ifr) == ("timeout", 0.0, None)
     assert (rows["c"].cost_usd, rows["c"].ifr) == (None, None)
     assert (rows["null_agent"].pseudo, rows["null_agent"].track) == (True, None)
+    assert {row.scripted for row in rows.values()} == {None}
+
+
+@pytest.mark.parametrize(("provider", "scripted"), [("scripted", True), ("anthropic", False)])
+def test_a_scripted_model_is_known_from_the_files_of_its_trial(
+    tmp_path: Path, provider: str, *, scripted: bool
+) -> None:
+    made = Outputs(tmp_path / "outputs")
+    folder = made.add_trial("a", metadata={"additional": {"codetaste_version": "0.1.0"}})
+    config = json.loads((folder / "agent_config.json").read_text())
+    config["model"]["provider"] = provider
+    (folder / "agent_config.json").write_text(json.dumps(config))
+    assert [row.scripted for row in load(tmp_path).trials] == [scripted]

@@ -14,21 +14,27 @@ from codetaste.site.html.address import file_name
 @given(st.text(max_size=90))
 def test_names_are_portable(text: str) -> None:
     name = file_name(text)
-    assert re.fullmatch(r"[a-z0-9_-][a-z0-9._-]{0,68}", name)
+    assert re.fullmatch(r"[a-z0-9_-][a-z0-9._-]{0,76}", name)
     assert not name.endswith(".")
 
 
 @pytest.mark.parametrize("text", ["index.html", "trials.csv", "list.csv", "tables.csv", "a.json", "a.js"])
 def test_no_folder_is_named_like_a_file_of_the_site(text: str) -> None:
-    assert re.fullmatch(r"[a-z]+-[0-9a-f]{8}", file_name(text))
+    assert re.fullmatch(r"[a-z]+-[0-9a-f]{16}", file_name(text))
 
 
 @pytest.mark.parametrize("text", ["con", "aux.1", "NUL", "com1", "lpt9.txt"])
 def test_no_name_is_a_device_of_windows(text: str) -> None:
-    assert re.fullmatch(r"[a-z0-9]+-[0-9a-f]{8}", file_name(text))
+    assert re.fullmatch(r"[a-z0-9]+-[0-9a-f]{16}", file_name(text))
 
 
 def test_texts_that_differ_in_case_or_in_what_is_left_out_have_their_own_names() -> None:
     texts = ["gpt", "GPT", "Gpt", "..", ".", "", "gpt.", "g\ud800", "g/../pt", "x" * 61, "x" * 62]
     assert len({file_name(text) for text in texts}) == len(texts)
     assert file_name("gpt-5.2") == "gpt-5.2"
+
+
+@given(st.text(max_size=70))
+def test_no_text_can_take_the_name_of_another_one(text: str) -> None:
+    name = file_name(text)
+    assert name == text or file_name(name) != name

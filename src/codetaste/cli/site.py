@@ -62,7 +62,7 @@ def write_report_site(results: RunResults, output: OutputOptions, *, as_json: bo
             for (file, kind), count in sorted(written.redactions.counts.items())
         ]
         site = {"index": str(written.index), "files": written.files, "redacted": redacted}
-        print_result(json_document({"site": site, "trials": len(results.records.records)}))
+        print_result(json_document({"site": site, "trials": len(results.trials.agents)}))
     else:
         print_result(str(written.index))
     if output.redact:

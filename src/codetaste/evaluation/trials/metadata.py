@@ -139,6 +139,7 @@ def read_metadata(trial: TrialFolder, context: ReadContext, *, pseudo: bool) -> 
     return TrialMetadata(
         agent_id=identity if isinstance(identity, str) else "",
         model=parse_text(model.get("name")) if isinstance(model, dict) else "",
+        provider=parse_text(model.get("provider")) if isinstance(model, dict) else "",
         harness=parse_text(agent.get("name")) if isinstance(agent, dict) else "",
         source=TrialSource.CODETASTE if own else TrialSource.PUBLISHED,
         finish_reason=parse_text(metadata.get("finish_reason")),

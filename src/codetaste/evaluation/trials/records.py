@@ -155,16 +155,18 @@ class TrialScores(_Combined):
 class TrialMetadata:
     """Metadata as recorded in the trial's files; "" and None are unknown.
 
-    ``harness`` is the CLI agent's name, ``source`` the program that wrote the files. ``finish_reason`` is a
-    ``FinishReason`` unless another program wrote something else. ``cost_usd`` and ``time_s`` are of all steps
-    together; ``known_cost_usd`` is the sum of the known costs, as the published harness adds them up.
-    ``turns`` counts model replies. ``message`` is the agent's last message, or why it ended, in one line;
-    ``interruption`` is why these are partial outputs of an interrupted execution, "" for an outcome.
+    ``provider`` is the model's API, ``harness`` the CLI agent's name, ``source`` the program that wrote the
+    files. ``finish_reason`` is a ``FinishReason`` unless another program wrote something else. ``cost_usd``
+    and ``time_s`` are of all steps together; ``known_cost_usd`` is the sum of the known costs, as the
+    published harness adds them up. ``turns`` counts model replies. ``message`` is the agent's last message,
+    or why it ended, in one line; ``interruption`` is why these are partial outputs of an interrupted
+    execution, "" for an outcome.
     ``loadable`` tells whether the published harness could read the metadata.
     """
 
     agent_id: str = ""
     model: str = ""
+    provider: str = ""
     harness: str = ""
     source: TrialSource = TrialSource.PUBLISHED
     finish_reason: str = ""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from codetaste.core.text import printable
-from codetaste.evaluation.trials.records import TrialStatus
+from codetaste.evaluation.trials.records import TrialSource, TrialStatus
 from codetaste.report.statistics import measures
 from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.measures import Measure
@@ -70,6 +70,7 @@ def _row(record: TrialRecord, views: Sequence[AggregatedTrials], run: RunJobs, r
         model=metadata.model or None,
         harness=metadata.harness or None,
         source=metadata.source.value if has_folder else None,
+        scripted=_is_scripted(record),
         pseudo=record.pseudo,
         track=record.track or None,
         mode=record.mode or None,
@@ -95,6 +96,14 @@ def _row(record: TrialRecord, views: Sequence[AggregatedTrials], run: RunJobs, r
         **files.values,
         **job_totals(list(steps.values()), files.tokens),
     )
+
+
+def _is_scripted(record: TrialRecord) -> bool | None:
+    """Whether our own program ran the trial with a scripted model; None if its files do not say."""
+    metadata = record.metadata
+    if metadata.source is not TrialSource.CODETASTE or not metadata.provider:
+        return None
+    return metadata.provider == "scripted"
 
 
 def _measured(record: TrialRecord) -> dict[str, Any]:

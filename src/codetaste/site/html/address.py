@@ -13,19 +13,22 @@ from hashlib import sha256
 _UNSAFE = re.compile(r"[^a-z0-9._-]+")
 _OTHER_FILE = re.compile(r".*\.(?:csv|html|js|json)|(?:aux|con|nul|prn|com\d|lpt\d)(?:\..*)?")
 """Names of files that a site has beside folders, and those that Windows keeps for devices."""
+_HASHED = re.compile(r"(?:.*-)?[0-9a-f]{16}")
+"""Names that look as if they had a hash: one that is a text itself must not be the name of another text."""
 _MAX_CHARS = 60
-_HASH_CHARS = 8
+_HASH_CHARS = 16
 
 
 def file_name(text: str) -> str:
     """Return ``text`` as one part of an address; texts that differ have names that differ.
 
-    A text that is no such name itself, or is the name of another file, gets a short hash at its end.
+    A text that is no such name itself, is the name of another file, or ends like a hash, gets a hash at its
+    end.
     """
     name = _UNSAFE.sub("-", text.lower()).strip(".-")[:_MAX_CHARS]
     if _OTHER_FILE.fullmatch(name):
         name = name.partition(".")[0]
-    elif name == text and name:
+    elif name == text and name and not _HASHED.fullmatch(name):
         return name
     digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_CHARS]
     return f"{name}-{digest}" if name else digest

@@ -20,7 +20,7 @@ from codetaste.site.html.data_files import csv_file
 from codetaste.site.html.site_file import SiteFile
 from codetaste.site.html.templates import render_page
 from codetaste.site.overview.places import Place, find_places
-from codetaste.site.overview.scatter import Observation, draw_scatter
+from codetaste.site.overview.scatter.drawing import Observation, draw_scatter
 from codetaste.site.site import agent_address, setting_address, setting_name
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _page(site: Site, aggregation: Aggregation) -> bytes:
     observations = [
         Observation(
             f"{each.agent}, {each.setting}",
-            each.letter,
+            f"{each.letter}{settings.index(each.setting) + 1}",
             settings.index(each.setting),
             agent_address(each.agent),
             _interval(each, measures.COST),

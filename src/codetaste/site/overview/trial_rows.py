@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from codetaste.report.statistics import measures
@@ -27,7 +27,11 @@ SHOWN = (
     measures.COST,
     measures.TIME,
 )
-COLUMNS = tuple(measure_column(measure) for measure in SHOWN)
+COLUMNS = tuple(
+    replace(measure_column(measure), decimals=0) if measure is measures.EDITED else measure_column(measure)
+    for measure in SHOWN
+)
+"""The columns of ``SHOWN``; the lines of one trial are a whole number, unlike their mean."""
 _HEADER = ("page", "run", "agent", "setting", "instance", "attempt", "repository", "language", "category")
 
 

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codetaste.site.overview.scatter.labels import Box, LabelPlace, place_labels
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -45,6 +47,7 @@ class Point:
     of: Observation
     x: float
     y: float
+    label: LabelPlace
     left: float
     right: float
     top: float
@@ -84,17 +87,18 @@ def draw_scatter(observations: Sequence[Observation]) -> Scatter | None:
     def at_y(value: float) -> float:
         return round(HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * min(1.0, max(0.0, value / high)), 1)
 
+    middles = [(at_x(each.cost.mean or 0.0), at_y(each.score.mean or 0.0)) for each in known]
+    frame = Box(_LEFT, 0, WIDTH, HEIGHT - _BOTTOM)
+    labels = place_labels(middles, [each.label for each in known], frame)
     points = []
-    for each in known:
-        (cost, least, greatest), (score, low, top) = (
-            (interval.mean or 0.0, *_ends(interval)) for interval in (each.cost, each.score)
-        )
+    for each, at, label in zip(known, middles, labels, strict=True):
+        (least, greatest), (low, top) = _ends(each.cost), _ends(each.score)
         best = not any(_is_better(other, each) for other in known)
         points.append(
             Point(
                 each,
-                at_x(cost),
-                at_y(score),
+                *at,
+                label,
                 at_x(least),
                 at_x(greatest),
                 at_y(top),

@@ -1,0 +1,1 @@
+"""The drawing of cost against a score."""
