@@ -99,6 +99,13 @@ def test_names_of_agents_are_text_and_nothing_else(width: PaperWidth) -> None:
         assert float(root.attrib["width"].removesuffix("pt")) == pytest.approx(width.inches * 72)
 
 
+@pytest.mark.parametrize("width", PaperWidth)
+def test_a_heat_map_of_one_instance_has_room_for_long_names(width: PaperWidth) -> None:
+    results = synthetic_results(["W" * 300, "M" * 300, "x" * 40, "y", "z"], 1, ("open/direct",))
+    ((_, root),) = drawn(results, "heatmap", width=width)  # matplotlib warns if a map has no room left
+    assert float(root.attrib["height"].removesuffix("pt")) <= 9 * 72
+
+
 def test_a_figure_without_data_is_named_with_what_it_needs() -> None:
     made = list(make_figures(synthetic_results(0, 0)))
     assert [each.name for each in made] == list(FIGURE_NAMES)

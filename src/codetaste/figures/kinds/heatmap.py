@@ -24,12 +24,14 @@ _LINE: Final = 0.08
 """Inches of an instance, enough for a label of ``SMALLEST`` points."""
 _MARGIN: Final = 1.5
 """Inches above and below the map: labels of agents, the scale."""
+_SCALE: Final = 0.7
+"""Inches of these that the scale takes."""
 _NAMES: Final = 1.7
 """Inches that the labels of instances take, and the scale."""
-
-
 _CHAR: Final = 0.065
 """Inches of a character of a label, with a margin."""
+_UPRIGHT_CHAR: Final = 0.1
+"""Inches of a wide character of a label that stands upright."""
 
 
 def heatmap_plots(data: FigureData) -> list[Plot]:
@@ -78,7 +80,10 @@ def draw_heatmap(table: Table, width: PaperWidth) -> Figure:
         for row in lines
     ]
     step = max(_LINE * 0.9, min(0.14, 3.0 / len(lines)))
-    figure, (axes,) = panel_grid(1, 1, width, len(lines) * step + _MARGIN)
+    labels = list(make_labels(shown, 22).values())
+    flat = max(map(len, labels)) * len(labels) * _CHAR < width.inches - _NAMES
+    margin = _MARGIN if flat else max(_MARGIN, _SCALE + max(map(len, labels)) * _UPRIGHT_CHAR)
+    figure, (axes,) = panel_grid(1, 1, width, len(lines) * step + margin)
     axes.patch.set(hatch="//////", edgecolor=GREY, facecolor="white", linewidth=0)
     image = axes.imshow(
         values, cmap=colormaps["Blues"], vmin=0, vmax=1, aspect="auto", interpolation="nearest"
@@ -87,8 +92,6 @@ def draw_heatmap(table: Table, width: PaperWidth) -> Figure:
     axes.set_yticks(
         range(len(lines)), list(make_labels([str(row.cells[0]) for row in lines], 34).values()), fontsize=font
     )
-    labels = list(make_labels(shown, 22).values())
-    flat = max(map(len, labels)) * len(labels) * _CHAR < width.inches - _NAMES
     axes.set_xticks(range(len(shown)), labels, rotation=0 if flat else 90, fontsize=SMALL)
     axes.tick_params(length=0, pad=1.5, top=True, labeltop=True, bottom=False, labelbottom=False)
     for spine in axes.spines.values():
