@@ -15,6 +15,7 @@ from codetaste.flows.discover.publish import rules_file, write_discovered_benchm
 from codetaste.flows.discover.result import DiscoveryResult
 from codetaste.orchestration.job import Outcome, Status
 from codetaste.orchestration.journal.blobs import Blobs
+from codetaste.orchestration.journal.results import result_to_json
 from codetaste.rules.registration import Direction
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def select_passes(opened: Benchmark, *repos: str) -> list[DiscoveryPass]:
 
 def finished_value(digest: str) -> Any:
     """Return the job value of a finished pass whose rules have the digest."""
-    return DiscoveryResult("finished", 1, 1, 0, "opengrep", digest).to_json()
+    return result_to_json(DiscoveryResult("finished", 1, 1, 0, "opengrep", digest))
 
 
 async def write_rules(context: Any, passes: list[DiscoveryPass], text: str) -> None:

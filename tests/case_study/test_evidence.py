@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codetaste.case_study.conversation import RecordedCommand
 from codetaste.case_study.evidence import find_problem
 from codetaste.case_study.study import Claim, CommandEvidence
+from codetaste.transcripts.commands import RecordedCommand
 
 LINES = st.lists(st.text("ab 0.=", max_size=12), max_size=6)
 

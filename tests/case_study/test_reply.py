@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from codetaste.benchmark.instance import Instance
 from codetaste.benchmark.trial_identity import TrialIdentity
 from codetaste.case_study.config import StudyKind
-from codetaste.case_study.conversation import RecordedCommand
 from codetaste.case_study.plan import StudiedTrial, StudyTask
 from codetaste.case_study.publish import check_report, render_study
 from codetaste.case_study.reply import read_report
 from codetaste.case_study.study import FailureLabel
 from codetaste.harness.config import AgentConfig
+from codetaste.transcripts.commands import RecordedCommand
 
 NAMES = ("a", "b")
 

@@ -18,7 +18,7 @@ from codetaste.exports.atif.steps import steps_of
 from codetaste.exports.atif.write import ATIF_VERSION, write_trial
 from codetaste.exports.trial import ExportedTrial, safe_name
 from codetaste.results.outcome import OutcomeFacet
-from codetaste.results.transcript.event import (
+from codetaste.transcripts.event import (
     EventKind,
     RecordedConversation,
     ReplyFacts,

@@ -16,9 +16,9 @@ from codetaste.exports.inspect.messages import call_arguments
 from codetaste.exports.inspect.sample import make_sample
 from codetaste.exports.trial import ExportedTrial, safe_name
 from codetaste.results.outcome import OutcomeFacet
-from codetaste.results.timeline.journal_reader import JournalReader
-from codetaste.results.transcript.conversations import conversations_of
-from support.results.journal_lines import JOB, JournalLines, call, text
+from codetaste.transcripts.conversations import conversations_of
+from codetaste.transcripts.timeline.journal_reader import JournalReader
+from support.transcripts.journal_lines import JOB, JournalLines, call, text
 
 
 def trial(run: Path, facet: OutcomeFacet = OutcomeFacet.FAILURE, **more: Any) -> ExportedTrial:

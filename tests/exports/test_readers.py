@@ -17,8 +17,8 @@ import pytest
 from codetaste.assembly.harbor.task import HARBOR_VERSION
 from codetaste.results.outcome import OutcomeFacet
 from support.cli import invoke
-from support.results.gateway_lines import GatewayLines
 from support.site.synthetic import Size, write_results
+from support.transcripts.gateway_lines import GatewayLines
 
 INSPECT_VERSION = "0.3.285"
 ODD = "</script>\x1b[31m\x00\ud800 ü"

@@ -17,8 +17,8 @@ from codetaste.case_study.material.transcript_text import STATEMENT_MARK
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from codetaste.case_study.conversation import RecordedCommand
     from codetaste.case_study.study import Claim, CommandEvidence
+    from codetaste.transcripts.commands import RecordedCommand
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
 _ELISIONS = frozenset({"", "...", "…", "[...]", "[…]"})

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 
-from codetaste.benchmark.layout import EVENTS_FOLDER, TRANSCRIPTS_FOLDER, FinishReason
+from codetaste.benchmark.layout import FinishReason
 from codetaste.case_study.agent_run import BASE, GOLDEN_TREE, STUDY, StudyRun
-from codetaste.case_study.conversation import RecordedCommand, read_commands
 from codetaste.case_study.inputs import AGAIN_PROMPT, PROMPTS, SYSTEM_PROMPT, study_inputs
 from codetaste.case_study.material.folder import StudyMaterial
 from codetaste.case_study.publish import StudyResult, check_report, file_study
@@ -31,13 +30,17 @@ from codetaste.flows.inputs import InputSource, digest_of_inputs, digests_of_inp
 from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
 from codetaste.orchestration.budget.cost import BudgetPath, NamedLimits
 from codetaste.orchestration.job import Job
-from codetaste.orchestration.journal.blobs import Blobs
+from codetaste.orchestration.journal.results import result_to_json
 from codetaste.orchestration.shortfall import Shortfall
 from codetaste.sandbox.base import OUTPUT
 from codetaste.source.checkout import checkout_trees
+from codetaste.transcripts.commands import RecordedCommand, recorded_commands
+from codetaste.transcripts.conversations import conversations_of
+from codetaste.transcripts.event import SourceKind
+from codetaste.transcripts.read import read_events
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from codetaste.benchmark.benchmark import Benchmark
@@ -209,36 +212,24 @@ async def _finish(
     if report.problems:
         if not ended["cut"]:
             job.fall_short(Shortfall("no_report", shorten("; ".join(report.problems))))
-        return StudyResult("", "; ".join(report.problems)).to_json()
+        return result_to_json(StudyResult("", "; ".join(report.problems)))
     spent = job.budget.snapshot().spent.usd
     study = check_report(task, report, commands, spent, utc_now())
     digest = await job.store_text(study)
     await to_thread.run_sync(file_study, task, study)
-    return StudyResult.of(study, digest).to_json()
+    return result_to_json(StudyResult.of(study, digest))
 
 
-def _read_run_commands(out: Path, job: JobContext, name: str) -> list[RecordedCommand]:
-    """Return the commands of a run of the agent, of all its attempts. Does blocking I/O."""
-    blobs, found, left = Blobs(out / "blobs"), list[RecordedCommand](), _MAX_COMMANDS_CHARS
-    for path in _conversations(out, f"{job.key}.{name}"):
-        for command in read_commands(path, blobs):
-            left -= len(command.command) + len(command.output)
-            if left < 0:
-                return found
-            found.append(command)
+def _read_run_commands(out: Path, job: JobContext, name: str) -> Sequence[RecordedCommand]:
+    """Return the commands of a run of the agent, of all its attempts. Does blocking I/O.
+
+    What the agent's program prints is left aside: commands in the sandbox can print the same.
+    """
+    found = list[RecordedCommand]()
+    for each in conversations_of(out, job.key):
+        if each.part == name and each.source in {SourceKind.LOOP, SourceKind.GATEWAY}:
+            found += recorded_commands(read_events(each), _MAX_COMMANDS_CHARS)
     return found
-
-
-def _conversations(out: Path, file_key: str) -> list[Path]:
-    """Return the conversations of a run of the agent: those with its model, or else its own output."""
-    for folder in (TRANSCRIPTS_FOLDER, EVENTS_FOLDER):
-        own = out / folder / f"{file_key}.jsonl"
-        if found := [
-            *sorted(own.parent.glob(f"{own.stem}.attempt-*.jsonl")),
-            *([own] if own.is_file() else []),
-        ]:
-            return found
-    return []
 
 
 @asynccontextmanager

@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from decimal import Decimal
     from typing import Self
 
-    from codetaste.case_study.conversation import RecordedCommand
     from codetaste.case_study.plan import StudyTask
     from codetaste.case_study.reply import ReportText
-    from codetaste.orchestration.journal.journal import Json
+    from codetaste.transcripts.commands import RecordedCommand
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +52,6 @@ class StudyResult:
         claims = [claim for trial in data["trials"] for claim in trial["claims"]]
         good = [each for each in claims if _is_verified(each["evidence"])]
         return cls(digest, "", len(claims), len(good))
-
-    def to_json(self) -> Json:
-        """Return the result as JSON data."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Any) -> Self:  # noqa: ANN401 - JSON
-        """Read what ``to_json`` returned."""
-        return cls(**data)
 
     def describe(self) -> str:
         """Describe the result in one line."""

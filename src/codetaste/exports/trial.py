@@ -15,9 +15,9 @@ from codetaste.report.statistics.measures import ALIGNMENT, IFR, PASS, PREC
 from codetaste.report.statistics.merge import track_mode_of
 from codetaste.report.statistics.view import aggregate_trials
 from codetaste.results.outcome import OutcomeFacet, facet_of_answer
-from codetaste.results.timeline.journal_reader import JournalReader
-from codetaste.results.transcript.conversations import conversations_of, conversations_of_logs
 from codetaste.results.trial_outcomes import read_outcomes
+from codetaste.transcripts.conversations import conversations_of, conversations_of_logs
+from codetaste.transcripts.timeline.journal_reader import JournalReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from codetaste.evaluation.trials.records import TrialRecord
     from codetaste.report.statistics.view import AggregatedTrials
     from codetaste.results.read import RunResults
-    from codetaste.results.timeline.job import JobTimeline
-    from codetaste.results.transcript.event import RecordedConversation
     from codetaste.swe_refactor.report.trial_row import TrialRow
+    from codetaste.transcripts.event import RecordedConversation
+    from codetaste.transcripts.timeline.job import JobTimeline
 
 SCORES = (ALIGNMENT, PASS, IFR, PREC)
 """The scores of a trial of CodeTaste that formats for scores get."""

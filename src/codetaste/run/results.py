@@ -32,6 +32,7 @@ from codetaste.flows.infer.finish import finish_trials
 from codetaste.flows.infer.outputs import output_folder
 from codetaste.flows.infer.results import ExecuteResult
 from codetaste.orchestration.job import Status
+from codetaste.orchestration.journal.results import result_from_json
 from codetaste.report.summary import SummaryLine
 from codetaste.report.tables.comparison import compare
 from codetaste.swe_refactor.trials.results import describe_score
@@ -96,7 +97,7 @@ async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) 
         for each in plan.passes:
             outcome = outcomes[each.key]
             path = str(rules_file(each, context.discovery)) if outcome.usable else ""
-            text = DiscoveryResult.from_json(outcome.value).describe() if outcome.usable else ""
+            text = result_from_json(DiscoveryResult, outcome.value).describe() if outcome.usable else ""
             lines.append(SummaryLine(outcome, each.title, each.model_id, text, path))
     if context.environments is not None:
         lines.extend(await _environment_lines(context, outcomes))
@@ -113,7 +114,7 @@ async def collect_results(context: RunContext, outcomes: Mapping[str, Outcome]) 
         await write_compared_refactorings(plan.refactored, outcomes, context.evaluation, blobs)
         await to_thread.run_sync(context.evaluation.remove_scratch)
     results = {
-        key: EvaluationResult.from_json(outcome.value)
+        key: result_from_json(EvaluationResult, outcome.value)
         for key, outcome in scores.items()
         if outcome.value is not None
     }
@@ -144,7 +145,7 @@ async def _study_lines(plan: FlowPlan, outcomes: Mapping[str, Outcome], blobs: B
     for task in plan.studies:
         outcome, text, path = outcomes[task.key], "", ""
         if outcome.usable:
-            result = StudyResult.from_json(outcome.value)
+            result = result_from_json(StudyResult, outcome.value)
             text = result.describe()
             path = str(await restore_study(task, result, blobs.load) or "")
         lines.append(SummaryLine(outcome, task.title, task.agent.model, text, path))
@@ -170,7 +171,7 @@ def _description_lines(
 ) -> Iterator[SummaryLine]:
     for task in plan.descriptions:
         outcome = outcomes[task.key]
-        text = DescriptionResult.from_json(outcome.value).describe() if outcome.usable else ""
+        text = result_from_json(DescriptionResult, outcome.value).describe() if outcome.usable else ""
         path = str(published_path(task, descriptions)) if outcome.usable else ""
         yield SummaryLine(outcome, task.title, task.model_id, text, path)
 

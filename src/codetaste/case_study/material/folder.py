@@ -18,28 +18,26 @@ from codetaste.benchmark.layout import (
     DESCRIPTION_FILES,
     EVALUATION_FILES,
     EVALUATION_FOLDER,
-    EVENTS_FOLDER,
     GOLDEN_PATCH_FILE,
     NEGATIVE_SARIF_FILE,
     PLANS_FOLDER,
     POSITIVE_SARIF_FILE,
-    TRANSCRIPTS_FOLDER,
     TRIAL_FILES,
     TRIAL_LOG_FILES,
     Track,
 )
 from codetaste.case_study.material.rule_matches import describe_matches
-from codetaste.case_study.material.transcript_text import write_conversation
+from codetaste.case_study.material.transcript_text import write_conversations
 from codetaste.core.files import open_regular_file, storage_error
 from codetaste.errors import ConfigError, JournalError
-from codetaste.orchestration.journal.blobs import Blobs
+from codetaste.transcripts.conversations import conversations_of, conversations_of_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.case_study.plan import StudiedTrial, StudyTask
+    from codetaste.transcripts.event import RecordedConversation
 
 MAX_FILE_BYTES = 8 * 1024**2
 """Of one file; what is longer is cut in the middle."""
@@ -97,23 +95,12 @@ def _write_trial(trial: StudiedTrial, run: Path, into: Path) -> None:
     texts = [describe_matches(evaluation / name, root, reductive=reductive) for name, reductive in sarif]
     text = "\n".join(texts).encode("utf-8", "replace")
     (into / _RULES_FILE).write_bytes(_cut_bytes(text))
-    conversations = [path for path in _conversations(trial, run) if _is_inside(path, root)]
-    write_conversation(conversations, Blobs(run / "blobs"), into)
+    write_conversations((each for each in _conversations(trial, run) if _is_inside(each.path, root)), into)
 
 
-def _conversations(trial: StudiedTrial, run: Path) -> Iterator[Path]:
-    """Yield the conversations of a trial's steps, the plan first; without any the logs beside its patch."""
-    transcripts = _jsonl_files(run / TRANSCRIPTS_FOLDER / trial.identity.key)
-    names = {path.name for path in transcripts}
-    events = [
-        path for path in _jsonl_files(run / EVENTS_FOLDER / trial.identity.key) if path.name not in names
-    ]
-    found = sorted([*transcripts, *events], key=lambda path: (not path.name.startswith("plan"), path.name))
-    yield from found or (trial.folder / name for name in TRIAL_LOG_FILES)
-
-
-def _jsonl_files(folder: Path) -> list[Path]:
-    return [path for path in folder.glob("*.jsonl") if path.is_file()]
+def _conversations(trial: StudiedTrial, run: Path) -> tuple[RecordedConversation, ...]:
+    """Return the conversations of a trial's steps; without any the logs beside its patch."""
+    return conversations_of(run, trial.identity.key) or conversations_of_logs(trial.folder)
 
 
 def _copy(path: Path, to: Path, root: str) -> None:

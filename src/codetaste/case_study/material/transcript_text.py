@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from codetaste.case_study.conversation import RecordedCall, RecordedResult, Statement, read_events
+from codetaste.core.text import one_line
+from codetaste.transcripts.commands import printed_text, shell_command
+from codetaste.transcripts.event import EventKind
+from codetaste.transcripts.read import read_events
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
     from typing import TextIO
 
-    from codetaste.orchestration.journal.blobs import Blobs
+    from codetaste.transcripts.event import RecordedConversation, TranscriptEvent
+    from codetaste.transcripts.timeline.journal_reader import JournalReader
 
 STATEMENT_MARK = "[said]"
 """Begins each line that shows what an agent said: no evidence for what it did."""
@@ -24,36 +28,49 @@ MAX_PIECE_CHARS = 16_000
 """Of one command, output or statement; what is longer is cut in the middle."""
 MAX_FILE_CHARS = 4_000_000
 """Of one file; the middle of a longer conversation is left out and counted."""
+_SPEAKERS = {EventKind.USER: "user", EventKind.TEXT: "assistant", EventKind.REASONING: "assistant, thinking"}
 
 
-def write_conversation(paths: Iterable[Path], blobs: Blobs, folder: Path) -> None:
-    """Write the conversations in ``paths``, in their order, as two files in ``folder``. Does blocking I/O."""
+def write_conversations(
+    conversations: Iterable[RecordedConversation], folder: Path, journal: JournalReader | None = None
+) -> None:
+    """Write conversations, in their order, as two files in ``folder``. Does blocking I/O.
+
+    Args:
+        conversations: those of a trial.
+        folder: where to.
+        journal: of the run, polled; it has what no transcript has.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with (
         (folder / COMMANDS_FILE).open("w", encoding="utf-8") as commands,
         (folder / STATEMENTS_FILE).open("w", encoding="utf-8") as statements,
     ):
         acts, texts = _LimitedFile(commands), _LimitedFile(statements)
-        for path in paths:
-            acts.write(f"==== {path.stem} ====\n\n")
-            texts.write(f"==== {path.stem} ====\n\n")
-            _write_events(path, blobs, acts, texts)
+        for conversation in conversations:
+            head = f"==== {conversation.name.rpartition('/')[2]} ====\n\n"
+            acts.write(head)
+            texts.write(head)
+            for event in read_events(conversation, journal):
+                _write_event(event, acts, texts)
         acts.finish()
         texts.finish()
 
 
-def _write_events(path: Path, blobs: Blobs, acts: _LimitedFile, texts: _LimitedFile) -> None:
-    for number, event in enumerate(read_events(path, blobs), 1):
-        match event:
-            case Statement():
-                lines = "\n".join(f"{STATEMENT_MARK} {line}" for line in cut(event.text).splitlines())
-                texts.write(f"{STATEMENT_MARK} #{number} by {event.by}:\n{lines}\n\n")
-            case RecordedCall(command=str(command)):
-                acts.write(f"#{number} $ {cut(command)}\n")
-            case RecordedCall():
-                acts.write(f"#{number} tool {event.tool} {cut(event.arguments)}\n")
-            case RecordedResult():
-                acts.write(f"{cut(event.text)}\n\n")
+def _write_event(event: TranscriptEvent, acts: _LimitedFile, texts: _LimitedFile) -> None:
+    match event.kind:
+        case EventKind.CALL:
+            command = shell_command(event)
+            what = f"$ {command}" if command else f"tool {event.tool} {event.text}"
+            acts.write(f"#{event.number} {cut(what)}\n")
+        case EventKind.RESULT:
+            acts.write(f"{cut(printed_text(event.text))}\n\n")
+        case kind if kind in _SPEAKERS:
+            lines = "\n".join(f"{STATEMENT_MARK} {line}" for line in cut(event.text).splitlines())
+            by = f"{_SPEAKERS[kind]} {event.agent}".rstrip()
+            texts.write(f"{STATEMENT_MARK} #{event.number} by {by}:\n{lines}\n\n")
+        case EventKind.ERROR | EventKind.PROBLEM:
+            texts.write(f"{STATEMENT_MARK} #{event.number} of the record: {one_line(event.text)}\n\n")
 
 
 class _LimitedFile:

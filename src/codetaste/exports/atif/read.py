@@ -12,8 +12,8 @@ from codetaste.core.files import read_regular_file
 from codetaste.core.text import printable, replace_surrogates
 from codetaste.errors import ConfigError
 from codetaste.exports.atif.steps import EXTRA
-from codetaste.results.transcript.blocks import content_text, json_text
-from codetaste.results.transcript.event import EventKind, ReplyFacts, TranscriptEvent
+from codetaste.transcripts.blocks import content_text, json_text
+from codetaste.transcripts.event import EventKind, ReplyFacts, TranscriptEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

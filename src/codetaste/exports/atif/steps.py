@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from codetaste.results.transcript.event import EventKind
+from codetaste.transcripts.event import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from codetaste.results.transcript.event import ReplyFacts, TranscriptEvent
+    from codetaste.transcripts.event import ReplyFacts, TranscriptEvent
 
 EXTRA = "codetaste"
 """Name of our fields below ``extra``."""

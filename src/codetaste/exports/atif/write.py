@@ -11,14 +11,14 @@ from codetaste import __version__
 from codetaste.core.files import storage_error
 from codetaste.errors import JournalError
 from codetaste.exports.atif.steps import EXTRA, steps_of
-from codetaste.results.transcript.read import read_events
+from codetaste.transcripts.read import read_events
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from codetaste.exports.trial import ExportedTrial
-    from codetaste.results.transcript.event import RecordedConversation, TranscriptEvent
+    from codetaste.transcripts.event import RecordedConversation, TranscriptEvent
 
 ATIF_VERSION = "ATIF-v1.7"
 """The newest version that has a field which these files need; later ones add audio."""

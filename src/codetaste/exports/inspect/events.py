@@ -17,12 +17,12 @@ from codetaste.exports.inspect.messages import (
     model_output,
     other_message,
 )
-from codetaste.results.transcript.event import EventKind
+from codetaste.transcripts.event import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from codetaste.results.transcript.event import ReplyFacts, TranscriptEvent
+    from codetaste.transcripts.event import ReplyFacts, TranscriptEvent
 
 _ATTACHED_CHARS = 100
 """A longer text is an attachment, as in Inspect's own logs."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from codetaste.results.transcript.event import EventKind
+from codetaste.transcripts.event import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from codetaste.results.transcript.event import ReplyFacts, TranscriptEvent
+    from codetaste.transcripts.event import ReplyFacts, TranscriptEvent
 
 _STOPS = {
     "end": "stop",

@@ -10,14 +10,14 @@ from codetaste.exports.inspect.events import SampleEvents
 from codetaste.exports.inspect.messages import add_usage, messages_of, usage_of
 from codetaste.exports.trial import safe_name
 from codetaste.results.outcome import OutcomeFacet
-from codetaste.results.transcript.event import EventKind
-from codetaste.results.transcript.read import read_events
+from codetaste.transcripts.event import EventKind
+from codetaste.transcripts.read import read_events
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from codetaste.exports.trial import ExportedTrial
-    from codetaste.results.transcript.event import RecordedConversation, TranscriptEvent
+    from codetaste.transcripts.event import RecordedConversation, TranscriptEvent
 
 _LIMITS = {
     OutcomeFacet.TIMEOUT: "time",

@@ -33,6 +33,7 @@ from codetaste.flows.sources import SOURCES, sources_handler, sources_job
 from codetaste.mining.scoring.diff_cut import cut_diff
 from codetaste.orchestration.budget.cost import BudgetLimits, BudgetPath, NamedLimits
 from codetaste.orchestration.job import Job
+from codetaste.orchestration.journal.results import result_to_json
 from codetaste.source.checkout import checkout_trees
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ async def _describe(task: DescriptionTask, context: DescriptionContext, job: Job
     with job.cleanup_scope():
         await to_thread.run_sync(write_atomically, published_path(task, context), text)
         digest = await job.store_text(text)
-        return DescriptionResult(digest, len(text.strip()), conversation.state.turns).to_json()
+        return result_to_json(DescriptionResult(digest, len(text.strip()), conversation.state.turns))
 
 
 async def _ask_instructed(

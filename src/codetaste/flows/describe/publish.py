@@ -8,6 +8,7 @@ from codetaste.benchmark.layout import Track, description_path
 from codetaste.benchmark.publish import write_benchmark
 from codetaste.errors import ConfigError
 from codetaste.flows.describe.result import DescriptionResult
+from codetaste.orchestration.journal.results import result_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,7 +43,7 @@ async def write_described_benchmark(
     for task in tasks:
         outcome = outcomes[task.key]
         if outcome.usable:
-            digest = DescriptionResult.from_json(outcome.value).text_digest
+            digest = result_from_json(DescriptionResult, outcome.value).text_digest
             context.benchmark.put_description(task.instance, task.track, await blobs.load(digest))
     instances = {task.instance.id: task.instance for task in tasks}
     described = [each for each in instances.values() if _has_instructed(each, context)]

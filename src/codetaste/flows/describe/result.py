@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import Track
 from codetaste.core.text import plural
 from codetaste.flows.job_keys import description_key
+from codetaste.orchestration.journal.results import result_from_json
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.instance import Instance
     from codetaste.orchestration.job import JobContext
-    from codetaste.orchestration.journal.journal import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +23,6 @@ class DescriptionResult:
     text_digest: str
     chars: int
     replies: int
-
-    def to_json(self) -> Json:
-        """Return the result as JSON data."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Any) -> Self:  # noqa: ANN401 - JSON
-        """Read what ``to_json`` returned."""
-        return cls(**data)
 
     def describe(self) -> str:
         """Describe the result in one line."""
@@ -49,5 +38,5 @@ async def take_descriptions(instance: Instance, benchmark: Benchmark, job: JobCo
     for track in Track:
         made = job.needs.get(description_key(instance, track))
         if made is not None:
-            text = await job.load_text(DescriptionResult.from_json(made).text_digest)
+            text = await job.load_text(result_from_json(DescriptionResult, made).text_digest)
             benchmark.put_description(instance, track, text)

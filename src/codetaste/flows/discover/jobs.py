@@ -22,6 +22,7 @@ from codetaste.flows.inputs import digest_of_inputs, digests_of_inputs
 from codetaste.flows.sources import SOURCES, sources_handler, sources_job
 from codetaste.orchestration.budget.cost import BudgetLimits, BudgetPath, NamedLimits
 from codetaste.orchestration.job import Job
+from codetaste.orchestration.journal.results import result_to_json
 from codetaste.orchestration.shortfall import Shortfall
 from codetaste.rules.yaml_writer import dump_rules
 from codetaste.source.checkout import checkout_trees
@@ -157,4 +158,4 @@ async def _run_pass(each: DiscoveryPass, context: DiscoveryContext, job: JobCont
             engine=context.services.scan.engine.label,
             rules_digest=await job.store_text(text),
         )
-        return result.to_json()
+        return result_to_json(result)

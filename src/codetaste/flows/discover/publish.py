@@ -11,6 +11,7 @@ from codetaste.benchmark.publish import write_benchmark, write_rules
 from codetaste.errors import JournalError
 from codetaste.flows.discover.result import DiscoveryResult
 from codetaste.flows.sources import file_digest
+from codetaste.orchestration.journal.results import result_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,7 +56,7 @@ async def write_discovered_benchmarks(
     for each in usable:
         if not outcomes[each.key].resumed:
             continue
-        digest = DiscoveryResult.from_json(outcomes[each.key].value).rules_digest
+        digest = result_from_json(DiscoveryResult, outcomes[each.key].value).rules_digest
         if await to_thread.run_sync(file_digest, rules_file(each, context)) != digest:
             try:
                 text = await blobs.load(digest)

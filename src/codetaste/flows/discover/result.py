@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
 from codetaste.agent.loop import LoopEnd
 from codetaste.core.text import plural
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from codetaste.orchestration.journal.journal import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +18,6 @@ class DiscoveryResult:
     rules: int
     engine: str
     rules_digest: str
-
-    def to_json(self) -> Json:
-        """Return the result as JSON data."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Any) -> Self:  # noqa: ANN401 - JSON
-        """Read what ``to_json`` returned."""
-        return cls(**data)
 
     def describe(self) -> str:
         """Describe the result in one line."""

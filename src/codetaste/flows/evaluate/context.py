@@ -15,6 +15,7 @@ from codetaste.evaluation.rule_set import RuleSet, parse_rule_set, read_rule_set
 from codetaste.evaluation.test_runs.recorded import RecordedBaseline, read_baseline, read_pseudo_agent_tests
 from codetaste.flows.discover.result import DiscoveryResult
 from codetaste.flows.sources import file_digest
+from codetaste.orchestration.journal.results import result_from_json
 from codetaste.rules.registration import Direction
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class EvaluationContext:
         async with self._locks.setdefault(instance.id, Lock()):
             if instance.id not in self._rules:
                 if task.pass_keys:
-                    passes = [DiscoveryResult.from_json(inputs.values[key]) for key in task.pass_keys]
+                    passes = [result_from_json(DiscoveryResult, inputs.values[key]) for key in task.pass_keys]
                     positive, negative = [
                         (await inputs.load_text(each.rules_digest)).encode() for each in passes
                     ]

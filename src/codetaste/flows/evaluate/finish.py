@@ -26,6 +26,7 @@ from codetaste.flows.evaluate.result import EvaluationResult
 from codetaste.flows.evaluate.stored_runs import load_run
 from codetaste.flows.job_keys import baseline_key
 from codetaste.orchestration.job import Status
+from codetaste.orchestration.journal.results import result_from_json, result_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -66,7 +67,7 @@ async def finish_evaluations(
                 needs[task.tests_key] = outcomes[baseline_key(task.instance, Side.BASE, 1)]
         timestamp = ""
         if outcome.usable and outcome.resumed:
-            result = EvaluationResult.from_json(outcome.value)
+            result = result_from_json(EvaluationResult, outcome.value)
             folder = prediction_folder(context.out, task)
             if not await to_thread.run_sync(files_unchanged, folder, result.files):
                 timestamp = result.timestamp
@@ -95,7 +96,7 @@ async def _evaluate_now(
     return replace(
         outcome,
         status=Status.DONE,
-        value=result.to_json(),
+        value=result_to_json(result),
         cause=None,
         error="",
         shortfall=result.shortfall,

@@ -23,6 +23,7 @@ from codetaste.flows.evaluate.evaluate_prediction import (
 )
 from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
 from codetaste.orchestration.job import Job
+from codetaste.orchestration.journal.results import result_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,4 +111,4 @@ async def _evaluate(task: EvaluationTask, context: EvaluationContext, job: JobCo
         job.note(note)
     if (shortfall := result.shortfall) is not None:
         job.fall_short(shortfall)
-    return result.to_json()
+    return result_to_json(result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codetaste.evaluation.evaluate import EvaluationStatus
@@ -10,9 +10,6 @@ from codetaste.orchestration.shortfall import Shortfall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Self
-
-    from codetaste.orchestration.journal.journal import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +31,6 @@ class EvaluationResult:
     scores: Mapping[str, Any]
     files: Mapping[str, str]
     timestamp: str
-
-    def to_json(self) -> Json:
-        """Return the result as JSON data."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Any) -> Self:  # noqa: ANN401 - JSON
-        """Read what ``to_json`` returned."""
-        return cls(**data)
 
     @property
     def is_expected_score(self) -> bool:

@@ -24,6 +24,7 @@ from codetaste.evaluation.validation import ValidationContext, recorded_pass, va
 from codetaste.flows.discover.result import DiscoveryResult
 from codetaste.flows.environment.publish import ENVIRONMENTS_FOLDER
 from codetaste.orchestration.job import Status
+from codetaste.orchestration.journal.results import result_from_json
 from codetaste.run.config import MINED_BENCHMARK
 from codetaste.run.execute import execute_run
 from codetaste.run.mined.benchmark import write_mined_benchmark
@@ -149,7 +150,11 @@ def _lost(
             reason = outcome.error
         elif outcome.shortfall is not None and step == "environment":
             reason = "" if outcome.shortfall.transient else outcome.shortfall.text
-        elif step == "discover" and outcome.usable and not DiscoveryResult.from_json(outcome.value).rules:
+        elif (
+            step == "discover"
+            and outcome.usable
+            and not result_from_json(DiscoveryResult, outcome.value).rules
+        ):
             reason = "no rule was found"
         if reason:
             yield name, DroppedCandidate(step, f"{line.title}: {reason}")

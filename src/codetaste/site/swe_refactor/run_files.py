@@ -19,12 +19,12 @@ from codetaste.core.text import printable
 from codetaste.errors import CodetasteError
 from codetaste.orchestration.journal.blobs import Blobs
 from codetaste.orchestration.journal.journal import JOURNAL_FILE
-from codetaste.results.timeline.journal_reader import JournalReader
-from codetaste.results.transcript.conversations import conversations_of
 from codetaste.site.trial.transcript.trial_jobs import TrialJobs
 from codetaste.swe_refactor.dataset.format import read_instances
 from codetaste.swe_refactor.dataset.layout import FOLDER, INSTANCES_FILE
 from codetaste.swe_refactor.report.trials_file import TRIALS_FILE
+from codetaste.transcripts.conversations import conversations_of
+from codetaste.transcripts.timeline.journal_reader import JournalReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from codetaste.results.transcript.read import read_events
 from codetaste.site.trial.transcript.pieces import conversation_key, conversation_title
 from codetaste.site.trial.visible_text import visible_text
+from codetaste.transcripts.read import read_events
 
 if TYPE_CHECKING:
-    from codetaste.results.transcript.event import RecordedConversation
     from codetaste.site.trial.transcript.trial_jobs import TrialJobs
+    from codetaste.transcripts.event import RecordedConversation
 
 _MAX_CONVERSATIONS = 6
 _EVENTS = 8

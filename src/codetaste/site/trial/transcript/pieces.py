@@ -6,16 +6,16 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from codetaste.results.transcript.event import EventKind
-from codetaste.results.transcript.read import read_events
 from codetaste.site.html.site_file import SiteFile, data_script
 from codetaste.site.trial.packed import gzip_bytes, packed_script
+from codetaste.transcripts.event import EventKind
+from codetaste.transcripts.read import read_events
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from codetaste.results.transcript.event import RecordedConversation, TranscriptEvent
     from codetaste.site.trial.transcript.trial_jobs import TrialJobs
+    from codetaste.transcripts.event import RecordedConversation, TranscriptEvent
 
 PIECE_CHARS = 256 * 1024
 MAX_EVENT_CHARS = 100_000

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from codetaste.orchestration.wait import Wait
-    from codetaste.results.timeline.job import JobTimeline, TurnSpan
     from codetaste.site.trial.transcript.trial_jobs import TrialJobs
+    from codetaste.transcripts.timeline.job import JobTimeline, TurnSpan
 
 WIDTH, LEFT = 960.0, 90.0
 _LANE, _GAP, _TOP, _COSTS = 14.0, 5.0, 8.0, 46.0

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 from codetaste.benchmark.layout import OUTPUTS_FOLDER, parse_attempt
 from codetaste.benchmark.trial_identity import StepKind, TrialIdentity
 from codetaste.orchestration.journal.journal import JOURNAL_FILE
-from codetaste.results.timeline.journal_reader import JournalReader
-from codetaste.results.transcript.conversations import conversations_of, conversations_of_logs
+from codetaste.transcripts.conversations import conversations_of, conversations_of_logs
+from codetaste.transcripts.timeline.journal_reader import JournalReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from codetaste.evaluation.trials.records import TrialRecord
-    from codetaste.results.timeline.job import JobTimeline
-    from codetaste.results.transcript.event import RecordedConversation
+    from codetaste.transcripts.event import RecordedConversation
+    from codetaste.transcripts.timeline.job import JobTimeline
 
 _PARTS_BEFORE_AGENT = 6
 """``outputs/<track>/<mode>/<owner>/<repo>/<hash8>``."""

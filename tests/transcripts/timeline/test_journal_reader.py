@@ -8,8 +8,8 @@ from pathlib import Path
 from codetaste.orchestration.budget.node import CallState
 from codetaste.orchestration.journal.history import JobState
 from codetaste.orchestration.wait import WaitReason
-from codetaste.results.timeline.journal_reader import JournalReader
-from support.results.journal_lines import JOB, JournalLines, call, text
+from codetaste.transcripts.timeline.journal_reader import JournalReader
+from support.transcripts.journal_lines import JOB, JournalLines, call, text
 
 
 def read(run: Path) -> JournalReader:

@@ -22,7 +22,7 @@ from codetaste.orchestration.wait import Wait, WaitReason
 from codetaste.report.status.journal_view import JournalView, usage_in
 from codetaste.report.status.model import Spend
 from codetaste.report.status.status import call_state, model_of_call
-from codetaste.results.timeline.job import AttemptSpan, JobTimeline, ToolSpan, TurnSpan, WaitSpan
+from codetaste.transcripts.timeline.job import AttemptSpan, JobTimeline, ToolSpan, TurnSpan, WaitSpan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

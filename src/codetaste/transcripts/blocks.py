@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from codetaste.core.text import shorten
-from codetaste.results.transcript.event import EventKind
+from codetaste.transcripts.event import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

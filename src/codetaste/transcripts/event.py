@@ -94,6 +94,7 @@ class TranscriptEvent:
         agent: "" for the agent itself, or the name of a sub-agent or side call.
         at: when it was recorded, in seconds of the epoch.
         reply: facts about the reply, of the first event of each.
+        from_client: whether it is part of a reply that is recorded nowhere: the agent's program has sent it.
     """
 
     number: int
@@ -106,6 +107,7 @@ class TranscriptEvent:
     agent: str = ""
     at: float | None = None
     reply: ReplyFacts | None = None
+    from_client: bool = False
 
 
 @dataclass(frozen=True, slots=True)

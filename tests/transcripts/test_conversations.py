@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from codetaste.results.timeline.journal_reader import JournalReader
-from codetaste.results.transcript.conversations import conversations_of, conversations_of_logs
-from codetaste.results.transcript.event import EventKind, SourceKind
-from codetaste.results.transcript.journal import effect_part
-from codetaste.results.transcript.read import read_events
-from support.results.gateway_lines import GatewayLines
-from support.results.journal_lines import JOB, JournalLines, call, text
+from codetaste.transcripts.conversations import conversations_of, conversations_of_logs
+from codetaste.transcripts.event import EventKind, SourceKind
+from codetaste.transcripts.journal import effect_part
+from codetaste.transcripts.read import read_events
+from codetaste.transcripts.timeline.journal_reader import JournalReader
+from support.transcripts.gateway_lines import GatewayLines
+from support.transcripts.journal_lines import JOB, JournalLines, call, text
 
 TRIAL = JOB.removesuffix("/execute")
 

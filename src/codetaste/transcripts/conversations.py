@@ -13,15 +13,15 @@ from codetaste.benchmark.layout import (
     PLAN_LOG_FILES,
     TRANSCRIPTS_FOLDER,
 )
-from codetaste.results.transcript.event import RecordedConversation, SourceKind
-from codetaste.results.transcript.journal import effect_part
-from codetaste.results.transcript.record_lines import parse_object, record_lines
+from codetaste.transcripts.event import RecordedConversation, SourceKind
+from codetaste.transcripts.journal import effect_part
+from codetaste.transcripts.record_lines import parse_object, record_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from codetaste.results.timeline.journal_reader import JournalReader
+    from codetaste.transcripts.timeline.journal_reader import JournalReader
 
 _SUFFIX = ".jsonl"
 _ATTEMPT = re.compile(r"\.attempt-([1-9][0-9]{0,8})$")

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 from codetaste.errors import JournalError
 from codetaste.llm.codec import value_from_json
 from codetaste.orchestration.journal.blobs import Blobs
-from codetaste.results.transcript.blocks import MessageBlock, message_blocks
-from codetaste.results.transcript.event import EventCounter, EventKind, ReplyFacts
-from codetaste.results.transcript.loop import block_event, reply_events
+from codetaste.transcripts.blocks import MessageBlock, message_blocks
+from codetaste.transcripts.event import EventCounter, EventKind, ReplyFacts
+from codetaste.transcripts.loop import block_event, reply_events
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from codetaste.results.timeline.job import TurnSpan
-    from codetaste.results.timeline.journal_reader import EffectPlace, JournalReader
-    from codetaste.results.transcript.event import TranscriptEvent
+    from codetaste.transcripts.event import TranscriptEvent
+    from codetaste.transcripts.timeline.job import TurnSpan
+    from codetaste.transcripts.timeline.journal_reader import EffectPlace, JournalReader
 
 _EFFECT = re.compile(r"(?:(.*)/)?(?:turn-\d+|[^/]*)/(?:reply|tool-(\d+)|shorten-\d+)|reply-\d+")
 _REVIEW = re.compile(r"round-(\d+)/reviewer")

@@ -11,33 +11,37 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from codetaste.core.files import open_regular_file
+from codetaste.core.text import shorten
 from codetaste.errors import JournalError
 from codetaste.llm.codec import value_from_json
 from codetaste.llm.messages import Usage
 from codetaste.orchestration.journal.blobs import Blobs
-from codetaste.results.transcript.blocks import message_blocks
-from codetaste.results.transcript.event import EventCounter, EventKind, ReplyFacts
-from codetaste.results.transcript.loop import block_event, reply_events
-from codetaste.results.transcript.record_lines import parse_object, record_lines
+from codetaste.transcripts.blocks import message_blocks
+from codetaste.transcripts.event import EventCounter, EventKind, ReplyFacts
+from codetaste.transcripts.loop import block_event, reply_events
+from codetaste.transcripts.record_lines import parse_object, record_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from codetaste.results.transcript.blocks import MessageBlock
-    from codetaste.results.transcript.event import TranscriptEvent
+    from codetaste.transcripts.blocks import MessageBlock
+    from codetaste.transcripts.event import TranscriptEvent
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 _MIN_SYSTEM_CHARS = 500
 """Shorter ones are shown at the beginning only: Claude Code changes its first block with every request."""
 _NOT_RESENT = frozenset({EventKind.REASONING, EventKind.SYSTEM, EventKind.ERROR})
 """Kinds of events that agents and providers leave out of later requests as a matter of course."""
+_CLEARED = frozenset({"[Old tool result content cleared]"})
+"""What Claude Code sends in place of old results when its conversation gets long."""
+_MAX_NOTE_CHARS = 2000
 
 _MAX_REQUESTS = 256
 """Requests whose messages are stored: the writer continues one of the last 32."""
@@ -230,10 +234,11 @@ class _Reader:
             for block in message_blocks(value):
                 shown = _take(gone, block.key)
                 if shown is None and block.call_id in thread.results and block.kind is EventKind.RESULT:
-                    continue  # the agent sends a shorter text in its place
+                    yield from self._other_result(block)
+                    continue
                 if shown is None:
                     event = block_event(self._events, self._turn - 1, block)
-                    yield event
+                    yield replace(event, from_client=block.kind.of_model)
                     shown = event.number
                     if block.kind is EventKind.RESULT and block.call_id:
                         thread.results.add(block.call_id)
@@ -242,6 +247,14 @@ class _Reader:
         if left_out := [number for key, number in gone if key[0] not in _NOT_RESENT]:
             text = f"From here on these events are no longer sent, or are sent shortened: {_ranges(left_out)}"
             yield self._events.make(EventKind.NOTE, self._turn - 1, text)
+
+    def _other_result(self, block: MessageBlock) -> Iterator[TranscriptEvent]:
+        """Yield a note on a result that the agent sends in place of an earlier one of the same call."""
+        if block.text not in _CLEARED:
+            text = (
+                f"In place of an earlier result the agent now sends: {shorten(block.text, _MAX_NOTE_CHARS)}"
+            )
+            yield self._events.make(EventKind.NOTE, self._turn - 1, text, call_id=block.call_id)
 
     def _value(self, name: str) -> tuple[Any, str]:
         """Return the content of a part, or what is wrong with it."""

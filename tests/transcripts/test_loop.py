@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from codetaste.llm.codec import message_to_json
 from codetaste.llm.messages import Message, ProviderBlocks, TextBlock, ToolCall, ToolResult
-from codetaste.results.transcript.event import EventKind
-from codetaste.results.transcript.loop import loop_events
+from codetaste.transcripts.event import EventKind
+from codetaste.transcripts.loop import loop_events
 
 K = EventKind
 

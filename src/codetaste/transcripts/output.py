@@ -10,16 +10,16 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from codetaste.core.text import shorten
-from codetaste.results.transcript.blocks import MessageBlock, content_text, message_blocks
-from codetaste.results.transcript.event import EventCounter, EventKind, ReplyFacts
-from codetaste.results.transcript.loop import block_event
-from codetaste.results.transcript.record_lines import parse_object, record_lines
+from codetaste.transcripts.blocks import MessageBlock, content_text, message_blocks
+from codetaste.transcripts.event import EventCounter, EventKind, ReplyFacts
+from codetaste.transcripts.loop import block_event
+from codetaste.transcripts.record_lines import parse_object, record_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from codetaste.results.transcript.event import TranscriptEvent
+    from codetaste.transcripts.event import TranscriptEvent
 
 _MAX_TEXT_LINES = 500
 """Lines of text in one event."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codetaste.results.timeline.journal_reader import JournalReader
-from codetaste.results.transcript.event import SourceKind
-from codetaste.results.transcript.gateway import gateway_events
-from codetaste.results.transcript.journal import facts_of_turn, journal_events, part_turns
-from codetaste.results.transcript.loop import loop_events
-from codetaste.results.transcript.output import output_events
+from codetaste.transcripts.event import SourceKind
+from codetaste.transcripts.gateway import gateway_events
+from codetaste.transcripts.journal import facts_of_turn, journal_events, part_turns
+from codetaste.transcripts.loop import loop_events
+from codetaste.transcripts.output import output_events
+from codetaste.transcripts.timeline.journal_reader import JournalReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from codetaste.results.transcript.event import RecordedConversation, TranscriptEvent
+    from codetaste.transcripts.event import RecordedConversation, TranscriptEvent
 
 
 def read_events(

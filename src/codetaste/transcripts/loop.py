@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codetaste.llm.codec import value_from_json
-from codetaste.results.transcript.blocks import MessageBlock, message_blocks
-from codetaste.results.transcript.event import EventCounter, EventKind, ReplyFacts
-from codetaste.results.transcript.record_lines import parse_object, record_lines
+from codetaste.transcripts.blocks import MessageBlock, message_blocks
+from codetaste.transcripts.event import EventCounter, EventKind, ReplyFacts
+from codetaste.transcripts.record_lines import parse_object, record_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from codetaste.results.transcript.event import TranscriptEvent
+    from codetaste.transcripts.event import TranscriptEvent
 
 
 def loop_events(path: Path) -> Iterator[TranscriptEvent]:

@@ -13,10 +13,10 @@ from codetaste.gateway.gateway import Gateway
 from codetaste.llm.messages import Request, TextBlock, ToolCall
 from codetaste.orchestration.job import JobContext, Status
 from codetaste.orchestration.journal.journal import Json
-from codetaste.results.transcript.event import EventKind, TranscriptEvent
-from codetaste.results.transcript.gateway import gateway_events
+from codetaste.transcripts.event import EventKind, TranscriptEvent
+from codetaste.transcripts.gateway import gateway_events
 from support.gateway.jobs import PATHS, PROTOCOLS, admit_client, make_request, make_scripted_model, run_job
-from support.results.gateway_lines import GatewayLines
+from support.transcripts.gateway_lines import GatewayLines
 
 K = EventKind
 
@@ -157,11 +157,12 @@ def test_compaction_is_noted_with_what_is_no_longer_sent(tmp_path: Path) -> None
         ("call", 1, "", '{"command": "ls 1"}'),
         ("result", 1, "", "long"),
         ("call", 2, "", '{"command": "ls 2"}'),
+        ("note", 2, "", "In place of an earlier result the agent now sends: [cleared]"),
         ("result", 2, "", "more"),
         ("note", 2, "", "From here on these events are no longer sent, or are sent shortened: 3"),
         ("text", 3, "", "so"),
         ("user", 3, "", "summary of all"),
-        ("note", 3, "", "From here on these events are no longer sent, or are sent shortened: 1–2, 4–5, 7"),
+        ("note", 3, "", "From here on these events are no longer sent, or are sent shortened: 1–2, 4, 6, 8"),
         ("text", 4, "", "end"),
     ]
 

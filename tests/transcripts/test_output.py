@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codetaste.results.transcript.event import EventKind
-from codetaste.results.transcript.output import output_events
+from codetaste.transcripts.event import EventKind
+from codetaste.transcripts.output import output_events
 
 
 def read(folder: Path, *lines: Any) -> list[tuple[Any, ...]]:
@@ -107,7 +107,7 @@ def test_left_out_bytes_and_cut_lines_are_named(tmp_path: Path) -> None:
 
 
 def test_line_that_is_too_long_is_named(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("codetaste.results.transcript.record_lines.MAX_LINE_BYTES", 100)
+    monkeypatch.setattr("codetaste.transcripts.record_lines.MAX_LINE_BYTES", 100)
     found = read(tmp_path, "x" * 1000, "short")
     assert [text for *_, text in found] == ["line 1: 1,001 bytes are too long to be shown", "short"]
 

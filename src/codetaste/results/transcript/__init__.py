@@ -1,1 +1,0 @@
-"""Conversations of agents and models as one kind of event, whatever has recorded them."""
