@@ -57,6 +57,7 @@ def test_the_better_of_two_scripted_models_ranks_better_with_an_interval(run: Pa
     [test] = json.loads(codetaste(capsys, "swe-refactor", "report", run, "--json"))["tests"]
     assert (test["first"], test["significant"]) == ({"strategy": "simple", "model": "good"}, True)
     assert test["p_corrected"] < 0.001
+    assert 0 < test["detectable"] < test["difference"]
 
 
 def test_a_note_of_several_tables_is_shown_once_but_is_in_each_file(

@@ -15,6 +15,7 @@ from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.comparison import compare_systems
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.report.statistics.view import aggregate_trials
+from codetaste.report.tables.comparison import comparison_table
 from codetaste.results.read import RunResults, read_results
 from codetaste.site.build import open_site, site_blocks, site_files
 from codetaste.site.output import write
@@ -126,3 +127,20 @@ def test_two_processes_write_what_one_writes(
     files = {path.relative_to(written): path for path in written.rglob("*") if path.is_file()}
     assert {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()} == set(files)
     assert [name for name, path in files.items() if (folder / name).read_bytes() != path.read_bytes()] == []
+
+
+def test_pages_say_how_large_a_difference_the_pairs_would_show(tmp_path: Path) -> None:
+    size = Size(instances=10, agents=2, settings=1, lines=0.02, turns=1, rules=3)
+    results = read_results([write_results(tmp_path, size)[1]])
+    site = open_site(results, "a")
+    comparison = compare_systems(aggregate_trials(results.trials, Aggregation.STRICT))
+    [test] = [each for each in comparison.tests if each.measure == comparison.primary]
+    assert test.detectable is not None
+    points = f"{100 * test.detectable:.1f}"
+    pages = {file.address: file for file in site_files(site)}
+    [pair] = tested_pairs(site)
+    assert f'<td class="num">{points}</td>' in pages[pair.address].make().decode()
+    assert f'<td class="num">{points}</td>' in pages["compare/index.html"].make().decode()
+    note = f"{test.setting} {points} points"
+    assert note in pages["index.html"].make().decode()
+    assert any(note in each for each in comparison_table(comparison).notes)

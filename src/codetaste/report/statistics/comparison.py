@@ -21,6 +21,7 @@ from codetaste.report.statistics.aggregate import Aggregation, Grouping
 from codetaste.report.statistics.flagged import flagged_notes
 from codetaste.report.statistics.intervals import Interval, benjamini_hochberg, paired_permutation
 from codetaste.report.statistics.merge import REFERENCE_TITLES, track_mode_of
+from codetaste.report.statistics.power import detectable_difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,7 +56,8 @@ class PairwiseTest:
     """The test of two systems in one setting by one measure.
 
     ``difference`` is the mean of ``first`` - ``second`` over ``pairs`` instances of ``clusters`` groups;
-    ``q`` is ``p`` corrected for all tests of the comparison.
+    ``detectable`` is the smallest one that such pairs could show (``power.py``), None if it is unknown; ``q``
+    is ``p`` corrected for all tests of the comparison.
     """
 
     first: str
@@ -66,6 +68,7 @@ class PairwiseTest:
     pairs: int
     clusters: int
     p: float
+    detectable: float | None = None
     q: float = 1.0
 
     @property
@@ -178,10 +181,20 @@ def _pairwise_tests(
         if both:
             a, b = ([means[name][instance] for instance in both] for name in (first, second))
             clusters = [repository[instance] for instance in both]
-            difference = math.fsum(x - y for x, y in zip(a, b, strict=True)) / len(both)
-            p = paired_permutation(a, b, clusters)
-            groups = len(set(clusters))
-            tests.append(PairwiseTest(first, second, setting, measure, difference, len(both), groups, p))
+            differences = [x - y for x, y in zip(a, b, strict=True)]
+            tests.append(
+                PairwiseTest(
+                    first,
+                    second,
+                    setting,
+                    measure,
+                    difference=math.fsum(differences) / len(both),
+                    pairs=len(both),
+                    clusters=len(set(clusters)),
+                    p=paired_permutation(a, b, clusters),
+                    detectable=detectable_difference(differences, clusters),
+                )
+            )
     return tests
 
 

@@ -43,11 +43,21 @@ def cluster_sums(
 
 def student_interval(mean: float, sums: NDArray[Any], counts: NDArray[Any]) -> tuple[float, float]:
     """Return m ± t·√V with V = G/(G-1)·Σ_g(Σ_i (x_i - m))²/n²; with clusters of one value V = s²/n."""
+    half = float(stdtrit(len(sums) - 1, _TAILS[1])) * _standard_error(mean, sums, counts)
+    return mean - half, mean + half
+
+
+def detectable_effect(mean: float, sums: NDArray[Any], counts: NDArray[Any], power: float) -> float:
+    """Return (t_{1-α/2} + t_{power})·√V with the V of ``student_interval``."""
+    quantiles = stdtrit(len(sums) - 1, np.asarray((_TAILS[1], power)))
+    return float(quantiles.sum()) * _standard_error(mean, sums, counts)
+
+
+def _standard_error(mean: float, sums: NDArray[Any], counts: NDArray[Any]) -> float:
     groups = len(sums)
     errors = sums - counts * mean
     variance = groups / (groups - 1) * float(errors @ errors) / float(counts.sum()) ** 2
-    half = float(stdtrit(groups - 1, _TAILS[1])) * math.sqrt(variance)
-    return mean - half, mean + half
+    return math.sqrt(variance)
 
 
 def wilson_interval(mean: float, n: int) -> tuple[float, float]:

@@ -12,11 +12,12 @@ from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.comparison import ALPHA, COMPARED_MEASURES, Comparison, compare_systems
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.statistics.merge import merge_runs
+from codetaste.report.statistics.power import POWER, describe_detectable
 from codetaste.report.statistics.view import aggregate_trials
 from codetaste.report.table import Cell, Column, Row, Table, interval_legend
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from codetaste.evaluation.trials.records import TrialRecord
     from codetaste.report.statistics.comparison import ComparisonAxis, PairwiseTest
@@ -110,7 +111,27 @@ def _notes(comparison: Comparison) -> list[str]:
         )
     if not any(each.significant for each in comparison.tests):
         notes.append("no difference is significant")
-    return notes
+    return [*notes, *_detectable(comparison)]
+
+
+def _detectable(comparison: Comparison) -> Iterator[str]:
+    """Yield the smallest difference of the primary measure that each setting's pairs could show."""
+    ranges = [
+        f"{setting} {text}"
+        for setting in comparison.settings
+        if (
+            text := describe_detectable(
+                each.detectable
+                for each in comparison.tests
+                if (each.setting, each.measure) == (setting, comparison.primary)
+            )
+        )
+    ]
+    if ranges:
+        yield (
+            f"smallest difference of {comparison.primary.title} that so many pairs would show"
+            f" ({POWER:.0%} power, before correction): {', '.join(ranges)}"
+        )
 
 
 def _format_difference(test: PairwiseTest) -> str:
@@ -128,15 +149,21 @@ def differences_table(comparison: Comparison) -> Table:
         Column("first", "First"),
         Column("second", "Second"),
         Column("difference", "First - second", Unit.FRACTION),
+        Column("detectable", "Detectable", Unit.FRACTION),
         Column("pairs", "Pairs", Unit.COUNT),
         Column("clusters", "Repositories", Unit.COUNT),
         Column("p", "p", Unit.P),
         Column("q", "p corrected", Unit.P),
     )
-    cells = attrgetter("setting", "first", "second", "difference", "pairs", "clusters", "p", "q")
+    cells = attrgetter(
+        "setting", "first", "second", "difference", "detectable", "pairs", "clusters", "p", "q"
+    )
     rows = tuple(Row(cells(each), each.measure.title) for each in comparison.tests)
     title = "paired differences, in percent points"
-    notes = ("p: sign flips of whole repositories; corrected: Benjamini-Hochberg over all rows",)
+    notes = (
+        "p: sign flips of whole repositories; corrected: Benjamini-Hochberg over all rows",
+        f"detectable: smallest that so many pairs would show ({POWER:.0%} power, before correction)",
+    )
     return Table("differences", title, columns, rows, notes, comparison.aggregation, "measure")
 
 
@@ -170,6 +197,7 @@ def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
                 "setting": each.setting,
                 "measure": each.measure.name,
                 "difference": each.difference,
+                "detectable": each.detectable,
                 "pairs": each.pairs,
                 "clusters": each.clusters,
                 "p": each.p,

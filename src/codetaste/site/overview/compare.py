@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from codetaste.report.statistics.aggregate import Aggregation
+from codetaste.report.statistics.power import POWER
 from codetaste.report.tables.scores import measure_column
 from codetaste.site.html.data_files import csv_file
 from codetaste.site.html.site_file import SiteFile, data_script
@@ -56,6 +57,7 @@ def _index_page(site: Site) -> bytes:
         primary=primary,
         agreements=list(PairVerdict),
         column=measure_column(primary),
+        power=POWER,
     )
 
 
@@ -73,6 +75,7 @@ def _page(site: Site, pair: Pair) -> bytes:
         measures=MEASURES,
         columns=[measure_column(measure) for measure in MEASURES],
         primary=site.views[Aggregation.STRICT].primary_measure,
+        power=POWER,
         agreements=list(PairVerdict),
         instance_address=instance_address,
     )

@@ -13,6 +13,7 @@ from codetaste.core.text import plural
 from codetaste.report.statistics.comparison import ALPHA
 from codetaste.report.statistics.intervals import benjamini_hochberg, paired_permutation
 from codetaste.report.statistics.measures import Unit
+from codetaste.report.statistics.power import POWER, describe_detectable, detectable_difference
 from codetaste.report.table import Column, Row, Table
 from codetaste.swe_refactor.report.models import SUCCESS, TRIALS, row_notes
 from codetaste.swe_refactor.report.shares import count_cells, count_columns, legend
@@ -39,6 +40,7 @@ class SuccessTest:
         only_second: instances where the second has more, McNemar's c.
         pairs: instances that both tried.
         clusters: groups of instances whose signs were flipped together.
+        detectable: the smallest difference that such pairs could show (``power.py``), None if it is unknown.
         p: two-sided p of the sign-flip test; with one attempt and single instances it is McNemar's exact p.
         q: ``p`` corrected for all tests (Benjamini-Hochberg).
     """
@@ -51,6 +53,7 @@ class SuccessTest:
     pairs: int
     clusters: int
     p: float
+    detectable: float | None = None
     q: float = 1.0
 
     @property
@@ -75,16 +78,18 @@ def compare_successes(rows: Sequence[TrialRow]) -> list[SuccessTest]:
             continue
         a, b = ([means[by][instance] for instance in both] for by in (first, second))
         clusters = [project[instance] if by_project else instance for instance in both]
+        differences = [x - y for x, y in zip(a, b, strict=True)]
         tests.append(
             SuccessTest(
                 first,
                 second,
-                difference=math.fsum(x - y for x, y in zip(a, b, strict=True)) / len(both),
-                only_first=sum(x > y for x, y in zip(a, b, strict=True)),
-                only_second=sum(x < y for x, y in zip(a, b, strict=True)),
+                difference=math.fsum(differences) / len(both),
+                only_first=sum(each > 0 for each in differences),
+                only_second=sum(each < 0 for each in differences),
                 pairs=len(both),
                 clusters=len(set(clusters)),
                 p=paired_permutation(a, b, clusters),
+                detectable=detectable_difference(differences, clusters),
             )
         )
     qs = benjamini_hochberg([test.p for test in tests])
@@ -134,7 +139,8 @@ def ranking_table(rows: Sequence[TrialRow]) -> Table:
     )
     different = len({frozenset(row.instance for row in own) for own in groups.values()}) > 1
     ranks = ("ranks are by the share on each one's own instances, tests are on common ones",)
-    notes = (*_notes(rows, tests), *(ranks if different else ()), *legend(shown), *row_notes(rows))
+    compared = (*_notes(rows, tests), *_detectable(tests))
+    notes = (*compared, *(ranks if different else ()), *legend(shown), *row_notes(rows))
     return Table("ranking", "strategies and models by successes", columns, shown, notes)
 
 
@@ -144,6 +150,7 @@ def tests_table(rows: Sequence[TrialRow]) -> Table:
         Column("first", "First"),
         Column("second", "Second"),
         Column("difference", "First - second", Unit.FRACTION),
+        Column("detectable", "Detectable", Unit.FRACTION),
         Column("only_first", "first", Unit.COUNT, heading="Better at"),
         Column("only_second", "second", Unit.COUNT, heading="Better at"),
         Column("pairs", "Instances", Unit.COUNT),
@@ -155,13 +162,14 @@ def tests_table(rows: Sequence[TrialRow]) -> Table:
     shown = tuple(
         Row(
             (
-                *(test.first.title, test.second.title, test.difference, test.only_first, test.only_second),
-                *(test.pairs, test.clusters, test.p, test.q),
+                *(test.first.title, test.second.title, test.difference, test.detectable),
+                *(test.only_first, test.only_second, test.pairs, test.clusters, test.p, test.q),
             )
         )
         for test in tests
     )
-    return Table("tests", "paired differences of successes", columns, shown, _notes(rows, tests)[:1])
+    notes = (*_notes(rows, tests)[:1], *_detectable(tests))
+    return Table("tests", "paired differences of successes", columns, shown, notes)
 
 
 def _notes(rows: Sequence[TrialRow], tests: Sequence[SuccessTest]) -> tuple[str, ...]:
@@ -176,6 +184,12 @@ def _notes(rows: Sequence[TrialRow], tests: Sequence[SuccessTest]) -> tuple[str,
         f"paired sign-flip tests over {clusters}, {corrected}",
         f"Beats: significantly better than these ({ALPHA:.0%} false discoveries); tied: no such difference",
     )
+
+
+def _detectable(tests: Sequence[SuccessTest]) -> tuple[str, ...]:
+    effects = describe_detectable(test.detectable for test in tests)
+    why = f"{POWER:.0%} power, before correction"
+    return (f"smallest difference that so many instances would show ({why}): {effects}",) if effects else ()
 
 
 def _by_instance(rows: Sequence[TrialRow]) -> dict[str, float]:
