@@ -22,6 +22,8 @@ from codetaste.site.html.templates import render_page
 from codetaste.site.overview.places import Place, find_places
 from codetaste.site.overview.scatter.drawing import Observation, draw_scatter
 from codetaste.site.site import agent_address, setting_address, setting_name
+from codetaste.site.swe_refactor.addresses import COMPARISON
+from codetaste.swe_refactor.report.tables import report_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,6 +36,8 @@ ADDRESS = "index.html"
 PAGES = {Aggregation.STRICT: ADDRESS, Aggregation.PUBLISHED: "published.html"}
 SHOWN = (measures.ALIGNMENT, measures.PASS, measures.IFR, measures.PREC)
 SPENT = (measures.COST,)
+_ANSWER_TABLES = ("ranking", "strategies")
+"""Of a site that has trials of SWE-Refactor only: strategies and models with intervals."""
 _NO_INTERVAL = Interval(None, None, None, 0, 0, Method.NONE)
 _HEADER = (
     "address",
@@ -164,7 +168,16 @@ def _page(site: Site, aggregation: Aggregation) -> bytes:
 
 
 def _page_without_trials(site: Site) -> bytes:
-    return render_page(site, "overview/no_trials.html", ADDRESS, "Overview", lede=_describe(site))
+    answers = site.results.answers.rows
+    return render_page(
+        site,
+        "overview/no_trials.html",
+        ADDRESS,
+        "Overview",
+        lede=_describe(site),
+        tables=report_tables(answers, _ANSWER_TABLES) if answers else (),
+        comparison_page=COMPARISON,
+    )
 
 
 def _describe(site: Site) -> str:
