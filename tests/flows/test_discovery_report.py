@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from codetaste.report.discovery.passes import read_passes
+from codetaste.rules.registration import Direction
 from support.flows.tiny_benchmark import BASE, GOLDEN, TinyBenchmark, Workspace
 
 FILES = {"additive": "rules_positive.yml", "reductive": "rules_negative.yml"}
@@ -102,6 +104,23 @@ def test_rejections_are_counted_by_reason(two_models: Workspace) -> None:
         rejected = (row["matches_wrong_tree"], row["overlaps"])
         assert rejected == ((1, 1) if system.startswith("all") else (0, 0))
     assert len(rows) == 4
+
+
+def test_rejections_are_recorded_with_rule_reason_and_code(two_models: Workspace) -> None:
+    passes = [each for each in read_passes(two_models.out) if each.system == "all"]
+    assert {each.direction for each in passes} == set(Direction)
+    for each in passes:
+        assert each.run == two_models.out
+        recorded = {rejected.rejection: rejected for rejected in each.rejected}
+        assert all(rejected.reason and f"id: {rejected.id}" in rejected.yaml for rejected in each.rejected)
+        additive = each.direction is Direction.ADDITIVE
+        wrong, right = (BASE, GOLDEN) if additive else (GOLDEN, BASE)
+        sides = ("base", "refactored") if additive else ("refactored", "base")
+        for kind, tree, side in (("matches_wrong_tree", wrong, sides[0]), ("overlaps", right, sides[1])):
+            assert recorded[kind].matches
+            for match in recorded[kind].matches:
+                lines = tree[match.path].split("\n")[match.start_line - 1 : match.end_line]
+                assert (match.side, match.text) == (side, "\n".join(lines))
 
 
 def test_rules_of_the_benchmark_are_compared(two_models: Workspace, alpha: TinyBenchmark) -> None:

@@ -13,6 +13,14 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
+from codetaste.agent.rejected_rule import (
+    BASE,
+    MAX_RECORDED,
+    REFACTORED,
+    ScannedTree,
+    rejected_candidates,
+    unreadable_candidate,
+)
 from codetaste.agent.tool import ToolAnswer, tool
 from codetaste.core.concurrency import gather
 from codetaste.errors import EngineError, ToolError
@@ -23,7 +31,7 @@ from codetaste.rules.feedback import (
     render_progress,
 )
 from codetaste.rules.names.described import described_names, names_without_rule
-from codetaste.rules.registration import Direction, RegisteredRule, Rejection, register_candidates
+from codetaste.rules.registration import Direction, RegisteredRule, register_candidates
 from codetaste.rules.rule import read_candidates
 from codetaste.sandbox.base import CommandLimits
 
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.agent.facts import Facts
+    from codetaste.agent.rejected_rule import RejectedRule
     from codetaste.benchmark.instance import Instance
     from codetaste.rules.rule import Rule
     from codetaste.rules.scan.model import Scanner, ScanResult
@@ -47,7 +56,7 @@ _SEARCH_S = 60.0
 _SEARCH_BYTES = 1024**2
 _MAX_FILES = 500
 REGISTERED_RULE, REJECTED_RULE = "registered", "rejected"
-"""Kinds of the facts that hold registered rules, and the kinds of rejections by id."""
+"""Kinds of the facts that hold registered rules, and rejected ones (``rejected_rule.py``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +163,7 @@ async def register(context: RuleContext, rules: str) -> str:
         f"{error.rule_id or 'a rule'}: not read{f' (line {error.line})' if error.line else ''}: {error}"
         for error in candidates.errors
     ]
-    for error in candidates.errors:
-        context.facts.add(REJECTED_RULE, {"id": error.rule_id or "", "rejection": Rejection.UNREADABLE})
+    _record(context, [unreadable_candidate(error, rules) for error in candidates.errors])
     already = registered_rules(context.facts)
     if candidates.rules:
         try:
@@ -173,13 +181,21 @@ async def register(context: RuleContext, rules: str) -> str:
         lines.extend(render_candidate_result(result) for result in results)
         for result in results:
             context.note(describe_candidate(result))
-            if result.rejection is not None:
-                context.facts.add(REJECTED_RULE, {"id": result.rule_id, "rejection": result.rejection})
+        trees = ScannedTree(BASE, context.base, base), ScannedTree(REFACTORED, context.golden, golden)
+        rejected = rejected_candidates(context.direction, results, candidates.rules, *trees)
+        _record(context, await to_thread.run_sync(list, rejected))
     if not lines:
         raise ToolError('there is no rule in this text; write a list under the key "rules"')
     total = len(registered_rules(context.facts))
     context.note(f"registered {total - len(already)} of {len(lines)} candidates, {total} in all")
     return "\n".join([*lines, await _progress(context)])
+
+
+def _record(context: RuleContext, rejected: Sequence[RejectedRule]) -> None:
+    """Record rejections as facts, the first ones of a pass with details."""
+    left = MAX_RECORDED - len(context.facts.of_kind(REJECTED_RULE))
+    for number, each in enumerate(rejected):
+        context.facts.add(REJECTED_RULE, (each if number < left else each.without_details()).to_json())
 
 
 async def _progress(context: RuleContext) -> str:

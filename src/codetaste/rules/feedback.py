@@ -13,7 +13,7 @@ from codetaste.rules.registration import Direction, format_match_count
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from codetaste.rules.registration import CandidateResult, Witness
+    from codetaste.rules.registration import CandidateResult
 
 MAX_IDS = 60
 """Ids of registered rules in one answer; the latest are shown."""
@@ -31,19 +31,23 @@ def add_witness_text(
         return tuple(results)
     return tuple(
         replace(
-            result, witnesses=tuple(replace(each, text=_text(base_tree, each)) for each in result.witnesses)
+            result,
+            witnesses=tuple(
+                replace(each, text=read_excerpt(base_tree, each.path, each.start_line, each.end_line))
+                for each in result.witnesses
+            ),
         )
         for result in results
     )
 
 
-def _text(tree: Path, witness: Witness) -> str:
-    """Return the first lines of a witness; "" if the file is unreadable or a link leads out of the tree."""
-    path = tree / witness.path
+def read_excerpt(tree: Path, name: str, start_line: int, end_line: int) -> str:
+    """Return the first of these lines; "" if the file is unreadable or a link leads out of the tree."""
+    path = tree / name
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(tree)):
         return ""
     try:
-        lines = path.read_bytes().split(b"\n")[witness.start_line - 1 : witness.end_line]
+        lines = path.read_bytes().split(b"\n")[start_line - 1 : end_line]
     except OSError:
         return ""
     shown = b"\n".join(lines[:MAX_WITNESS_LINES]).decode("utf-8", "replace")[:MAX_WITNESS_CHARS]

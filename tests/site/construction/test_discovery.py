@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from codetaste.agent.rejected_rule import RejectedMatch, RejectedRule
 from codetaste.orchestration.job import Status
 from codetaste.report.discovery.passes import PassRecord
 from codetaste.report.discovery.tables import DISCOVERY_TABLES, discovery_tables
@@ -17,6 +17,7 @@ from codetaste.report.render.csv import render_csv
 from codetaste.rules.registration import Direction, RegisteredRule
 from support.site.results import make_site, site_texts
 
+PAGE = "discovery/m/o__r-12345678/additive/index.html"
 NASTY = "<script>alert(1)</script>\u202e\x1b[31m"
 GOLDEN = """diff --git a/pack/a.py b/pack/a.py
 --- a/pack/a.py
@@ -44,7 +45,7 @@ def record(direction: Direction = Direction.ADDITIVE, **changes: Any) -> PassRec
         "tool_calls": 4,
         "usd": Decimal("0.25"),
         "rules": (rule("new-names", ("pack/a.py", 2), ("pack/a.py", 3), ("pack/b.py", 9)),),
-        "rejections": Counter({"overlaps": 2}),
+        "rejected": (RejectedRule("a", "overlaps"), RejectedRule("b", "overlaps")),
     }
     return PassRecord(**{**known, **changes})
 
@@ -96,7 +97,13 @@ def test_untrusted_texts_are_text() -> None:
         system=NASTY,
         instance=NASTY,
         rules=(rule(NASTY, (NASTY, 1), message=NASTY),),
-        rejections=Counter({NASTY: 1}),
+        rejected=(
+            RejectedRule(
+                *(NASTY, NASTY, NASTY, NASTY, NASTY, 1, 2),
+                matches=(RejectedMatch(NASTY, NASTY, 1, 1, NASTY),),
+                detailed=True,
+            ),
+        ),
         ending=ending_of(Status.FAILED, None, NASTY),
     )
     for address, text in site_texts(make_site(passes=(bad,))).items():
@@ -109,5 +116,62 @@ def test_untrusted_texts_are_text() -> None:
 
 
 def test_a_pass_without_rules_has_a_page() -> None:
-    page = site_texts(make_site(passes=(record(rules=(), rejections=Counter()),)))
+    page = site_texts(make_site(passes=(record(rules=(), rejected=()),)))
     assert "No rule was registered" in page["discovery/m/o__r-12345678/additive/index.html"]
+
+
+def test_a_rejected_rule_has_its_text_the_reason_and_the_matches_that_led_to_it() -> None:
+    rejected = RejectedRule(
+        "too-wide",
+        "matches_wrong_tree",
+        "it must not match in the base code, where it has 2 matches",
+        yaml="rules:\n- id: too-wide\n",
+        base_count=2,
+        golden_count=30,
+        matches=(RejectedMatch("base", "pack/a.py", 7, 8, "old(1)\nold(2)"),),
+        detailed=True,
+    )
+    made = site_texts(make_site(passes=(record(rejected=(rejected, RejectedRule("later", "overlaps"))),)))
+    page = made[PAGE]
+    assert "1 matches wrong tree" in page
+    assert "It must not match in the base code, where it has 2 matches." in page
+    assert "2 matches before the refactoring, 30 matches after it." in page
+    assert "- id: too-wide" in page
+    assert "Matches in the base code" in page
+    assert "pack/a.py:7 (2 lines)" in page
+    assert "old(1)\nold(2)" in page
+    assert page.count("Details are not recorded.") == 1
+    stored = json.loads(made[PAGE.replace("index.html", "rules.json")])
+    assert RejectedRule.from_json(stored["rejected"][0]) == rejected
+    assert stored["rejections"] == {"matches_wrong_tree": 1, "overlaps": 1}
+
+
+def test_runs_that_have_recorded_kinds_only_are_shown() -> None:
+    page = site_texts(make_site(passes=(record(),)))[PAGE]
+    assert "2 overlaps" in page
+    assert "rules, reasons and matches of these candidates are not recorded" in page
+
+
+def test_the_conversation_of_a_pass_is_on_its_page(tmp_path: Path) -> None:
+    key = "discover/m/o__r-12345678/additive"
+    lines = [
+        {"model": "m", "system": "find rules"},
+        {"role": "user", "content": [{"type": "text", "text": f"the task {NASTY}"}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "I look at the code"}]},
+    ]
+    path = tmp_path / "transcripts" / f"{key}.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    made = site_texts(make_site(passes=(record(run=tmp_path, key=key),)))
+    page, folder = made[PAGE], PAGE.removesuffix("/index.html")
+    assert "I look at the code" in page
+    assert 'id="event-additive-3"' in page
+    assert "<script>alert" not in page
+    assert f'data-folder="{folder}"' in page
+    assert '"turns":1' in made[f"{folder}/transcript.js"]
+    assert f"{folder}/transcript-0-0.js" in made
+
+
+def test_a_pass_whose_run_is_gone_says_that_nothing_is_recorded(tmp_path: Path) -> None:
+    page = site_texts(make_site(passes=(record(run=tmp_path / "gone", key="discover/m/i/additive"),)))[PAGE]
+    assert "No conversation is recorded." in page

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from codetaste.agent.rejected_rule import RejectedRule
 from codetaste.agent.rule_tools import REGISTERED_RULE, REJECTED_RULE
 from codetaste.benchmark.pass_identity import PASS_PREFIX, pass_of_job
 from codetaste.orchestration.job import Status
@@ -37,7 +38,9 @@ class PassRecord:
         tool_calls: tool calls.
         usd: what it has cost, US dollars.
         rules: the registered rules, with the lines that they cover.
-        rejections: the number of rejected candidates by kind.
+        rejected: the rejected candidates, oldest first.
+        run: the folder of the run, None if it is not known.
+        key: the key of its job.
     """
 
     system: str
@@ -48,7 +51,14 @@ class PassRecord:
     tool_calls: int
     usd: Decimal
     rules: tuple[RegisteredRule, ...] = ()
-    rejections: Counter[str] = field(default_factory=Counter)
+    rejected: tuple[RejectedRule, ...] = ()
+    run: Path | None = None
+    key: str = ""
+
+    @property
+    def rejections(self) -> Counter[str]:
+        """The number of rejected candidates by kind."""
+        return Counter(each.rejection for each in self.rejected)
 
     @property
     def lines(self) -> frozenset[Line]:
@@ -82,7 +92,7 @@ def read_passes(run: Path, label: str = "") -> list[PassRecord]:
                 facts = {at: each for at, each in facts.items() if at[0] != key}
             case "ended":
                 last[key] = line["fingerprint"]
-    return list(_records(history, facts, last, label))
+    return [replace(each, run=run) for each in _records(history, facts, last, label)]
 
 
 def _may_have_passes(journal: Path) -> bool:
@@ -112,5 +122,6 @@ def _records(
             int(str(end.value["tool_calls"])),
             spent_usd.get(key, Decimal(0)),
             tuple(RegisteredRule.from_json(fact) for kind, fact in found if kind == REGISTERED_RULE),
-            Counter(str(fact["rejection"]) for kind, fact in found if kind == REJECTED_RULE),
+            tuple(RejectedRule.from_json(fact) for kind, fact in found if kind == REJECTED_RULE),
+            key=key,
         )

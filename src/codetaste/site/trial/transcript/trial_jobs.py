@@ -75,6 +75,15 @@ def find_trial_jobs(roots: Sequence[Path], trial: TrialRecord) -> TrialJobs:
     return TrialJobs(conversations_of_logs(trial.folder))
 
 
+def find_job(run: Path, key: str) -> TrialJobs:
+    """Return what is recorded of one job of a run, as of a trial. Blocking."""
+    with _polling:
+        journal = _journal(run)
+        journal.poll()
+        conversations, timeline = conversations_of(run, key, journal), journal.job(key)
+    return TrialJobs(conversations, () if timeline is None else (timeline,), journal, journal.at, run, key)
+
+
 @lru_cache(maxsize=8)  # it reads only what was appended since the last trial
 def _journal(root: Path) -> JournalReader:
     return JournalReader(root)
