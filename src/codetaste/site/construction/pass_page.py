@@ -22,7 +22,7 @@ from codetaste.site.trial.transcript.trial_jobs import TrialJobs, find_job
 from codetaste.source.patch.model import Patch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from codetaste.report.discovery.passes import PassRecord
     from codetaste.site.site import Site
@@ -105,7 +105,7 @@ def _golden_counts(record: PassRecord, patch: MarkedPatch) -> tuple[int, int]:
     return counts.removed, counts.hits_removed
 
 
-def _changed(patch: MarkedPatch, direction: Direction) -> Mapping[str, tuple[range, ...]]:
+def _changed(patch: MarkedPatch, direction: Direction) -> Mapping[str, Sequence[range]]:
     lines = changed_lines(Patch(tuple(each.file for each in patch.files)))
     return lines.added if direction is Direction.ADDITIVE else lines.removed
 

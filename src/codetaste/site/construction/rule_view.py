@@ -12,7 +12,7 @@ from codetaste.rules.registration import format_match_count
 from codetaste.rules.yaml_writer import dump_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from codetaste.agent.rejected_rule import RejectedMatch, RejectedRule
     from codetaste.rules.registration import RegisteredRule
@@ -67,7 +67,7 @@ class RejectedView(NamedTuple):
     matches: tuple[MatchView, ...]
 
 
-def rule_view(rule: RegisteredRule, changed: Mapping[str, tuple[range, ...]] | None) -> RuleView:
+def rule_view(rule: RegisteredRule, changed: Mapping[str, Sequence[range]] | None) -> RuleView:
     """Return a registered rule.
 
     Args:
