@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from codetaste.report.render.csv import render_csv
+from codetaste.report.table import format_cell
 from codetaste.swe_refactor.report.merge import merge_rows
 from codetaste.swe_refactor.report.tables import TRIAL_TABLES, report_tables
 from codetaste.swe_refactor.report.trials_file import write_trials
@@ -123,3 +125,19 @@ def test_a_digest_that_is_a_path_is_not_read(tmp_path: Path) -> None:
     page = pages(make_run(tmp_path, text="x", files={"a": "../../secret"}))[PAGE]
     assert "do not show" not in page
     assert "no answer on file" in page
+
+
+def test_a_site_of_swe_refactor_alone_begins_with_its_strategies(tmp_path: Path) -> None:
+    rows = [
+        trial_row(model=model, instance=f"i{at}", run="run", verified=at % 2 == 0 or model == "m")
+        for model in "mn"
+        for at in range(8)
+    ]
+    made = pages(make_run(tmp_path), *rows)
+    page = made["index.html"]
+    for table in report_tables(rows, ["ranking", "strategies"]):
+        assert f'id="table-{table.name}"' in page
+        for row in table.rows:
+            for cell, column in zip(row.cells, table.columns, strict=True):
+                assert "".join(format_cell(cell, column)) in re.sub("<[^>]*>", "", page)
+    assert 'href="swe-refactor/index.html"' in page
