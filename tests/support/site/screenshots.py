@@ -1,9 +1,9 @@
 """Take the pictures of docs/images anew: ``python tests/support/site/screenshots.py RUN…``.
 
-The leaderboard, the comparison, the trials, the instances, the rules and the figures are those of made-up
-results; discovery, mining, environments, SWE-Refactor and the live view are those of the runs, such as
-runs/quickstart, runs/mine-local and runs/swe-refactor, made of the examples. Each picture has its page wide
-and narrow, light and dark.
+The leaderboard, the comparison, the trials, the instances, the rules, the environments and the figures are
+those of made-up results; discovery, mining, SWE-Refactor and the live view are those of the runs, such as
+runs/quickstart, runs/mine-local and runs/swe-refactor, made of the examples; the overview is that of a run of
+SWE-Refactor alone. Each picture has its page wide and narrow, light and dark. ``--only A,B`` takes some.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from codetaste.results.read import read_results  # noqa: E402
 from codetaste.run.resolve import find_benchmark  # noqa: E402
 from codetaste.site.output.write import write_site  # noqa: E402
 from support.site.browser import open_browser, watched_page  # noqa: E402
+from support.site.environments import write_environments  # noqa: E402
 from support.site.synthetic import Size, write_results  # noqa: E402
 
 FOLDER = TESTS.parent / "docs" / "images"
@@ -40,24 +42,30 @@ MADE_UP = {
     "trial": "trials/*/gpt-5.2/open-plan/*/1/index.html",
     "instance": "instances/*/index.html",
     "rules": "rules/index.html",
+    "environments": "environments/index.html",
+    "environment": "environments/*/index.html",
+    "figures": "figures/index.html",
     "search": "search/index.html",
 }
 OF_RUNS = {
     "discovery": "discovery/*/*/additive/index.html",
     "mining": "mining/index.html",
-    "environments": "environments/index.html",
     "swe-refactor": "swe-refactor/index.html",
+    "overview": "swe-refactor/../index.html",
     "answer": "swe-refactor/trials/**/index.html",
 }
 QUERIES = {"trials": "?outcome=failure", "search": "?q=session", "trial": "#patch"}
 
 
-def main(runs: list[Path]) -> None:
-    """Write a picture of each page that the results have."""
+def main(runs: list[Path], only: set[str]) -> None:
+    """Write a picture of each page that the results have, or of those named in ``only``."""
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch, open_browser() as browser:
         try:
-            for name, address in [*_addresses(Path(scratch), runs), *_live(runs[:1])]:
+            live = _live(runs[:1]) if not only or "live" in only else ()
+            for name, address in [*_addresses(Path(scratch), runs), *live]:
+                if only and name not in only:
+                    continue
                 _picture(browser, address).save(FOLDER / f"{name}.png", optimize=True)
         finally:
             stop_live()
@@ -66,6 +74,7 @@ def main(runs: list[Path]) -> None:
 def _addresses(scratch: Path, runs: list[Path]) -> Iterator[tuple[str, str]]:
     folder, run = write_results(scratch, Size(instances=24))
     benchmark = find_benchmark(BenchmarkConfig(path=str(folder), repos=None), Path())
+    write_environments(run, benchmark.instances)
     write_site(read_results([run], benchmark), scratch / "made-up", "made-up results")
     sites = [(scratch / "made-up", MADE_UP)]
     for number, each in enumerate(runs):
@@ -117,4 +126,8 @@ def _picture(browser: Browser, address: str) -> Image.Image:
 
 
 if __name__ == "__main__":
-    main([Path(each) for each in sys.argv[1:]])
+    parser = ArgumentParser()
+    parser.add_argument("--only", default="")
+    parser.add_argument("runs", nargs="*", type=Path)
+    given = parser.parse_args()
+    main(given.runs, {*filter(None, given.only.split(","))})
