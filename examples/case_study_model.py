@@ -14,6 +14,8 @@ from codetaste.llm.messages import Message, Request, TextBlock, ToolCall, ToolRe
 FILES = "grep -h '^diff --git' {study}/golden.diff | sort | head -3"
 CHANGED = "grep '^diff --git' {folder}/prediction.diff | head -3"
 RULES = "cut -d, -f1 {folder}/rules.txt | grep -E ': (NOT )?satisfied' | sed 's/.*: //' | sort | uniq -c"
+VERDICT = "grep -E '\"(outcome|detail|codebleu)\"' {folder}/trial.json"
+COMPILES = "grep -E '\"(compiles|passed|failed|outcome)\"' {folder}/score.json"
 TESTS = r"grep -cE '\b(pytest|tox|unittest)\b' {folder}/commands.txt"
 
 
@@ -21,14 +23,14 @@ def examiner(request: Request) -> Message:
     """Decide the next step: one command after the other, then the report."""
     task = request.messages[0].text
     report = re.findall(r"Write `([^`]+)`, one JSON object", task)[0]
-    study = re.findall(r"- `([^`]+)/golden.diff`", task)[0]
+    study = re.findall(r"`([^`]+)/golden.diff`", task)[0]
     names = re.findall(r"^  - `([^`]+)`$", task, re.MULTILINE) or re.findall(
         r"/trials/([^`/]+)/`: what", task
     )
+    of_trial = (VERDICT, COMPILES) if "developers.java" in task else (CHANGED, RULES, TESTS)
     commands = [FILES.format(study=study)]
     for name in names:
-        folder = f"{study}/trials/{name}"
-        commands += [each.format(folder=folder) for each in (CHANGED, RULES, TESTS)]
+        commands += [each.format(folder=f"{study}/trials/{name}") for each in of_trial]
     outputs = [
         block.content
         for message in request.messages
@@ -48,12 +50,15 @@ def examiner(request: Request) -> Message:
 
 def _comparison(names: list[str], study: str, seen: dict[str, str]) -> dict[str, Any]:
     return {
-        "summary": "The developers make the implementation modules of pluggy private and drop legacy code.",
+        "summary": f"The developers change these files, among others: {seen[FILES.format(study=study)]}",
         "trials": {name: _assess(f"{study}/trials/{name}", seen) for name in names},
     }
 
 
 def _assess(folder: str, seen: dict[str, str]) -> dict[str, Any]:
+    if (verdict := VERDICT.format(folder=folder)) in seen:
+        claims = [("It ended like this.", verdict), ("This is what was measured.", COMPILES.format(folder=folder))]
+        return _assessment("What the trial's files say of its answer.", [(*each, seen[each[1]]) for each in claims])
     changed, rules, tests = (each.format(folder=folder) for each in (CHANGED, RULES, TESTS))
     good, named = _count(seen[rules], "satisfied"), seen[tests].splitlines()[0]
     claims = [
@@ -61,17 +66,25 @@ def _assess(folder: str, seen: dict[str, str]) -> dict[str, Any]:
         (f"It satisfies {good} rules.", rules, seen[rules]),
         (f"Lines of its commands that name a test runner: {named}.", tests, named),
     ]
+    return _assessment(f"The patch satisfies {good} of the rules.", claims)
+
+
+def _assessment(text: str, claims: list[tuple[str, str, str]]) -> dict[str, Any]:
     return {
-        "assessment": f"The patch satisfies {good} of the rules.",
+        "assessment": text,
         "claims": [
             {"claim": text, "evidence": [{"command": command, "excerpt": output}]}
             for text, command, output in claims
+            if output.strip()
         ],
     }
 
 
 def _label(name: str, study: str, seen: dict[str, str]) -> dict[str, Any]:
     folder = f"{study}/trials/{name}"
+    if (verdict := VERDICT.format(folder=folder)) in seen:
+        evidence = [{"command": verdict, "excerpt": seen[verdict]}]
+        return {"label": "none", "reason": "A program cannot tell more.", "evidence": evidence}
     rules, changed = RULES.format(folder=folder), CHANGED.format(folder=folder)
     few = not _count(seen[rules], "satisfied")
     return {

@@ -37,5 +37,12 @@ class CaseStudyConfig(Section):
     """Tracks of these trials."""
     modes: tuple[Mode, ...] = Field(default=tuple(Mode), min_length=1)
     """Modes of these trials."""
+    instances: FilePath | None = None
+    """The file with the instances of SWE-Refactor, relative to the config file, for a run of
+    [[swe_refactor.strategies]]. Without it, that of the run's config."""
+    repositories: tuple[FilePath, ...] = ()
+    """Clones of the projects of these instances, with their history. Without any, those of the run."""
+    select: tuple[str, ...] = Field(default=("*",), min_length=1)
+    """Globs on the ids of these instances; those of CodeTaste are selected by ``[benchmark]``."""
     tries: int = Field(default=2, ge=1, le=10)
     """Runs of the agent for one report: one that leaves none of the required form is followed by another."""

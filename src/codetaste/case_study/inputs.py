@@ -20,8 +20,17 @@ if TYPE_CHECKING:
 VERSION = 1
 """Increment it when a change of this room changes a study that the same prompts and trials would give."""
 SYSTEM_PROMPT = "case_study/system"
-PROMPTS = {StudyKind.COMPARISON: "case_study/compare", StudyKind.LABELS: "case_study/label"}
+_PROMPTS = {StudyKind.COMPARISON: "case_study/compare", StudyKind.LABELS: "case_study/label"}
+_METHOD_PROMPTS = {
+    StudyKind.COMPARISON: "case_study/compare_methods",
+    StudyKind.LABELS: "case_study/label_method",
+}
 AGAIN_PROMPT = "case_study/again"
+
+
+def prompt_of(task: StudyTask) -> str:
+    """Return the name of the prompt of a study."""
+    return (_PROMPTS if task.subject.method is None else _METHOD_PROMPTS)[task.kind]
 
 
 def study_inputs(
@@ -29,12 +38,11 @@ def study_inputs(
 ) -> Inputs:
     """Return the inputs of a study; ``adapters`` are those of CLI agents, by agent id."""
     inputs = {**agent_inputs(task.agent, adapters, source), **sandbox_inputs(sandbox)}
-    instance = task.instance
     return {
         **inputs,
-        **source.of_prompts((SYSTEM_PROMPT, PROMPTS[task.kind], AGAIN_PROMPT)),
+        **source.of_prompts((SYSTEM_PROMPT, prompt_of(task), AGAIN_PROMPT)),
         CODETASTE: canonical_json([VERSION, task.kind, inputs.get(CODETASTE, "")]),
-        "benchmark.path": canonical_json([instance.commit_hash, instance.golden_commit_hash]),
+        "benchmark.path": canonical_json(list(task.subject.commits)),
         "case_study.run": canonical_json([[each.name, each.digest] for each in task.trials]),
         f"models.{task.agent.model}": source.models[task.agent.model],
     }

@@ -15,7 +15,7 @@ from anyio import to_thread
 
 from codetaste.benchmark.layout import FinishReason
 from codetaste.case_study.agent_run import BASE, GOLDEN_TREE, STUDY, StudyRun
-from codetaste.case_study.inputs import AGAIN_PROMPT, PROMPTS, SYSTEM_PROMPT, study_inputs
+from codetaste.case_study.inputs import AGAIN_PROMPT, SYSTEM_PROMPT, prompt_of, study_inputs
 from codetaste.case_study.material.folder import StudyMaterial
 from codetaste.case_study.publish import StudyResult, check_report, file_study
 from codetaste.case_study.reply import REPORT_FILE, ReportText, read_report
@@ -34,6 +34,8 @@ from codetaste.orchestration.journal.results import result_to_json
 from codetaste.orchestration.shortfall import Shortfall
 from codetaste.sandbox.base import OUTPUT
 from codetaste.source.checkout import checkout_trees
+from codetaste.source.origin import GitOrigin
+from codetaste.source.patch.diff import diff_trees
 from codetaste.transcripts.commands import RecordedCommand, recorded_commands
 from codetaste.transcripts.conversations import conversations_of
 from codetaste.transcripts.event import SourceKind
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.benchmark.benchmark import Benchmark
-    from codetaste.case_study.plan import StudyTask
+    from codetaste.case_study.plan import StudySubject, StudyTask
     from codetaste.flows.agents.run import AgentServices
     from codetaste.flows.context import ModelSet
     from codetaste.harness.adapter import Adapter
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
     from codetaste.orchestration.job import Handler, JobContext
     from codetaste.orchestration.journal.journal import Json
     from codetaste.source.checkout import Trees
+    from codetaste.source.origin import Origin
+    from codetaste.swe_refactor.trials.sources import InstanceSource
 
 STUDY_JOB = "case_study"
 """The kind of the jobs."""
@@ -74,6 +78,8 @@ class StudyContext:
     agents: AgentServices
     adapters: Mapping[str, Adapter]
     tries: int
+    clones: Mapping[str, InstanceSource]
+    """Where the instances of SWE-Refactor are from, by their ids."""
 
     @property
     def source(self) -> InputSource:
@@ -85,12 +91,26 @@ class StudyContext:
         """The folder for artefacts that sandboxes have mounted."""
         return self.agents.out / _SCRATCH
 
+    def origin(self, subject: StudySubject) -> Origin:
+        """Return where the code before and after is from."""
+        if subject.instance is not None:
+            return self.benchmark.origin(subject.instance)
+        source = self.clones[subject.id]
+        return GitOrigin(str(source.repository.git_dir), source.base_commit, *subject.commits)
+
+    async def golden(self, subject: StudySubject, trees: Trees) -> bytes:
+        """Return the developers' change as a patch."""
+        if subject.instance is not None:
+            return await golden_patch(self.benchmark, subject.instance, trees, self.agents.cache)
+        return await diff_trees(trees.base, trees.golden, self.agents.cache)
+
 
 def study_jobs(tasks: Iterable[StudyTask], context: StudyContext, budget: BudgetPath) -> list[Job]:
     """Return the jobs of ``tasks`` and of the sources and CLI agents that they need, under ``budget``."""
     made: dict[str, Job] = {}
     for task in tasks:
-        made.setdefault(task.sources_key, sources_job(task.instance, budget))
+        if task.subject.instance is not None:
+            made.setdefault(task.sources_key, sources_job(task.subject.instance, budget))
         if install := install_job(task.install_key, task.agent.id, context.agents, budget):
             made.setdefault(install.key, install)
         made[task.key] = _study_job(task, context, budget)
@@ -135,10 +155,10 @@ def _prompt(task: StudyTask, context: StudyContext, problems: tuple[str, ...]) -
         "golden": GOLDEN_TREE,
         "report": f"{OUTPUT}/{REPORT_FILE}",
         "trials": [each.name for each in task.trials],
-        "track": task.track,
-        "mode": task.mode,
+        "track": task.subject.track,
+        "mode": task.subject.mode,
     }
-    text = context.prompts.load(PROMPTS[task.kind]).render(**values)
+    text = context.prompts.load(prompt_of(task)).render(**values)
     if not problems:
         return text
     again = context.prompts.load(AGAIN_PROMPT).render(problems=list(problems), report=values["report"])
@@ -154,16 +174,17 @@ async def _make_study(task: StudyTask, context: StudyContext, job: JobContext) -
         SourceError: the trees or the golden patch cannot be read.
         JournalError: the artefacts or the report cannot be written.
     """
-    trees = await checkout_trees(context.benchmark.origin(task.instance), context.agents.cache)
+    origin = context.origin(task.subject)
+    trees = await checkout_trees(origin, context.agents.cache)
     report, commands, ended = ReportText(("no run",)), list[RecordedCommand](), {}
     async with _material(task, context, trees) as material:
         for number in range(1, context.tries + 1):
             name = f"try-{number}"
             if not job.is_recorded(name):
                 prompt = _prompt(task, context, report.problems if number > 1 else ())
-                origin = context.benchmark.origin(task.instance)
+                setting = task.subject.track, task.subject.mode
                 spec = AgentRunSpec(
-                    task.agent, origin, prompt, task.model_label, name, task.track, task.mode, SYSTEM_PROMPT
+                    task.agent, origin, prompt, task.model_label, name, *setting, SYSTEM_PROMPT
                 )
                 run = StudyRun(spec, context.agents, job, material=material, trees=trees)
                 async with run:
@@ -235,7 +256,7 @@ def _read_run_commands(out: Path, job: JobContext, name: str) -> Sequence[Record
 @asynccontextmanager
 async def _material(task: StudyTask, context: StudyContext, trees: Trees) -> AsyncIterator[Path]:
     """Write the folder that the sandboxes of a study have mounted, and remove it at the end."""
-    golden = await golden_patch(context.benchmark, task.instance, trees, context.agents.cache)
+    golden = await context.golden(task.subject, trees)
     folder = (await to_thread.run_sync(context.scratch.absolute)) / digest_parts(task.key)[:32]
     await to_thread.run_sync(remove_tree, folder)
     try:

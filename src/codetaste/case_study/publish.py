@@ -80,14 +80,14 @@ def check_report(
         finished_at: when, UTC, ISO 8601.
     """
     by, model = task.agent.id, task.model_label
-    origin = StudyOrigin(task.instance.id, task.track, task.mode, by, model, spent_usd, finished_at)
+    subject = task.subject
+    origin = StudyOrigin(subject.id, subject.track, subject.mode, by, model, spent_usd, finished_at)
     data: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "origin": {**asdict(origin), "cost_usd": format_exact_usd(spent_usd)},
     }
     if task.kind is StudyKind.LABELS:
-        identity = task.trials[0].identity
-        data |= {"agent": identity.agent, "attempt": identity.attempt}
+        data |= {"agent": task.trials[0].agent, "attempt": task.trials[0].attempt}
         data |= {"label": str(report.label), "reason": report.summary}
         data["evidence"] = [asdict(each) for each in check_evidence(report.evidence, commands)]
     else:
@@ -101,11 +101,11 @@ def study_path(task: StudyTask) -> Path:
     folder = task.run / CASE_STUDIES_FOLDER
     name = f"{task.agent.id}.json"
     if task.kind is StudyKind.COMPARISON:
-        return folder / REPORTS / task.instance.path / task.track / task.mode / name
+        return folder / REPORTS / task.subject.path / name
     trial = task.trials[0]
-    first = trial.name.removesuffix(f".{attempt_name(trial.identity.attempt)}")
-    later = Path() if trial.identity.attempt == 1 else Path(attempt_name(trial.identity.attempt))
-    return folder / LABELS / task.instance.path / task.track / task.mode / first / later / name
+    first = trial.name.removesuffix(f".{attempt_name(trial.attempt)}")
+    later = Path() if trial.attempt == 1 else Path(attempt_name(trial.attempt))
+    return folder / LABELS / task.subject.path / first / later / name
 
 
 def file_study(task: StudyTask, study: str) -> Path:
@@ -142,7 +142,7 @@ def render_study(data: Mapping[str, Any]) -> str:
     """Return a comparison as Markdown; the agent's texts are quoted, and its commands are code."""
     origin = data["origin"]
     lines = [
-        f"# {origin['instance']}, {origin['track']}/{origin['mode']}",
+        f"# {origin['instance']}, {'/'.join(filter(None, (origin['track'], origin['mode'])))}",
         "",
         f"Case study by {origin['by']} ({origin['model']}), {origin['finished_at']}, ${origin['cost_usd']}.",
         "A claim is *verified* if its commands were run in the agent's sandbox and printed what is quoted;",

@@ -98,8 +98,7 @@ def _assessments(comparison: _Comparison, task: StudyTask) -> tuple[TrialAssessm
         claims = tuple(
             Claim(claim.claim, tuple(part.as_record() for part in claim.evidence)) for claim in each.claims
         )
-        identity = trial.identity
-        found.append(TrialAssessment(identity.agent, identity.attempt, each.assessment, claims))
+        found.append(TrialAssessment(trial.agent, trial.attempt, each.assessment, claims))
     return tuple(found)
 
 

@@ -80,8 +80,8 @@ class StudyOrigin:
 
     Attributes:
         instance: id of the instance.
-        track: of the trials.
-        mode: of the trials.
+        track: of the trials; "swe-refactor" for those of SWE-Refactor.
+        mode: of the trials; "" for those of SWE-Refactor.
         by: id of the agent that made it.
         model: display name of its model.
         cost_usd: US dollars of the agent's run; None is unknown.
@@ -99,7 +99,10 @@ class StudyOrigin:
 
 @dataclass(frozen=True, slots=True)
 class TrialAssessment:
-    """What a study says of one trial: one or two paragraphs, and claims with their evidence."""
+    """What a study says of one trial: one or two paragraphs, and claims with their evidence.
+
+    ``agent`` is ``STRATEGY/MODEL`` of a trial of SWE-Refactor.
+    """
 
     agent: str
     attempt: int

@@ -193,13 +193,19 @@ def check_config(raw: dict[str, Any], path: Path) -> Config:
 
 
 def _name_studied_benchmark(raw: dict[str, Any], path: Path) -> None:
-    """Let a config with ``[case_study]`` that names no benchmark have that of the run that it is about."""
+    """Let a config with ``[case_study]`` that names no benchmark have that of the run that it is about.
+
+    The same with the instances of SWE-Refactor and their clones.
+    """
     section = raw.get("case_study")
     if "benchmark" in raw or not isinstance(section, dict) or not isinstance(run := section.get("run"), str):
         return
     frozen = path.parent / Path(run).expanduser() / RUN_CONFIG_FILE
     try:
-        benchmark = json.loads(read_text_file(frozen))["benchmark"]
+        config = json.loads(read_text_file(frozen))
+        benchmark = config["benchmark"]
+        if "instances" not in section:
+            section |= _studied_methods(config.get("swe_refactor"), frozen)
         found = {"path": str(benchmark["path"]), "repos": benchmark.get("repos")}
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(
@@ -207,6 +213,18 @@ def _name_studied_benchmark(raw: dict[str, Any], path: Path) -> None:
             "add [benchmark]"
         ) from None
     raw["benchmark"] = {name: value for name, value in found.items() if value is not None}
+
+
+def _studied_methods(section: dict[str, Any] | None, frozen: Path) -> dict[str, Any]:
+    """Return the instances and clones of ``[swe_refactor]`` in a run's frozen config."""
+    if section is None or section["instances"] is None:
+        return {}
+    if not Path(section["instances"]).is_absolute():
+        raise ConfigError(
+            f"{frozen}: it does not say where its paths begin, as it is of an earlier version; "
+            "add instances and repositories to [case_study]"
+        )
+    return {name: section[name] for name in ("instances", "repositories")}
 
 
 def runs_folder(config_file: Path, out: Path) -> Path:

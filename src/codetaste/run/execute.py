@@ -70,12 +70,12 @@ from codetaste.swe_refactor.report.tables import report_tables
 from codetaste.swe_refactor.trials.jobs import trial_handlers, trial_jobs
 from codetaste.swe_refactor.trials.open import TrialOpening, open_trials
 from codetaste.swe_refactor.trials.results import write_trial_rows
+from codetaste.swe_refactor.trials.sources import find_sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from codetaste.benchmark.benchmark import Benchmark
     from codetaste.flows.agents.run import AgentServices
     from codetaste.flows.context import ModelSet
     from codetaste.llm.metering.metered import MeteredModel
@@ -177,7 +177,7 @@ async def open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions)
     if plan.steps:
         inference = InferenceContext(benchmark, models, resolved.prompts, opened)
         agent_configs = {agent.id: inference.agent_config(agent) for agent in config.used_agents()}
-    studies = _study_context(resolved, models, opened) if plan.studies else None
+    studies = await _study_context(resolved, plan, models, opened) if plan.studies else None
     if plan.evaluations or plan.tested or plan.refactored:
         references = await to_thread.run_sync(
             load_references, benchmark, (*plan.evaluations, *plan.refactored)
@@ -190,11 +190,17 @@ async def open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions)
     return RunContext(out, plan, session, progress, models, *flows)
 
 
-def _study_context(resolved: ResolvedConfig, models: ModelSet, agents: AgentServices) -> StudyContext:
+async def _study_context(
+    resolved: ResolvedConfig, plan: FlowPlan, models: ModelSet, agents: AgentServices
+) -> StudyContext:
     """Return what case studies share."""
-    assert resolved.config.case_study is not None  # noqa: S101 - its studies are planned
-    tries = resolved.config.case_study.tries
-    return StudyContext(resolved.benchmark, models, resolved.prompts, agents, resolved.adapters, tries)
+    section = resolved.config.case_study
+    assert section is not None  # noqa: S101 - its studies are planned
+    methods = {each.subject.id: each.subject.method for each in plan.studies}
+    clones = [resolved.base_dir / path.expanduser() for path in section.repositories]
+    sources = await find_sources(filter(None, methods.values()), clones)
+    shared = resolved.prompts, agents, resolved.adapters
+    return StudyContext(resolved.benchmark, models, *shared, section.tries, sources)
 
 
 async def _open_strategies(
@@ -262,7 +268,7 @@ async def _open_session(
         grace_s=_EXTRACTION_GRACE_S if plan.runs_agents else _GRACE_S,
     )
     session = await stack.enter_async_context(opening)
-    frozen = _frozen_config(limits.base, planned.resolved.benchmark)
+    frozen = _frozen_config(limits.base, planned.resolved)
     await to_thread.run_sync(write_atomically, out / RUN_CONFIG_FILE, frozen)
     await to_thread.run_sync(limits.drop_stale)
     await limits.apply_initial(session, models)
@@ -277,13 +283,22 @@ async def _open_session(
     return session
 
 
-def _frozen_config(config: Config, benchmark: Benchmark) -> str:
-    """Return ``config`` as JSON, with absolute paths to the benchmark."""
+def _frozen_config(config: Config, resolved: ResolvedConfig) -> str:
+    """Return ``config`` as JSON, with absolute paths to the benchmark, and to instances of SWE-Refactor."""
+    benchmark = resolved.benchmark
     paths: dict[str, object] = {"repos": benchmark.repos}
     if config.benchmark.path != QUICKSTART:
         paths["path"] = str(benchmark.root.absolute())
-    section = config.benchmark.model_copy(update=paths)
-    return config.model_copy(update={"benchmark": section}).model_dump_json(indent=2)
+    sections: dict[str, object] = {"benchmark": config.benchmark.model_copy(update=paths)}
+    methods = config.swe_refactor
+    if methods is not None and methods.instances is not None:
+        absolute = [
+            (resolved.base_dir / path.expanduser()).absolute()
+            for path in (methods.instances, *methods.repositories)
+        ]
+        update = {"instances": absolute[0], "repositories": tuple(absolute[1:])}
+        sections["swe_refactor"] = methods.model_copy(update=update)
+    return config.model_copy(update=sections).model_dump_json(indent=2)
 
 
 async def run_jobs(context: RunContext, planned: RunPlan, stop: StopRequest) -> dict[str, Outcome]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.agent.tool import load_tools
 from codetaste.benchmark.benchmark import QUICKSTART, Benchmark, open_benchmark, quickstart_folder
-from codetaste.case_study.plan import plan_studies
+from codetaste.case_study.plan import Examiner, plan_studies
 from codetaste.core.files import read_regular_file
 from codetaste.errors import ConfigError
 from codetaste.llm.price_table import agent_option_problems, budget_problems, price_entry
@@ -143,8 +143,13 @@ def _resolve_studies(
     if section is None or agent is None:
         return ()
     run = (base_dir / section.run.expanduser()).absolute()
+    examiner = Examiner(agent, config.labels()[agent.model])
     try:
-        return plan_studies(section, run, instances, agent, config.labels()[agent.model])
+        if section.instances is None:
+            return plan_studies(section, run, instances, examiner)
+        from codetaste.case_study.method_trials import plan_method_studies  # noqa: PLC0415 - heavy
+
+        return plan_method_studies(section, run, base_dir, examiner)
     except ConfigError as error:
         problems.extend(f"case_study.run: {problem}" for problem in error.problems)
         return ()
@@ -183,7 +188,8 @@ def _select_instances(config: Config, base_dir: Path) -> tuple[Benchmark, tuple[
     Raises:
         ConfigError: one line for each problem, with its key.
     """
-    if config.swe_refactor is not None:
+    studies_methods = config.case_study is not None and config.case_study.instances is not None
+    if config.swe_refactor is not None or studies_methods:
         return Benchmark(base_dir / config.benchmark.path, ()), ()
     key = "benchmark.path"
     try:

@@ -225,7 +225,7 @@ def _failed_needs(plan: FlowPlan, outcomes: Mapping[str, Outcome]) -> list[Summa
     # What examples need is known only once their corpus was read.
     titles |= {key: key for key in outcomes if plan.strategy_trials and key.startswith("examples/")}
     for study in plan.studies:
-        titles.setdefault(study.sources_key, f"sources of {study.instance.id}")
+        titles.setdefault(study.sources_key, f"sources of {study.subject.id}")
         titles.setdefault(study.install_key, f"the program of {study.agent.id}")
     for trial in plan.strategy_trials:
         titles.setdefault(trial.base_key, f"the files before {trial.instance.commit_id[:12]}")

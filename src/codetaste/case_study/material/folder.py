@@ -5,12 +5,15 @@
     golden.diff  description.md  open_description.md
     trials/<name>/prediction.diff, rules.txt, test_output.txt, commands.txt, said.txt, …
 
+``answers.py`` writes that of SWE-Refactor.
+
 All of it is untrusted: files are read within size limits, and links are not followed out of the run's folder.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,9 +29,11 @@ from codetaste.benchmark.layout import (
     TRIAL_LOG_FILES,
     Track,
 )
+from codetaste.case_study.material.answers import write_answers, write_method
+from codetaste.case_study.material.files import copy_file, cut_bytes, is_inside, write_text
 from codetaste.case_study.material.rule_matches import describe_matches
 from codetaste.case_study.material.transcript_text import write_conversations
-from codetaste.core.files import open_regular_file, storage_error
+from codetaste.core.files import storage_error
 from codetaste.errors import ConfigError, JournalError
 from codetaste.transcripts.conversations import conversations_of, conversations_of_logs
 
@@ -36,11 +41,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.benchmark.benchmark import Benchmark
+    from codetaste.benchmark.instance import Instance
     from codetaste.case_study.plan import StudiedTrial, StudyTask
-    from codetaste.transcripts.event import RecordedConversation
 
-MAX_FILE_BYTES = 8 * 1024**2
-"""Of one file; what is longer is cut in the middle."""
 _RULES_FILE, _TRIALS = "rules.txt", "trials"
 _LEFT_OUT = frozenset({POSITIVE_SARIF_FILE, NEGATIVE_SARIF_FILE})
 """``rules.txt`` says what they say."""
@@ -60,79 +63,43 @@ class StudyMaterial:
         Raises:
             JournalError: it cannot be written; StorageFull is one of these.
         """
+        subject = self.task.subject
         try:
             into.mkdir(parents=True, mode=0o755)
-            (into / GOLDEN_PATCH_FILE).write_bytes(_cut_bytes(self.golden))
-            for track in Track:
-                if text := self._description(track):
-                    (into / DESCRIPTION_FILES[track]).write_text(text, encoding="utf-8")
+            (into / GOLDEN_PATCH_FILE).write_bytes(cut_bytes(self.golden))
+            if subject.instance is not None:
+                self._write_descriptions(subject.instance, into)
+            if subject.method is not None:
+                write_method(subject.method, into)
+                write_answers(self.task.trials, self.task.run, into / _TRIALS)
             for trial in self.task.trials:
-                _write_trial(trial, self.task.run, into / _TRIALS / trial.name)
+                if trial.folder is not None:
+                    _write_trial(trial, trial.folder, self.task.run, into / _TRIALS / trial.name)
             for path in (into, *into.rglob("*")):
                 path.chmod(0o755 if path.is_dir() else 0o644)  # a container's user reads it
         except OSError as error:
             raise storage_error(error, into, JournalError) from error
 
-    def _description(self, track: Track) -> str:
-        try:
-            return self.benchmark.description(self.task.instance, track)
-        except ConfigError:
-            return ""
+    def _write_descriptions(self, instance: Instance, into: Path) -> None:
+        for track in Track:
+            with suppress(ConfigError):
+                text = self.benchmark.description(instance, track)
+                (into / DESCRIPTION_FILES[track]).write_text(text, encoding="utf-8")
 
 
-def _write_trial(trial: StudiedTrial, run: Path, into: Path) -> None:
+def _write_trial(trial: StudiedTrial, folder: Path, run: Path, into: Path) -> None:
     into.mkdir(parents=True)
     root = os.path.realpath(run)
-    evaluation = trial.folder / EVALUATION_FOLDER
+    evaluation = folder / EVALUATION_FOLDER
     for name in (*TRIAL_FILES, *TRIAL_LOG_FILES):
-        _copy(trial.folder / name, into / name, root)
+        copy_file(folder / name, into / name, root)
     for name in EVALUATION_FILES:
         if name not in _LEFT_OUT:
-            _copy(evaluation / name, into / name, root)
-    for path in sorted((trial.folder / PLANS_FOLDER).glob("*.md")):
-        _copy(path, into / PLANS_FOLDER / path.name, root)
+            copy_file(evaluation / name, into / name, root)
+    for path in sorted((folder / PLANS_FOLDER).glob("*.md")):
+        copy_file(path, into / PLANS_FOLDER / path.name, root)
     sarif = ((POSITIVE_SARIF_FILE, False), (NEGATIVE_SARIF_FILE, True))
     texts = [describe_matches(evaluation / name, root, reductive=reductive) for name, reductive in sarif]
-    text = "\n".join(texts).encode("utf-8", "replace")
-    (into / _RULES_FILE).write_bytes(_cut_bytes(text))
-    write_conversations((each for each in _conversations(trial, run) if _is_inside(each.path, root)), into)
-
-
-def _conversations(trial: StudiedTrial, run: Path) -> tuple[RecordedConversation, ...]:
-    """Return the conversations of a trial's steps; without any the logs beside its patch."""
-    return conversations_of(run, trial.identity.key) or conversations_of_logs(trial.folder)
-
-
-def _copy(path: Path, to: Path, root: str) -> None:
-    """Copy a file that is there, cut if it is too long."""
-    if not _is_inside(path, root):
-        return
-    try:
-        with open_regular_file(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size <= MAX_FILE_BYTES:
-                content = file.read(MAX_FILE_BYTES)
-            else:
-                half = MAX_FILE_BYTES // 2
-                content = file.read(half)
-                file.seek(size - half)
-                content += _left_out(size - 2 * half) + file.read(half)
-    except OSError:
-        return
-    to.parent.mkdir(parents=True, exist_ok=True)
-    to.write_bytes(content)
-
-
-def _cut_bytes(content: bytes) -> bytes:
-    if len(content) <= MAX_FILE_BYTES:
-        return content
-    half = MAX_FILE_BYTES // 2
-    return content[:half] + _left_out(len(content) - 2 * half) + content[-half:]
-
-
-def _left_out(count: int) -> bytes:
-    return f"\n[{count:,} bytes are left out]\n".encode()
-
-
-def _is_inside(path: Path, root: str) -> bool:
-    return os.path.commonpath((os.path.realpath(path), root)) == root
+    write_text(into / _RULES_FILE, "\n".join(texts))
+    found = conversations_of(run, trial.jobs) or conversations_of_logs(folder)
+    write_conversations((each for each in found if is_inside(each.path, root)), into)

@@ -18,6 +18,7 @@ from codetaste.run.__main__ import carry_out
 from codetaste.run.config import FLOW_SECTIONS, check_config, read_data
 from codetaste.run.plan import RunOptions, plan_config
 from codetaste.run.signals import signals_raise_keyboard_interrupt
+from codetaste.swe_refactor.dataset.layout import FOLDER as METHODS_FOLDER
 
 if TYPE_CHECKING:
     from codetaste.run.config import Config
@@ -49,7 +50,8 @@ def case_study(  # noqa: PLR0913 - the options of the command line
         run: The run's folder (runs/NAME), or its name. Reports are filed in its folder case_studies, which is
             also the folder of this work: codetaste status RUN/case_studies shows it.
         config: A TOML file with the agent and its model. Its sections [run], [sandbox], [[models]],
-            [[agents]] and [case_study] are used; without [benchmark] the benchmark of the run is.
+            [[agents]] and [case_study] are used; without [benchmark] the benchmark of the run is. Of
+            [swe_refactor], instances and repositories are used.
         agent: The id of the agent, one of [[agents]] in the file; needed unless [case_study] names it, or
             there is only one.
         instance: Globs on the ids of instances; by default all that have trials.
@@ -104,9 +106,10 @@ def study_config(
     """
     raw = read_data(path, settings)
     section, run = raw.get(_SECTION, {}), raw.get("run", {})
+    methods = _methods(raw, Path(chosen["run"]))
     raw = {name: value for name, value in raw.items() if name not in FLOW_SECTIONS}
     if isinstance(section, dict):
-        raw[_SECTION] = {**_only_agent(raw), **section, **chosen}
+        raw[_SECTION] = {**_only_agent(raw), **methods, **section, **chosen}
     if isinstance(run, dict):
         raw["run"] = {**run, "name": CASE_STUDIES_FOLDER, "out": chosen["run"]}
     if isinstance(raw.get(_SECTION), dict) and "agent" not in raw[_SECTION]:
@@ -115,7 +118,17 @@ def study_config(
     if not instances:
         return config
     benchmark = config.benchmark.model_copy(update={"instances": instances})
-    return config.model_copy(update={"benchmark": benchmark})
+    assert config.case_study is not None  # noqa: S101 - it was put there
+    study = config.case_study.model_copy(update={"select": instances})
+    return config.model_copy(update={"benchmark": benchmark, _SECTION: study})
+
+
+def _methods(raw: dict[str, Any], run: Path) -> dict[str, Any]:
+    """Return the instances and clones that a config names, if the run has trials of SWE-Refactor."""
+    section = raw.get(METHODS_FOLDER)
+    if not isinstance(section, dict) or not (run / METHODS_FOLDER).is_dir():
+        return {}
+    return {name: section[name] for name in ("instances", "repositories") if name in section}
 
 
 def _only_agent(raw: dict[str, Any]) -> dict[str, Any]:
