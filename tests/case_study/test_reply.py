@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codetaste.benchmark.instance import Instance
-from codetaste.benchmark.trial_identity import TrialIdentity
 from codetaste.case_study.config import StudyKind
-from codetaste.case_study.plan import StudiedTrial, StudyTask
+from codetaste.case_study.plan import StudiedTrial, StudySubject, StudyTask
 from codetaste.case_study.publish import check_report, render_study
 from codetaste.case_study.reply import read_report
 from codetaste.case_study.study import FailureLabel
@@ -24,13 +22,13 @@ NAMES = ("a", "b")
 
 
 def task(kind: StudyKind = StudyKind.COMPARISON) -> StudyTask:
-    instance = Instance("o", "r", "0" * 40, "1" * 40)
+    subject = StudySubject("o__r-00000000", "o/r/00000000/open/direct", "open", "direct", ("0", "1"))
     trials = [
-        StudiedTrial(TrialIdentity(name, "open", "direct", instance.id), Path(name), name, "")
+        StudiedTrial(name, 1, f"infer/{name}", name, "")
         for name in (NAMES if kind is StudyKind.COMPARISON else NAMES[:1])
     ]
     agent = AgentConfig(id="judge", harness="codetaste", model="m")
-    return StudyTask(kind, instance, "open", "direct", tuple(trials), agent, "m", Path("run"))
+    return StudyTask(kind, subject, tuple(trials), agent, "m", Path("run"))
 
 
 def comparison(**more: Any) -> dict[str, Any]:
@@ -63,6 +61,7 @@ def test_a_report_is_read() -> None:
         ),
         (json.dumps(comparison(trials={"a": {"assessment": "x", "claims": []}})), "trials.a.claims"),
     ],
+    ids=["cut", "deep", "list", "blank", "missing", "unknown", "no claims"],
 )
 def test_each_problem_is_named(data: str, problem: str) -> None:
     problems = read_report(data, task()).problems

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from codetaste.benchmark.trial_identity import TrialIdentity
+from codetaste.case_study.plan import METHOD_TRACK
 from codetaste.case_study.read import read_case_studies, read_labels
 from codetaste.results.read import root_of
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from codetaste.case_study.study import CaseStudy, StudyOrigin, TrialAssessment, TrialLabel
     from codetaste.evaluation.trials.records import TrialRecord
     from codetaste.results.read import RunResults
+    from codetaste.swe_refactor.report.trial_row import TrialRow
 
 _Key: TypeAlias = "tuple[Path, TrialIdentity]"
 """A trial: the folder of its run, and what identifies it there."""
@@ -55,6 +57,12 @@ class StudiesOfRuns:
         identity = TrialIdentity(agent, trial.track, trial.mode, trial.instance, trial.attempt)
         root = root_of(trial, dict.fromkeys(self.roots))
         return self.by_trial.get((root, identity), TrialStudies())
+
+    def of_answer(self, row: TrialRow, root: Path | None) -> TrialStudies:
+        """Return what was said of a trial of SWE-Refactor; ``root`` is the folder of its run."""
+        agent = f"{row.strategy}/{row.model.removesuffix(f' ({row.run})')}"
+        identity = TrialIdentity(agent, METHOD_TRACK, "", row.instance, row.attempt)
+        return TrialStudies() if root is None else self.by_trial.get((root, identity), TrialStudies())
 
 
 def read_studies(results: RunResults) -> StudiesOfRuns:

@@ -141,3 +141,23 @@ def test_a_site_of_swe_refactor_alone_begins_with_its_strategies(tmp_path: Path)
             for cell, column in zip(row.cells, table.columns, strict=True):
                 assert "".join(format_cell(cell, column)) in re.sub("<[^>]*>", "", page)
     assert 'href="swe-refactor/index.html"' in page
+
+
+def test_a_case_study_is_on_the_pages_of_its_trials(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    evidence = [{"command": f"cat {NASTY}", "excerpt": NASTY, "problem": ""}]
+    claims = [{"text": f"it moves {NASTY}", "evidence": evidence}]
+    study = {
+        "schema_version": 1,
+        "origin": {"instance": "i1", "track": "swe-refactor", "mode": "", "by": "judge"},
+        "summary": "a line is added",
+        "trials": [{"agent": "simple/m", "attempt": 1, "text": "the same change", "claims": claims}],
+    }
+    path = run / "case_studies/reports/swe-refactor/i1/judge.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(study))
+    page = pages(run)[PAGE]
+    part = page[page.index('<section id="studies"') :]
+    assert "the same change" in part
+    assert "a line is added" in part
+    assert "<script>alert" not in page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import attempt_name
@@ -10,6 +10,7 @@ from codetaste.core.text import printable
 from codetaste.results.outcome import facet_of_answer
 from codetaste.results.rows.job_totals import job_totals
 from codetaste.results.rows.trial import TrialResult
+from codetaste.results.trial_studies import read_studies
 from codetaste.swe_refactor.report.failures.classify import classify_failure
 
 if TYPE_CHECKING:
@@ -30,8 +31,11 @@ def answer_rows(results: RunResults, jobs: Sequence[RunJobs]) -> Iterator[TrialR
         jobs: of the runs, in the order of ``results.roots``.
     """
     by_run = {name: each for each in reversed(jobs) for name in (each.root.name, printable(str(each.root)))}
+    studies = read_studies(results) if results.answers.rows else None
     for row in results.answers.rows:
-        yield _row(row, by_run.get(row.run))
+        run = by_run.get(row.run)
+        labels = studies.of_answer(row, run.root).label_words if studies and run else ()
+        yield replace(_row(row, run), failure_labels=labels)
 
 
 def _row(row: TrialRow, run: RunJobs | None) -> TrialResult:
