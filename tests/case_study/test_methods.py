@@ -43,7 +43,7 @@ def test_each_answer_gets_a_label_which_its_row_has(methods: StudiedRun) -> None
     }
 
 
-def test_what_is_missing_is_said_in_a_line(methods: StudiedRun) -> None:
+def test_what_is_missing_gets_one_clear_line(methods: StudiedRun) -> None:
     def problem(*more: str) -> str:
         result = methods.study("--dry-run", *more)
         assert (result.code, "Traceback" in result.err) == (2, False)

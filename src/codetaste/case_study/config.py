@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
+from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
-from codetaste.benchmark.layout import Mode, Track
+from codetaste.benchmark.layout import RUN_CONFIG_FILE, Mode, Track
+from codetaste.core.files import read_text_file
 from codetaste.core.section import FilePath, Section
+from codetaste.core.text import one_line
+from codetaste.errors import ConfigError
 
 
 class StudyKind(StrEnum):
@@ -46,3 +52,45 @@ class CaseStudyConfig(Section):
     """Globs on the ids of these instances; those of CodeTaste are selected by ``[benchmark]``."""
     tries: int = Field(default=2, ge=1, le=10)
     """Runs of the agent for one report: one that leaves none of the required form is followed by another."""
+
+
+def name_studied_benchmark(raw: dict[str, Any], path: Path) -> None:
+    """Let a config with ``[case_study]`` that names no benchmark have that of the run that it is about.
+
+    The same with the instances of SWE-Refactor and their clones.
+
+    Args:
+        raw: the data of the config, which is changed.
+        path: its file.
+
+    Raises:
+        ConfigError: the run's own config does not name them.
+    """
+    section = raw.get("case_study")
+    if "benchmark" in raw or not isinstance(section, dict) or not isinstance(run := section.get("run"), str):
+        return
+    frozen = path.parent / Path(run).expanduser() / RUN_CONFIG_FILE
+    try:
+        config = json.loads(read_text_file(frozen))
+        benchmark = config["benchmark"]
+        if "instances" not in section:
+            section |= _studied_methods(config.get("swe_refactor"), frozen)
+        found = {"path": str(benchmark["path"]), "repos": benchmark.get("repos")}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ConfigError(
+            f"{path}: case_study.run: {frozen} does not name the run's benchmark ({one_line(error)}); "
+            "add [benchmark]"
+        ) from None
+    raw["benchmark"] = {name: value for name, value in found.items() if value is not None}
+
+
+def _studied_methods(section: dict[str, Any] | None, frozen: Path) -> dict[str, Any]:
+    """Return the instances and clones of ``[swe_refactor]`` in a run's frozen config."""
+    if section is None or section["instances"] is None:
+        return {}
+    if not Path(section["instances"]).is_absolute():
+        raise ConfigError(
+            f"{frozen}: it does not say where its paths begin, as it is of an earlier version; "
+            "add instances and repositories to [case_study]"
+        )
+    return {name: section[name] for name in ("instances", "repositories")}

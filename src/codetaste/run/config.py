@@ -5,7 +5,6 @@ The model of each section is defined next to the code that it configures; this m
 
 from __future__ import annotations
 
-import json
 import os
 from decimal import Decimal
 from pathlib import Path
@@ -14,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from codetaste.benchmark.config import BenchmarkConfig
-from codetaste.benchmark.layout import GOLDEN, NULL, RUN_CONFIG_FILE
-from codetaste.case_study.config import CaseStudyConfig
-from codetaste.core.files import read_text_file
+from codetaste.benchmark.layout import GOLDEN, NULL
+from codetaste.case_study.config import CaseStudyConfig, name_studied_benchmark
 from codetaste.core.section import FilePath, Section, read_toml, validation_messages
-from codetaste.core.text import did_you_mean, one_line, quoted
+from codetaste.core.text import did_you_mean, quoted
 from codetaste.core.units import Seconds, Usd
 from codetaste.environment.config import EnvironmentConfig
 from codetaste.errors import ConfigError
@@ -181,7 +179,7 @@ def check_config(raw: dict[str, Any], path: Path) -> Config:
     Raises:
         ConfigError: one line for each problem, with file, key, and the closest valid name.
     """
-    _name_studied_benchmark(raw, path)
+    name_studied_benchmark(raw, path)
     try:
         config = Config.model_validate(raw)
     except ValidationError as error:
@@ -190,41 +188,6 @@ def check_config(raw: dict[str, Any], path: Path) -> Config:
     if problems:
         raise ConfigError(*problems)
     return config
-
-
-def _name_studied_benchmark(raw: dict[str, Any], path: Path) -> None:
-    """Let a config with ``[case_study]`` that names no benchmark have that of the run that it is about.
-
-    The same with the instances of SWE-Refactor and their clones.
-    """
-    section = raw.get("case_study")
-    if "benchmark" in raw or not isinstance(section, dict) or not isinstance(run := section.get("run"), str):
-        return
-    frozen = path.parent / Path(run).expanduser() / RUN_CONFIG_FILE
-    try:
-        config = json.loads(read_text_file(frozen))
-        benchmark = config["benchmark"]
-        if "instances" not in section:
-            section |= _studied_methods(config.get("swe_refactor"), frozen)
-        found = {"path": str(benchmark["path"]), "repos": benchmark.get("repos")}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise ConfigError(
-            f"{path}: case_study.run: {frozen} does not name the run's benchmark ({one_line(error)}); "
-            "add [benchmark]"
-        ) from None
-    raw["benchmark"] = {name: value for name, value in found.items() if value is not None}
-
-
-def _studied_methods(section: dict[str, Any] | None, frozen: Path) -> dict[str, Any]:
-    """Return the instances and clones of ``[swe_refactor]`` in a run's frozen config."""
-    if section is None or section["instances"] is None:
-        return {}
-    if not Path(section["instances"]).is_absolute():
-        raise ConfigError(
-            f"{frozen}: it does not say where its paths begin, as it is of an earlier version; "
-            "add instances and repositories to [case_study]"
-        )
-    return {name: section[name] for name in ("instances", "repositories")}
 
 
 def runs_folder(config_file: Path, out: Path) -> Path:

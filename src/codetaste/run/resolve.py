@@ -16,6 +16,7 @@ from codetaste.benchmark.benchmark import QUICKSTART, Benchmark, open_benchmark,
 from codetaste.case_study.plan import Examiner, plan_studies
 from codetaste.core.files import read_regular_file
 from codetaste.errors import ConfigError
+from codetaste.harness.adapter import load_adapter
 from codetaste.llm.price_table import agent_option_problems, budget_problems, price_entry
 from codetaste.llm.prompts import Prompts, open_prompts
 
@@ -243,8 +244,6 @@ def _resolve_agents(config: Config, base_dir: Path, problems: list[str]) -> dict
 
 
 def _load_checked_adapter(agent: AgentConfig, model: ModelConfig, base_dir: Path) -> Adapter:
-    from codetaste.harness.adapter import load_adapter  # noqa: PLC0415 - only where a CLI agent is used
-
     adapter = load_adapter(agent.harness, base_dir)
     adapter.choose_version(agent.version)
     adapter.resolve_options(agent.options)
