@@ -57,8 +57,12 @@ def _comparison(names: list[str], study: str, seen: dict[str, str]) -> dict[str,
 
 def _assess(folder: str, seen: dict[str, str]) -> dict[str, Any]:
     if (verdict := VERDICT.format(folder=folder)) in seen:
-        claims = [("It ended like this.", verdict), ("This is what was measured.", COMPILES.format(folder=folder))]
-        return _assessment("What the trial's files say of its answer.", [(*each, seen[each[1]]) for each in claims])
+        measured = COMPILES.format(folder=folder)
+        claims = [
+            ("It ended like this.", verdict, seen[verdict]),
+            ("This is what was measured.", measured, seen[measured]),
+        ]
+        return _assessment("What the trial's files say of its answer.", claims)
     changed, rules, tests = (each.format(folder=folder) for each in (CHANGED, RULES, TESTS))
     good, named = _count(seen[rules], "satisfied"), seen[tests].splitlines()[0]
     claims = [
