@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from codetaste.agent.rejected_rule import RejectedMatch, RejectedRule
 from codetaste.orchestration.job import Status
-from codetaste.report.discovery.passes import PassRecord
 from codetaste.report.discovery.tables import DISCOVERY_TABLES, discovery_tables
 from codetaste.report.ending import ending_of
 from codetaste.report.render.csv import render_csv
 from codetaste.rules.registration import Direction, RegisteredRule
+from support.site.passes import KEY, PAGE, REJECTED, record, rule, write_conversation
 from support.site.results import make_site, site_texts
 
-PAGE = "discovery/m/o__r-12345678/additive/index.html"
 NASTY = "<script>alert(1)</script>\u202e\x1b[31m"
 GOLDEN = """diff --git a/pack/a.py b/pack/a.py
 --- a/pack/a.py
@@ -28,26 +26,6 @@ GOLDEN = """diff --git a/pack/a.py b/pack/a.py
 +new one
 +new two
 """
-
-
-def rule(name: str, *lines: tuple[str, int], message: str = "says why") -> RegisteredRule:
-    body = {"id": name, "message": message, "severity": "INFO", "languages": ["python"], "pattern": "f(...)"}
-    return RegisteredRule(name, body, 0, len(lines), frozenset(lines))
-
-
-def record(direction: Direction = Direction.ADDITIVE, **changes: Any) -> PassRecord:
-    known = {
-        "system": "m",
-        "instance": "o__r-12345678",
-        "direction": direction,
-        "ending": ending_of(Status.DONE, None, ""),
-        "turns": 3,
-        "tool_calls": 4,
-        "usd": Decimal("0.25"),
-        "rules": (rule("new-names", ("pack/a.py", 2), ("pack/a.py", 3), ("pack/b.py", 9)),),
-        "rejected": (RejectedRule("a", "overlaps"), RejectedRule("b", "overlaps")),
-    }
-    return PassRecord(**{**known, **changes})
 
 
 def benchmark(folder: Path, patch: str = GOLDEN) -> Any:
@@ -121,17 +99,7 @@ def test_a_pass_without_rules_has_a_page() -> None:
 
 
 def test_a_rejected_rule_has_its_text_the_reason_and_the_matches_that_led_to_it() -> None:
-    rejected = RejectedRule(
-        "too-wide",
-        "matches_wrong_tree",
-        "it must not match in the base code, where it has 2 matches",
-        yaml="rules:\n- id: too-wide\n",
-        base_count=2,
-        golden_count=30,
-        matches=(RejectedMatch("base", "pack/a.py", 7, 8, "old(1)\nold(2)"),),
-        detailed=True,
-    )
-    made = site_texts(make_site(passes=(record(rejected=(rejected, RejectedRule("later", "overlaps"))),)))
+    made = site_texts(make_site(passes=(record(rejected=(REJECTED, RejectedRule("later", "overlaps"))),)))
     page = made[PAGE]
     assert "1 matches wrong tree" in page
     assert "It must not match in the base code, where it has 2 matches." in page
@@ -142,7 +110,7 @@ def test_a_rejected_rule_has_its_text_the_reason_and_the_matches_that_led_to_it(
     assert "old(1)\nold(2)" in page
     assert page.count("Details are not recorded.") == 1
     stored = json.loads(made[PAGE.replace("index.html", "rules.json")])
-    assert RejectedRule.from_json(stored["rejected"][0]) == rejected
+    assert RejectedRule.from_json(stored["rejected"][0]) == REJECTED
     assert stored["rejections"] == {"matches_wrong_tree": 1, "overlaps": 1}
 
 
@@ -153,16 +121,8 @@ def test_runs_that_have_recorded_kinds_only_are_shown() -> None:
 
 
 def test_the_conversation_of_a_pass_is_on_its_page(tmp_path: Path) -> None:
-    key = "discover/m/o__r-12345678/additive"
-    lines = [
-        {"model": "m", "system": "find rules"},
-        {"role": "user", "content": [{"type": "text", "text": f"the task {NASTY}"}]},
-        {"role": "assistant", "content": [{"type": "text", "text": "I look at the code"}]},
-    ]
-    path = tmp_path / "transcripts" / f"{key}.jsonl"
-    path.parent.mkdir(parents=True)
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    made = site_texts(make_site(passes=(record(run=tmp_path, key=key),)))
+    write_conversation(tmp_path, "find rules", f"the task {NASTY}", "I look at the code")
+    made = site_texts(make_site(passes=(record(run=tmp_path, key=KEY),)))
     page, folder = made[PAGE], PAGE.removesuffix("/index.html")
     assert "I look at the code" in page
     assert 'id="event-additive-3"' in page
@@ -173,5 +133,5 @@ def test_the_conversation_of_a_pass_is_on_its_page(tmp_path: Path) -> None:
 
 
 def test_a_pass_whose_run_is_gone_says_that_nothing_is_recorded(tmp_path: Path) -> None:
-    page = site_texts(make_site(passes=(record(run=tmp_path / "gone", key="discover/m/i/additive"),)))[PAGE]
+    page = site_texts(make_site(passes=(record(run=tmp_path / "gone", key=KEY),)))[PAGE]
     assert "No conversation is recorded." in page

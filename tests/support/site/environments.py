@@ -57,7 +57,7 @@ def _write(root: Path, instance: Instance, level: Level, rng: random.Random) -> 
     details = EnvironmentDetails(
         level=level,
         builder=Builder.NEIGHBOUR if existing else Builder.AGENT,
-        built_by="setup" if not existing else "an earlier commit",
+        built_by=f"{instance.owner}__{instance.repo}-5d1e0c3a" if existing else "setup",
         network=NetworkUse(needed=level is not Level.OFFLINE),
         gates=gates,
         runs=runs if level >= Level.TESTS_START else (),

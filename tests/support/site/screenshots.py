@@ -49,12 +49,13 @@ MADE_UP = {
 }
 OF_RUNS = {
     "discovery": "discovery/*/*/additive/index.html",
+    "rejected": "discovery/*/*/additive/index.html",
     "mining": "mining/index.html",
     "swe-refactor": "swe-refactor/index.html",
     "overview": "swe-refactor/../index.html",
     "answer": "swe-refactor/trials/**/index.html",
 }
-QUERIES = {"trials": "?outcome=failure", "search": "?q=session", "trial": "#patch"}
+QUERIES = {"trials": "?outcome=failure", "search": "?q=session", "trial": "#patch", "rejected": "#rejected"}
 
 
 def main(runs: list[Path], only: set[str]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from codetaste.benchmark.instances_csv import is_path_name
 from codetaste.benchmark.layout import ENVIRONMENT_FILE
+from codetaste.core.units import format_duration
 from codetaste.evaluation.trials.untrusted_files import FileProblem, read_file
 from codetaste.flows.environment.publish import ENVIRONMENTS_FOLDER
 from codetaste.report.render.csv import render_csv
@@ -90,6 +91,7 @@ def _page(site: Site, record: EnvironmentRecord, address: str) -> bytes:
         crumbs=[("Environments", ENVIRONMENTS)],
         data=[("record (JSON)", _record_file(address))],
         record=record,
+        duration=format_duration(record.details.duration_s) if record.details else "",
         scripts=list(_scripts(site, record.metadata)),
     )
 

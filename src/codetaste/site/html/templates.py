@@ -33,6 +33,8 @@ _CLASSES = {
     OutcomeFacet.INFRASTRUCTURE_ERROR: ("warn", "⚠"),
 }
 """Colour and sign of a facet; all others are neutral."""
+_SHORT = 24
+"""A text of so many characters is not broken into lines; a longer one has a column of some width."""
 _BAR_LEFT, _BAR_WIDTH = 4, 112
 """Of the drawing of an interval, in its own units."""
 
@@ -60,6 +62,7 @@ def environment() -> Environment:
         facet_class=lambda facet: _CLASSES.get(facet, ("neutral", ""))[0],
         facet_sign=lambda facet: _CLASSES.get(facet, ("", "○"))[1],
         format_cell=format_cell,
+        text_class=lambda value: "nowrap" if len(str(value)) <= _SHORT else "text",
         scale=lambda value: round(_BAR_LEFT + _BAR_WIDTH * min(1.0, max(0.0, value)), 1),
     )
     return made
