@@ -261,7 +261,7 @@ def check_format(path: Path) -> None:
 
 def _parse(raw: bytes) -> dict[str, Any] | None:
     try:
-        line = json.loads(raw, parse_constant=_reject_constant)
+        line = _decode(raw.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):
         return None
     return line if isinstance(line, dict) and isinstance(line.get("event"), str) else None
@@ -269,6 +269,9 @@ def _parse(raw: bytes) -> dict[str, Any] | None:
 
 def _reject_constant(name: str) -> None:
     raise ValueError(f"{name}: no journal line has a number that is not finite")
+
+
+_decode = json.JSONDecoder(parse_constant=_reject_constant).decode
 
 
 def _check_format(path: Path, line: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import INSTANCES_FILE, OUTPUTS_FOLDER
+from codetaste.core.files import open_regular_file
 from codetaste.core.text import printable
 from codetaste.errors import ConfigError, JournalError
 from codetaste.orchestration.budget.node import CallState
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _RESOURCES = frozenset({WaitReason.JOBS, WaitReason.SANDBOX, WaitReason.CPU})
 _MINUTE_S = 60.0
+_MARK_BYTES = 64
+"""So much of both ends of what was read of a journal tells whether it is the same one."""
 
 
 class RunWatcher:
@@ -43,6 +46,7 @@ class RunWatcher:
         self.replaced = 0
         self._observe = observe
         self._end = 0
+        self._marks = (b"", b"")
         self._owner = ""
         self.history, self.view = History(), JournalView()
 
@@ -52,20 +56,20 @@ class RunWatcher:
         Raises:
             JournalError: the journal is damaged.
         """
+        self.read_on()
+        return self.status()
+
+    def read_on(self) -> bool:
+        """Read what the journal has more than at the last time; return whether it has.
+
+        Raises:
+            JournalError: the journal is damaged.
+        """
         path = self.directory / JOURNAL_FILE
         # The owner is read first: a run that ends meanwhile has written all its lines before it unlocks.
         self._owner = lock_owner(self.directory)
         try:
-            if path.stat().st_size < self._end:
-                # Another run has replaced it.
-                self._end, self.history, self.view = 0, History(), JournalView()
-                self.replaced += 1
-            for end, line in read_lines(path, self._end):
-                replay_line(path, line, self.history.apply)
-                self.view.apply(line)
-                self._end = end
-                if self._observe is not None:
-                    self._observe(line)
+            grown = self._read_lines(path)
             if not any(job.attempts for job in self.history.jobs.values()):
                 check_new(path, self._end)
         except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
@@ -75,11 +79,40 @@ class RunWatcher:
             ) from error
         except OSError as error:
             raise JournalError(f"{path}: cannot be read: {error.strerror}") from error
-        return self.status()
+        return grown
+
+    def _read_lines(self, path: Path) -> bool:
+        began = self._end
+        if self._end and self._marks != _marks(path, self._end):
+            # Another run has replaced it.
+            began, self._end, self.history, self.view = -1, 0, History(), JournalView()
+            self.replaced += 1
+        try:
+            for end, line in read_lines(path, self._end):
+                replay_line(path, line, self.history.apply)
+                self.view.apply(line)
+                self._end = end
+                if self._observe is not None:
+                    self._observe(line)
+        finally:
+            self._marks = _marks(path, self._end)
+        return self._end != began
 
     def status(self) -> RunStatus:
         """Return the run's status as of the last line that was read, also before a damaged one."""
         return _status(self.directory, self._owner, self.history, self.view)
+
+
+def _marks(path: Path, end: int) -> tuple[bytes, bytes]:
+    """Return the beginning of a journal, which has a time, and the bytes before its ``end``.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with open_regular_file(path) as file:
+        head = file.read(min(end, _MARK_BYTES))
+        file.seek(max(0, end - _MARK_BYTES))
+        return head, file.read(min(end, _MARK_BYTES))
 
 
 def find_run(run: Path) -> Path:
