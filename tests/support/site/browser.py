@@ -20,6 +20,8 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_pla
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 LOCAL_SCHEMES = {"file", "data", "blob", "about"}
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+GUARD_MS = 200_000.0
+"""Tests wait for what happens in a page; only what never happens takes so long."""
 SERIOUS = {"serious", "critical"}
 
 
@@ -55,6 +57,7 @@ def watched_page(
         reduced_motion="reduce",
         accept_downloads=False,
     )
+    context.set_default_timeout(GUARD_MS)
     page = context.new_page()
     faults: list[str] = []
 
