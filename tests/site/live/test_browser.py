@@ -71,25 +71,23 @@ def test_run_is_watched_from_before_its_beginning_to_its_end(workspace: Workspac
             assert "not begun" in summary(page)
             run = workspace.start("--json")
             key = "infer/a/open/direct"
-            page.wait_for_selector(
-                f'#live-jobs tr:has-text("{key}") .chip:has-text("running")', timeout=60_000
-            )
+            page.wait_for_selector(f'#live-jobs tr:has-text("{key}") .chip:has-text("running")')
             assert "running" in summary(page)
             assert page.locator("#live-jobs a:has-text('result')").count() == 0
             # Spending appears while the job still works.
             spent = page.locator("#live-summary dd").get_by_text(re.compile(r"^\$0\.\d*[1-9]"))
-            spent.first.wait_for(timeout=60_000)
+            spent.first.wait_for()
             before = page.inner_text("#live-events")
             assert "settled" in before
             assert run.poll() is None
-            page.wait_for_selector("#live-jobs a:has-text('result')", timeout=90_000)
-            page.wait_for_selector("#live-summary .chip:has-text('ended')", timeout=60_000)
+            page.wait_for_selector("#live-jobs a:has-text('result')")
+            page.wait_for_selector("#live-summary .chip:has-text('ended')")
             run.communicate(timeout=60)
             assert run.returncode == 0
             assert not axe_findings(page)
-            page.wait_for_load_state("networkidle")
             page.click("#live-jobs a:has-text('result')")
-            page.wait_for_selector("h1:has-text('a on tiny')")
+            page.wait_for_url("**/trials/r/a/open-direct/*/1/index.html")
+            assert re.search("a, Open Direct: tiny__alpha", page.inner_text("h1"))
             page.goto(address)
             page.fill("#live-filter", "no such job")
             assert page.locator("#live-jobs tbody tr:not([hidden])").count() == 0

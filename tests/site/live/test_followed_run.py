@@ -14,6 +14,7 @@ from support.site.journals import (
     append_journal,
     ended,
     job,
+    look,
     reserved,
     settled,
     started,
@@ -39,76 +40,76 @@ def keys(view: RunView) -> set[str]:
 
 def test_reader_gets_everything_once_and_then_changes(tmp_path: Path) -> None:
     run = follow(write_journal(tmp_path, [SESSION, job("a"), job("b")]))
-    first = run.look()
+    first = look(run)
     assert first.whole
     assert keys(first) == {"a", "b"}
     assert [event.kind for event in first.events] == ["session"]
-    same = run.look(first.version)
+    same = look(run, first.version)
     assert not same.whole
     assert (same.jobs, same.events) == ((), ())
     append_journal(tmp_path, [started("a"), reserved("a", "c1", "0.5"), settled("c1", "0.25")])
-    changed = run.look(same.version)
+    changed = look(run, same.version)
     assert keys(changed) == {"a"}
     assert [(event.kind, event.job) for event in changed.events] == [("started", "a"), ("settled", "a")]
     assert changed.status is not None
     assert str(changed.status.spend.settled_usd) == "0.25"
     # Another reader, who is as far as the first look, gets the same.
-    assert keys(run.look(first.version)) == {"a"}
+    assert keys(look(run, first.version)) == {"a"}
 
 
 @pytest.mark.parametrize("version", ["x", "x-1", "-", "-1", "1", "\ud800", "9" * 5000])
 def test_unknown_version_gets_everything(tmp_path: Path, version: str) -> None:
     run = follow(write_journal(tmp_path, [SESSION, job("a")]))
-    assert run.look(version).whole
-    epoch = run.look().version.partition("-")[0]
-    assert run.look(f"{epoch}-1x").whole
-    assert not run.look(f"{epoch}-99").whole
+    assert look(run, version).whole
+    epoch = look(run).version.partition("-")[0]
+    assert look(run, f"{epoch}-1x").whole
+    assert not look(run, f"{epoch}-99").whole
 
 
 def test_line_that_is_being_written_is_read_when_it_is_whole(tmp_path: Path) -> None:
     run = follow(write_journal(tmp_path, [SESSION]))
-    first = run.look()
+    first = look(run)
     path, line = tmp_path / "journal.jsonl", json.dumps({**job("late"), "t": 1.0}) + "\n"
     with path.open("a") as file:
         file.write(line[:20])
-    assert keys(run.look(first.version)) == set()
+    assert keys(look(run, first.version)) == set()
     with path.open("a") as file:
         file.write(line[20:])
-    assert keys(run.look(first.version)) == {"late"}
+    assert keys(look(run, first.version)) == {"late"}
 
 
 def test_run_that_does_not_exist_is_waited_for(tmp_path: Path) -> None:
     run = follow(tmp_path / "later")
-    view = run.look()
+    view = look(run)
     assert view.status is None
     assert "no run there" in view.problem
     write_journal(tmp_path / "later", [SESSION, job("a")])
-    begun = run.look(view.version)
+    begun = look(run, view.version)
     assert keys(begun) == {"a"}
     assert begun.problem == ""
 
 
 def test_damaged_journal_is_a_problem_beside_what_was_read(tmp_path: Path) -> None:
     run = follow(write_journal(tmp_path, [SESSION, job("a")]))
-    run.look()
+    look(run)
     append_journal(tmp_path, [{"event": "settled", "call": 3}])
-    view = run.look()
+    view = look(run)
     assert "journal.jsonl" in view.problem
     assert keys(view) == {"a"}
 
 
 def test_of_a_journal_that_was_damaged_before_all_that_is_before_the_damage_is_shown(tmp_path: Path) -> None:
     write_journal(tmp_path, [SESSION, job("a"), started("a"), {"event": "settled", "call": 3}, job("b")])
-    view = follow(tmp_path).look()
+    view = look(follow(tmp_path))
     assert "journal.jsonl" in view.problem
     assert keys(view) == {"a"}
 
 
 def test_another_run_in_its_place_is_read_from_its_beginning(tmp_path: Path) -> None:
     run = follow(write_journal(tmp_path, [SESSION, job("old"), job("older"), started("old")]))
-    before = run.look()
+    before = look(run)
     write_journal(tmp_path, [SESSION, job("new")])
-    view = run.look(before.version)
+    view = look(run, before.version)
     assert view.whole
     assert keys(view) == {"new"}
     assert [event.kind for event in view.events] == ["session"]
@@ -116,10 +117,10 @@ def test_another_run_in_its_place_is_read_from_its_beginning(tmp_path: Path) -> 
 
 def test_killed_run_is_followed_into_its_next_session(tmp_path: Path) -> None:
     run = follow(write_journal(tmp_path, [SESSION, job("a"), started("a")]))
-    view = run.look()
+    view = look(run)
     assert view.jobs[0].state == "interrupted"  # no process has the lock
     append_journal(tmp_path, [SESSION, job("a"), started("a"), ended("a")])
-    view = run.look(view.version)
+    view = look(run, view.version)
     assert view.jobs[0].state == "done"
     assert view.status is not None
     assert len(view.status.sessions) == 2
@@ -129,6 +130,7 @@ def test_killed_run_is_followed_into_its_next_session(tmp_path: Path) -> None:
 def test_details_of_a_job_are_found_by_its_whole_key(tmp_path: Path) -> None:
     odd = "infer/[a]*/open?"
     run = follow(write_journal(tmp_path, [SESSION, job(odd), job("infer/a/open")]))
+    run.poll()
     detail = run.detail(odd)
     assert detail is not None
     assert detail.job.key == odd
@@ -137,6 +139,6 @@ def test_details_of_a_job_are_found_by_its_whole_key(tmp_path: Path) -> None:
 
 def test_old_events_are_dropped(tmp_path: Path) -> None:
     notes = [{"event": "note", "key": "", "text": f"note {number}"} for number in range(3000)]
-    view = follow(write_journal(tmp_path, [SESSION, *notes])).look()
+    view = look(follow(write_journal(tmp_path, [SESSION, *notes])))
     assert len(view.events) == followed_run.MAX_EVENTS
     assert view.events[-1].text == "note 2999"

@@ -19,6 +19,7 @@ from support.site.journals import (
     append_journal,
     ended,
     job,
+    look,
     reserved,
     settled,
     started,
@@ -50,11 +51,11 @@ _bytes = "".join(
 def pages(run: FollowedRun, folder: Path) -> list[bytes]:
     """Return every page that follows the run."""
     current = CurrentSite([folder], None, "<title>")
-    view = run.look()
+    view = look(run)
     made = [
         run_page(current, run, view),
-        run_changes(current, run, run.look(view.version), 0),
-        run_changes(current, run, run.look("another"), -1),
+        run_changes(current, run, look(run, view.version), 0),
+        run_changes(current, run, look(run, "another"), -1),
         index_page(current, [(run, view)]),
     ]
     for each in view.jobs:

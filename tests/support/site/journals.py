@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from codetaste.site.live.followed_run import FollowedRun, RunView
+
 HEADER = {"event": "journal", "format": 2}
 SESSION = {"event": "session", "pid": 7, "host": "here", "limits": ["2.0", None, 60.0, None]}
 
@@ -45,3 +47,9 @@ def reserved(key: str, call: str, usd: str) -> dict[str, Any]:
 
 def settled(call: str, usd: str) -> dict[str, Any]:
     return {"event": "settled", "call": call, "usd": usd, "tokens": 90}
+
+
+def look(run: FollowedRun, version: str = "") -> RunView:
+    """Read the journal of a run on if it is time for that, and return what has changed since ``version``."""
+    run.poll()
+    return run.view(version)

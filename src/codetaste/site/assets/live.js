@@ -1,5 +1,34 @@
 "use strict";
 
+/* A row that is replaced or moved between the press and the release of a button takes the click with it:
+   pages change only while no button is down (but the one for menus, whose release may not be told). */
+const codetasteLive = (() => {
+  const TIMEOUT_MS = 60000;
+  let pressed = false;
+  const waiting = [];
+
+  function release() {
+    // A click follows the release at once.
+    setTimeout(() => {
+      pressed = false;
+      for (const go of waiting.splice(0)) go();
+    });
+  }
+  addEventListener("pointerdown", (event) => { pressed = event.button < 2; }, true);
+  for (const event of ["pointerup", "pointercancel", "dragend", "blur"]) addEventListener(event, release, true);
+
+  return {
+    /** Resolves with the answer; rejects one that is an error. */
+    async fetch(address) {
+      const answer = await fetch(address, { signal: AbortSignal.timeout(TIMEOUT_MS) });
+      if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
+      return answer;
+    },
+    /** Resolves when no button is down. */
+    released: () => (pressed ? new Promise((resolve) => { waiting.push(resolve); }) : Promise.resolve()),
+  };
+})();
+
 /* The overview of runs: asks for itself anew, and keeps what has the focus. */
 (() => {
   const runs = document.getElementById("live-runs");
@@ -10,10 +39,12 @@
   async function poll() {
     if (!document.hidden && !runs.contains(document.activeElement)) {
       try {
-        const answer = await fetch("index.html");
-        if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
+        const answer = await codetasteLive.fetch("index.html");
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-        runs.replaceChildren(...page.getElementById("live-runs").children);
+        await codetasteLive.released();
+        if (!runs.contains(document.activeElement)) {
+          runs.replaceChildren(...page.getElementById("live-runs").children);
+        }
         connection.textContent = "";
       } catch (error) {
         connection.textContent = `Not current: ${error.message}. Trying again.`;
@@ -69,15 +100,30 @@
     jobs.insertBefore(row, jobs.rows[low] || null);
   }
 
+  /** Changes the cells of a row that differ, so that links and what is selected in the others remain. */
+  function update(row, now) {
+    for (const [column, cell] of [...now.cells].entries()) {
+      if (row.cells[column].innerHTML !== cell.innerHTML) row.cells[column].replaceWith(cell);
+    }
+    const moved = row.dataset.order !== now.dataset.order || row.dataset.since !== now.dataset.since;
+    Object.assign(row.dataset, now.dataset);
+    return moved;
+  }
+
   function applyJobs(changed) {
     for (const each of changed) {
-      const row = parse(each.html);
-      const old = rows.get(each.id);
-      const focused = old && old.contains(document.activeElement);
-      if (old) old.remove();
+      const now = parse(each.html);
+      const row = rows.get(each.id) ?? now;
+      const focused = row.contains(document.activeElement) ? document.activeElement : null;
+      const moved = row === now || update(row, now);
       rows.set(each.id, row);
-      place(row);
-      if (focused) row.querySelector("a").focus();
+      if (moved) {
+        row.remove();
+        place(row);
+      }
+      if (focused && focused !== document.activeElement) {
+        (row.contains(focused) ? focused : row.querySelector("a")).focus({ preventScroll: true });
+      }
     }
     while (jobs.rows.length > MAX_ROWS) {
       const last = jobs.rows[jobs.rows.length - 1];
@@ -133,9 +179,10 @@
   async function poll() {
     if (!document.hidden) {
       try {
-        const answer = await fetch(`changes.json?since=${encodeURIComponent(version)}`);
-        if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
-        apply(await answer.json());
+        const answer = await codetasteLive.fetch(`changes.json?since=${encodeURIComponent(version)}`);
+        const changes = await answer.json();
+        await codetasteLive.released();
+        apply(changes);
         connection.textContent = "";
       } catch (error) {
         connection.textContent = `Not current: ${error.message}. Trying again.`;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from functools import partial
 from pathlib import PurePosixPath
@@ -14,11 +15,19 @@ from codetaste.console.streams import notify
 from codetaste.core.text import printable
 from codetaste.site.html.templates import render_page
 from codetaste.site.live.access import HEADERS
-from codetaste.site.live.background import run_in_background
-from codetaste.site.live.pages import INDEX, index_page, job_page, run_changes, run_page, split_version
+from codetaste.site.live.background import Workers
+from codetaste.site.live.pages import (
+    INDEX,
+    index_page,
+    job_page,
+    run_address,
+    run_changes,
+    run_page,
+    split_version,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from starlette.types import Receive, Scope, Send
 
@@ -42,14 +51,28 @@ _TYPES = {
 }
 """Other files are only offered for download."""
 _HTML, _JSON = ".html", ".json"
+_PATIENCE_S = 2.0
+"""A reader waits so long for a new reading of the runs where an earlier one has the page."""
+_SITE_THREADS = 4
+_LIVE_THREADS = 2
+"""Threads that make pages of the site, and those that make what open pages ask for again and again."""
+_MAX_DEPTH = 50
 
 
 class ViewApp:
-    """The ASGI application."""
+    """The ASGI application.
+
+    What open pages ask for again and again has threads of its own, so that it does not wait for pages that
+    take long to make.
+    """
 
     def __init__(self, access: Access, current: CurrentSite, runs: Sequence[FollowedRun]) -> None:
         self._access, self._current = access, current
         self._runs = {run.name: run for run in runs}
+        self._readers = {run.name: Workers(1) for run in runs}
+        self._site_makers, self._live_makers = Workers(_SITE_THREADS), Workers(_LIVE_THREADS)
+        self._latest: dict[str, tuple[Hashable, bytes]] = {}
+        """The last page of each kind, with the state that it shows."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; what goes wrong is the answer to this request alone."""
@@ -73,48 +96,91 @@ class ViewApp:
         folder, _, rest = address.partition("/")
         if folder == "live":
             return await self._live(rest, request)
-        await self._current.refresh(self._ended_jobs(), eager=True)
-        content = await run_in_background(partial(self._current.pages.files.content, address))
+        makers = self._live_makers
+        if folder != "assets":
+            makers = self._site_makers
+            await self._refresh(address)
+        pages = self._current.pages
+        content = await makers.run((address, pages.reading), partial(pages.files.content, address))
         if content is None:
             return self._missing(request)
         return _response(content, PurePosixPath(address).suffix)
 
+    async def _refresh(self, address: str) -> None:
+        """Read the runs on for a reader of a page; one that is not there yet may be new."""
+        ended = self._ended_jobs()
+        await self._current.refresh(ended, _PATIENCE_S if address in self._current.pages.files else math.inf)
+        if address not in self._current.pages.files:
+            await self._current.refresh(ended, math.inf)  # the first one may have begun too early
+
     async def _live(self, address: str, request: Request) -> Response:
         if address == "index.html":
-            views = [(run, await run_in_background(run.look)) for run in self._runs.values()]
-            return _response(await run_in_background(partial(index_page, self._current, views)), _HTML)
+            return await self._index()
         name, _, page = address.partition("/")
         answer = {"index.html": self._run, "changes.json": self._changes, "job.html": self._job}.get(page)
         if answer is None or name not in self._runs:
             return self._missing(request)
-        return await answer(self._runs[name], request)
+        run = self._runs[name]
+        await self._poll(run)
+        return await answer(run, request)
+
+    async def _poll(self, run: FollowedRun) -> None:
+        if run.is_due:
+            await self._readers[run.name].run("poll", run.poll)
+
+    async def _index(self) -> Response:
+        runs = list(self._runs.values())
+        for run in runs:
+            await self._poll(run)
+        state = (*(run.version for run in runs), self._current.pages.reading)
+        body = await self._made(
+            INDEX, state, lambda: index_page(self._current, [(run, run.view()) for run in runs])
+        )
+        return _response(body, _HTML)
 
     async def _run(self, run: FollowedRun, _: Request) -> Response:
-        view = await run_in_background(run.look)
-        await self._current.refresh(self._ended_jobs(), eager=True)
-        return _response(await run_in_background(partial(run_page, self._current, run, view)), _HTML)
+        await self._current.refresh(self._ended_jobs())
+        state = (run.version, self._current.pages.reading)
+        body = await self._made(run_address(run), state, lambda: run_page(self._current, run, run.view()))
+        return _response(body, _HTML)
 
     async def _changes(self, run: FollowedRun, request: Request) -> Response:
-        version, reading = split_version(request.query_params.get("since", ""))
-        view = await run_in_background(partial(run.look, version))
+        since = request.query_params.get("since", "")
+        version, reading = split_version(since)
         await self._current.refresh(self._ended_jobs())
-        return _response(
-            await run_in_background(partial(run_changes, self._current, run, view, reading)), _JSON
+        state = (since, run.version, self._current.pages.reading)
+        body = await self._made(
+            f"changes of {run.name}",
+            state,
+            lambda: run_changes(self._current, run, run.view(version), reading),
         )
+        return _response(body, _JSON)
 
     async def _job(self, run: FollowedRun, request: Request) -> Response:
-        detail = await run_in_background(partial(run.detail, request.query_params.get("key", "")))
-        if detail is None:
-            return self._missing(request)
-        body = await run_in_background(partial(job_page, self._current, run, detail, time.time()))
-        return _response(body, _HTML)
+        key = request.query_params.get("key", "")
+
+        def make() -> bytes | None:
+            detail = run.detail(key)
+            return None if detail is None else job_page(self._current, run, detail, time.time())
+
+        body = await self._site_makers.run((run.name, key), make)
+        return self._missing(request) if body is None else _response(body, _HTML)
+
+    async def _made(self, page: str, state: Hashable, make: Callable[[], bytes]) -> bytes:
+        """Return a page in one state, which is made once for all who ask for it."""
+        latest = self._latest.get(page)
+        if latest is None or latest[0] != state:
+            latest = (state, await self._live_makers.run((page, state), make))
+            self._latest[page] = latest
+        return latest[1]
 
     def _ended_jobs(self) -> int:
         return sum(run.ended_jobs for run in self._runs.values())
 
     def _missing(self, request: Request) -> Response:
         # Links are relative: the page stands as deep as the address that was asked for.
-        address = "_/" * (request.url.path.count("/") - 1) + "missing.html"
+        depth = min(request.url.path.count("/") - 1, _MAX_DEPTH)
+        address = "_/" * depth + "missing.html"
         page = render_page(self._current.pages.site, "live/missing.html", address, "There is no such page")
         return _response(page, _HTML, 404)
 

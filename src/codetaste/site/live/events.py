@@ -20,21 +20,19 @@ class RunEvent(NamedTuple):
     """One event.
 
     Attributes:
-        number: its place in the journal's events, from 1.
         at: when it was written, in seconds of the epoch.
         kind: what happened, such as "started".
         job: the key of its job; "" if it concerns the run.
         text: what else is known, without control characters.
     """
 
-    number: int
     at: float
     kind: str
     job: str
     text: str
 
 
-def event_of_line(line: Mapping[str, Any], history: History, number: int) -> RunEvent | None:
+def event_of_line(line: Mapping[str, Any], history: History) -> RunEvent | None:
     """Return the event of a journal's line, which is part of ``history``; None if it has none."""
     text_of = _TEXTS.get(line["event"])
     if text_of is None:
@@ -44,7 +42,7 @@ def event_of_line(line: Mapping[str, Any], history: History, number: int) -> Run
     at = line.get("t")
     text = printable(text_of(line), _MAX_TEXT)
     kind = str(line["event"]).replace("_", " ")
-    return RunEvent(number, float(at) if isinstance(at, int | float) else 0.0, kind, str(job), text)
+    return RunEvent(float(at) if isinstance(at, int | float) else 0.0, kind, str(job), text)
 
 
 def _dollars(text: str) -> str:

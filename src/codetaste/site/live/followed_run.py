@@ -30,8 +30,9 @@ MAX_EVENTS = 1000
 """So many of the last events are kept."""
 _MIN_INTERVAL_S = 1.0
 _MAX_INTERVAL_S = 30.0
-_MAX_SHARE = 0.01
+_MAX_SHARE = 0.005
 """At most this share of a CPU goes into reading a journal and making pages. Requests take as much again."""
+_MAX_DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,54 +59,68 @@ class RunView:
 
 
 class FollowedRun:
-    """One run. All methods block and may be called from any thread.
+    """One run. All methods may be called from any thread; ``poll`` and ``detail`` block.
 
     Attributes:
         path: as it was named; what it names need not exist yet.
         name: one part of the addresses of its pages.
         title: its name for people.
+        ended_jobs: how many jobs had ended at the last reading.
     """
 
     def __init__(self, path: Path, name: str, title: str) -> None:
         self.path, self.name, self.title = path, name, title
+        self.ended_jobs = 0
+        self._reading = threading.Lock()
+        """Held while the journal is read, which may take long."""
         self._lock = threading.Lock()
+        """Held for a moment: while what was read is published or looked at."""
         self._watcher: RunWatcher | None = None
+        self._replaced = 0
         self._status: RunStatus | None = None
         self._problem = ""
         self._read_at, self._interval_s = -_MAX_INTERVAL_S, _MIN_INTERVAL_S
         self._pages_cpu_s = 0.0
+        self._new_events: deque[RunEvent] = deque(maxlen=MAX_EVENTS)
         self._forget()
 
     def _forget(self) -> None:
-        self._epoch, self._version, self._replaced = secrets.token_hex(4), 0, 0
+        self._epoch, self._version = secrets.token_hex(4), 0
         self._changed: dict[str, int] = {}
         self._jobs: dict[str, JobStatus] = {}
         self._events: deque[tuple[int, RunEvent]] = deque(maxlen=MAX_EVENTS)
-        self._number = 0
 
-    def look(self, version: str = "") -> RunView:
-        """Return what has changed since ``version``, after reading the journal on if it is time for that."""
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to read the journal on."""
+        return time.monotonic() >= self._read_at + self._interval_s
+
+    @property
+    def version(self) -> str:
+        """The version of the last reading that found something new."""
+        return f"{self._epoch}-{self._version}"
+
+    def poll(self) -> None:
+        """Read the journal on if it is time for that."""
+        with self._reading:
+            if self.is_due:
+                self._read_on()
+
+    def view(self, version: str = "") -> RunView:
+        """Return what has changed since ``version``, as of the last reading."""
         with self._lock:
-            self._poll()
             epoch, _, number = version.partition("-")
-            known = number.isdecimal() and epoch == self._epoch
+            known = epoch == self._epoch and number.isdecimal() and len(number) <= _MAX_DIGITS
             since = int(number) if known else -1
             jobs = tuple(job for key, job in self._jobs.items() if self._changed[key] > since)
             events = tuple(event for at, event in self._events if at > since)
             return RunView(
-                f"{self._epoch}-{self._version}",
-                not known,
-                self._status,
-                self._problem,
-                jobs,
-                events,
-                self._interval_s,
+                self.version, not known, self._status, self._problem, jobs, events, self._interval_s
             )
 
     def detail(self, key: str) -> JobDetail | None:
         """Return what is known of one job; None if there is no such job."""
-        with self._lock:
-            self._poll()
+        with self._reading:
             if self._watcher is None or self._status is None or key not in self._jobs:
                 return None
             return job_details(self._watcher, self._status, escape(key))[0]
@@ -115,48 +130,43 @@ class FollowedRun:
         with self._lock:
             self._pages_cpu_s += cpu_s
 
-    @property
-    def ended_jobs(self) -> int:
-        """How many jobs had ended at the last reading."""
-        return sum(job.ending is not None for job in self._jobs.values())
-
-    def _poll(self) -> None:
-        began = time.monotonic()
-        if began < self._read_at + self._interval_s:
-            return
-        cpu_s = time.thread_time()
+    def _read_on(self) -> None:
+        began, problem, status = time.thread_time(), "", self._status
         try:
             if self._watcher is None:
                 self._watcher = RunWatcher(self.path, self._observe)
-            self._version += 1
-            self._watcher.poll()
-            self._problem = ""
+            # Of a run that no process works on, there is nothing new unless its journal grows.
+            if self._watcher.read_on() or status is None or status.owner or self._problem:
+                status = self._watcher.status()
         except (ConfigError, JournalError) as error:
-            self._problem = str(error)
-        if self._watcher is not None:
-            # Of a damaged journal, what is before the damage.
-            self._status = self._watcher.status()
-            self._note_changes(self._status.jobs)
-        self._read_at = time.monotonic()
-        # The pages that are made of this reading will cost about as much as those of the last one.
-        spent_s = time.thread_time() - cpu_s + self._pages_cpu_s
-        self._interval_s = min(max(spent_s / _MAX_SHARE, _MIN_INTERVAL_S), _MAX_INTERVAL_S)
-        self._pages_cpu_s = 0.0
+            problem = str(error)
+            if self._watcher is not None and (problem != self._problem or self._new_events):
+                status = self._watcher.status()  # of a damaged journal, what is before the damage
+        with self._lock:
+            if status is not self._status or problem != self._problem:
+                self._publish(status, problem)
+            # The pages that are made of this reading will cost about as much as those of the last one.
+            spent_s = time.thread_time() - began + self._pages_cpu_s
+            self._interval_s = min(max(spent_s / _MAX_SHARE, _MIN_INTERVAL_S), _MAX_INTERVAL_S)
+            self._pages_cpu_s = 0.0
+            self._read_at = time.monotonic()
 
-    def _observe(self, line: Mapping[str, Any]) -> None:
-        watcher = self._watcher
-        if watcher is None:
-            return
-        if watcher.replaced != self._replaced:
+    def _publish(self, status: RunStatus | None, problem: str) -> None:
+        if self._watcher is not None and self._watcher.replaced != self._replaced:
             self._forget()
-            self._version, self._replaced = 1, watcher.replaced
-        event = event_of_line(line, watcher.history, self._number + 1)
-        if event is not None:
-            self._number += 1
-            self._events.append((self._version, event))
-
-    def _note_changes(self, jobs: tuple[JobStatus, ...]) -> None:
-        for job in jobs:
+            self._replaced = self._watcher.replaced
+        self._version += 1
+        self._status, self._problem = status, problem
+        self._events.extend((self._version, event) for event in self._new_events)
+        self._new_events.clear()
+        for job in status.jobs if status is not None else ():
             if self._jobs.get(job.key) != job:
                 self._jobs[job.key] = job
                 self._changed[job.key] = self._version
+        self.ended_jobs = sum(job.ending is not None for job in self._jobs.values())
+
+    def _observe(self, line: Mapping[str, Any]) -> None:
+        if self._watcher is not None:
+            event = event_of_line(line, self._watcher.history)
+            if event is not None:
+                self._new_events.append(event)

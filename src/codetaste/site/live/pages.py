@@ -83,8 +83,8 @@ def index_page(current: CurrentSite, runs: Sequence[tuple[FollowedRun, RunView]]
 
 def run_page(current: CurrentSite, run: FollowedRun, view: RunView) -> bytes:
     """Return the page that follows a run: complete as it is, and kept current by its script."""
-    rows = sorted(_rows(current, run, view), key=lambda row: (row.order, -row.since, row.key))
-    return render_page(
+    began = time.thread_time()
+    body = render_page(
         current.pages.site,
         "live/run.html",
         run_address(run),
@@ -92,12 +92,14 @@ def run_page(current: CurrentSite, run: FollowedRun, view: RunView) -> bytes:
         crumbs=_crumbs(),
         version=page_version(current, view),
         next_s=view.next_s,
-        rows=rows[:MAX_ROWS],
-        left_out=max(0, len(rows) - MAX_ROWS),
+        rows=_rows(current, run, view),
+        left_out=max(0, len(view.jobs) - MAX_ROWS),
         events=_latest(view.events),
         summary=summarise(view),
         moment=format_moment,
     )
+    run.charge(time.thread_time() - began)
+    return body
 
 
 def split_version(text: str) -> tuple[str, int]:
@@ -127,7 +129,7 @@ def run_changes(current: CurrentSite, run: FollowedRun, view: RunView, reading: 
             "id": row.id,
             "html": str(parts.job_row(row)),  # type: ignore[attr-defined]  # a macro
         }
-        for row in _rows(current, run, _with_results(current, run, view, reading))[-MAX_ROWS:]
+        for row in _rows(current, run, _with_results(current, run, view, reading))
     ]
     data = {
         "version": page_version(current, view),
@@ -194,13 +196,23 @@ def _with_results(current: CurrentSite, run: FollowedRun, view: RunView, reading
 
 
 def _rows(current: CurrentSite, run: FollowedRun, view: RunView) -> list[JobRow]:
+    """Return the rows of the jobs of a view, those that a page shows first at the beginning."""
     at = view.status.at if view.status is not None else 0.0
-    return [_row(current, run, job, at) for job in view.jobs]
+    shown = sorted(view.jobs, key=lambda job: (_order(job), -_since(job), job.key))[:MAX_ROWS]
+    return [_row(current, run, job, at) for job in shown]
+
+
+def _order(job: JobStatus) -> int:
+    state = shown_state(job)
+    return STATE_ORDER.index(state) + 1 if state in STATE_ORDER else 0
+
+
+def _since(job: JobStatus) -> float:
+    return min((each.since for each in job.waits if each.since), default=job.since)
 
 
 def _row(current: CurrentSite, run: FollowedRun, job: JobStatus, at: float) -> JobRow:
-    state, ending = shown_state(job), job.ending
-    order = STATE_ORDER.index(state) + 1 if state in STATE_ORDER else 0
+    ending, since = job.ending, _since(job)
     if job.waits:
         about = "waits for " + ", ".join(str(each.wait) for each in job.waits)
     elif job.needs:
@@ -210,15 +222,14 @@ def _row(current: CurrentSite, run: FollowedRun, job: JobStatus, at: float) -> J
         about = f"{job.cause}: {about}" if job.cause and about else about or (job.cause or "")
     if job.retries:
         about += f"{' · ' if about else ''}retries: {format_counts(job.retries)}"
-    since = min((each.since for each in job.waits if each.since), default=job.since)
     spend, page = job.spend, current.result_page(run.path, job.key)
     return JobRow(
         sha256(job.key.encode("utf-8", "surrogatepass")).hexdigest()[:16],
         printable(job.key, _MAX_TEXT),
-        state.replace("_", " "),
+        shown_state(job).replace("_", " "),
         ending.mark.text if ending is not None else "",
         ending.well if ending is not None else None,
-        order,
+        _order(job),
         since,
         format_duration(max(0.0, at - since)) if since else "",
         format_spend(spend) if spend.settled_usd or spend.unknown_usd or spend.reserved_usd else "",

@@ -29,6 +29,10 @@ class SiteFiles:
         self._open: dict[str, _OpenParts] = {}
         self._lock = threading.Lock()
 
+    def __contains__(self, address: str) -> bool:
+        """Whether there is a file with this address, or one whose parts may have it."""
+        return address in self._files or posixpath.dirname(address) in self._with_parts
+
     def content(self, address: str) -> bytes | None:
         """Return the content of the file at ``address``; None if there is none."""
         file = self._files.get(address)
