@@ -38,7 +38,8 @@ def replace_surrogates(value: Any) -> Any:  # noqa: ANN401 - of data that is not
 
 def printable(text: str, limit: int = _MAX_CHARS) -> str:
     r"""Return untrusted text as one line for a terminal, shortened; control characters escaped (``\x1b``)."""
-    return shorten("".join(map(_printable_character, text[: limit + 1])), limit)
+    start = text[: limit + 1]
+    return shorten(start if start.isprintable() else "".join(map(_printable_character, start)), limit)
 
 
 def _printable_character(char: str) -> str:

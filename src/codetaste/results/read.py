@@ -127,6 +127,8 @@ def run_names(results: RunResults) -> dict[Path, str]:
 
 def root_of(record: TrialRecord, roots: Mapping[Path, object]) -> Path:
     """Return that of ``roots`` from which a trial was read."""
+    if len(roots) == 1:
+        return next(iter(roots))
     return next(each for each in (record.folder, *record.folder.parents) if each in roots)
 
 

@@ -20,6 +20,7 @@ from codetaste.site.overview.rule_tallies import tally_rules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from codetaste.evaluation.trials.records import ReadProblem, TrialRecord
     from codetaste.report.statistics.comparison import Comparison
@@ -124,13 +125,20 @@ class Site:
         """What could not be read."""
         return self.results.problems
 
+    @cached_property
+    def _facets(self) -> dict[Path, OutcomeFacet]:
+        """The facets of the trials that were asked for, by folder: each is on many pages."""
+        return {}
+
     def labels(self, trial: TrialRecord) -> tuple[str, ...]:
         """Return the failure labels that agents gave a trial, in words."""
         return self.studies.of(trial).label_words
 
     def facet(self, trial: TrialRecord) -> OutcomeFacet:
         """Return what became of a trial."""
-        return self._outcomes.of(trial)
+        if trial.folder not in self._facets:
+            self._facets[trial.folder] = self._outcomes.of(trial)
+        return self._facets[trial.folder]
 
 
 def trial_folder(trial: TrialRecord) -> str:

@@ -22,7 +22,7 @@ def loop_events(path: Path) -> Iterator[TranscriptEvent]:
     turn, model, last_role = 0, "", ""
     for line in record_lines(path):
         written, problem = parse_object(line)
-        message = _restored(written)
+        message = _restored(written) if b'"$"' in line.data else written  # few values are tagged
         if message is None:
             if written is not None or problem:
                 problem = problem or "this is no message"

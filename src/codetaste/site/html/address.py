@@ -6,8 +6,8 @@ again. Every part is a portable file name: lower-case letters, digits, ``.``, ``
 
 from __future__ import annotations
 
-import posixpath
 import re
+from functools import lru_cache
 from hashlib import sha256
 
 _UNSAFE = re.compile(r"[^a-z0-9._-]+")
@@ -19,6 +19,7 @@ _MAX_CHARS = 60
 _HASH_CHARS = 16
 
 
+@lru_cache(maxsize=4096)  # few names are in the addresses of many pages
 def file_name(text: str) -> str:
     """Return ``text`` as one part of an address; texts that differ have names that differ.
 
@@ -35,5 +36,12 @@ def file_name(text: str) -> str:
 
 
 def relative(address: str, page: str) -> str:
-    """Return the link from the page at ``page`` to ``address``; both are below the site's folder."""
-    return posixpath.relpath(address, posixpath.dirname(page) or ".")
+    """Return the link from the page at ``page`` to ``address``; both are below the site's folder, "."."""
+    target = [] if address == "." else address.split("/")
+    folder = page.split("/")[:-1]
+    shared = 0
+    for there, here in zip(target, folder, strict=False):
+        if there != here:
+            break
+        shared += 1
+    return "/".join([*[".."] * (len(folder) - shared), *target[shared:]]) or "."

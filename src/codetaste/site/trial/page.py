@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import PREDICTION_FILE
-from codetaste.report.statistics.merge import track_mode_of
 from codetaste.site.html.site_file import SiteFile, data_script
 from codetaste.site.html.templates import render_page
 from codetaste.site.site import agent_address, instance_address, trial_address, trial_folder
@@ -18,8 +17,9 @@ from codetaste.site.trial.evaluation.rule_table import rule_rows
 from codetaste.site.trial.evaluation.test_cases import read_test_cases
 from codetaste.site.trial.facts import page_title, trial_facts, trial_rates, trial_to_json
 from codetaste.site.trial.packed import packed_script
-from codetaste.site.trial.patch.patch_data import file_notes, patch_data, shown_path
+from codetaste.site.trial.patch.patch_data import patch_data, shown_path
 from codetaste.site.trial.patch.pieces import packed_piece
+from codetaste.site.trial.patch.tables import file_rows, line_rows
 from codetaste.site.trial.reference import (
     Reference,
     find_references,
@@ -28,6 +28,7 @@ from codetaste.site.trial.reference import (
     rules_address,
     rules_file,
 )
+from codetaste.site.trial.related import RelatedTrials, main_rates
 from codetaste.site.trial.transcript.excerpt import excerpts
 from codetaste.site.trial.transcript.pieces import transcript_files
 from codetaste.site.trial.transcript.timeline import make_timeline
@@ -35,7 +36,7 @@ from codetaste.site.trial.transcript.trial_jobs import find_trial_jobs
 from codetaste.site.trial.trial_view import read_trial_view
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from codetaste.evaluation.trials.records import TrialRecord
     from codetaste.site.site import Site
@@ -43,17 +44,15 @@ if TYPE_CHECKING:
 
 _MAX_FILE_ROWS = 25
 _MAX_RULE_ROWS = 2_000
-_MAX_OTHERS = 60
-_MAIN_RATES = frozenset({"passed", "ifr", "alignment", "prec"})
 
 
 @dataclass(frozen=True, slots=True)
 class TrialSubject:
-    """What a page is about: a trial, its reference, and the other trials of its instance."""
+    """What a page is about: a trial, its reference, and the trials of its instance."""
 
     trial: TrialRecord
     reference: Reference
-    others: Sequence[TrialRecord]
+    related: RelatedTrials
 
 
 def trial_files(site: Site) -> Iterator[SiteFile]:
@@ -65,8 +64,9 @@ def trial_files(site: Site) -> Iterator[SiteFile]:
             yield golden_file(reference)
         for trial in {rules_address(reference, each): each for each in reversed(trials)}.values():
             yield rules_file(site, reference, trial)
+        related = RelatedTrials(site, trials)
         for trial in trials:
-            subject = TrialSubject(trial, reference, trials)
+            subject = TrialSubject(trial, reference, related)
             yield SiteFile(
                 trial_address(trial), partial(_page, site, subject), partial(_parts, site, subject)
             )
@@ -90,7 +90,8 @@ def _page(site: Site, subject: TrialSubject) -> bytes:
         facts=trial_facts(trial),
         rates=trial_rates(trial),
         view=view,
-        files=_file_rows(view),
+        file_rows=file_rows(view.patch.files[:_MAX_FILE_ROWS]),
+        line_rows=line_rows,
         more_files=max(0, len(view.patch.files) - _MAX_FILE_ROWS),
         rule_rows=rule_rows(view.rules[:_MAX_RULE_ROWS]),
         more_rules=max(0, len(view.rules) - _MAX_RULE_ROWS),
@@ -102,7 +103,8 @@ def _page(site: Site, subject: TrialSubject) -> bytes:
         studies=studies,
         timeline=timeline,
         rules_script=rules_address(reference, trial),
-        others=[_other(site, each) for each in _others(subject)],
+        others=subject.related.rows(trial),
+        other_rates=main_rates(trial),
         parts=_page_parts(view, timed=timeline is not None, studied=not studies.empty),
         instance_page=instance_address(trial.instance),
         folder=trial_folder(trial),
@@ -135,16 +137,6 @@ def _page_parts(view: TrialView, *, timed: bool, studied: bool) -> list[tuple[st
         *([("studies", "Case studies")] if studied else []),
         ("related", "Other trials"),
     ]
-
-
-def _other(site: Site, trial: TrialRecord) -> dict[str, Any]:
-    return {
-        "trial": trial,
-        "address": trial_address(trial),
-        "setting": track_mode_of(trial).title if trial.track else "",
-        "facet": site.facet(trial),
-        "rates": [each for each in trial_rates(trial) if each.name in _MAIN_RATES],
-    }
 
 
 def _crumbs(trial: TrialRecord) -> list[tuple[str, str]]:
@@ -183,18 +175,6 @@ def _json(site: Site, trial: TrialRecord, view: TrialView) -> bytes:
     return (json.dumps(data) + "\n").encode()
 
 
-def _file_rows(view: TrialView) -> list[tuple[Any, ...]]:
-    """Return rows of the table of files; tuples, since a template reads them faster than attributes."""
-    return [
-        (
-            *(number, shown_path(each.path), each.counts.added, each.counts.hits_added),
-            *(each.counts.removed, each.counts.hits_removed, len(each.matches.remaining)),
-            ", ".join(file_notes(each)),
-        )
-        for number, each in enumerate(view.patch.files[:_MAX_FILE_ROWS], 1)
-    ]
-
-
 def _rule_counts(view: TrialView) -> list[tuple[str, int, int]]:
     """Return for each direction how many of its rules are satisfied, of how many."""
     satisfied = {RuleOutcome.SATISFIED, RuleOutcome.FLAGGED}
@@ -202,16 +182,6 @@ def _rule_counts(view: TrialView) -> list[tuple[str, int, int]]:
     for rule in view.rules:
         found[rule.direction].append(rule.outcome in satisfied)
     return [(direction, sum(each), len(each)) for direction, each in found.items()]
-
-
-def _others(subject: TrialSubject) -> list[TrialRecord]:
-    """Return the other trials of the instance: attempts of the same agent first."""
-    own = subject.trial
-    others = [each for each in subject.others if each is not own]
-    same = [
-        each for each in others if (each.agent, each.track, each.mode) == (own.agent, own.track, own.mode)
-    ]
-    return [*same, *(each for each in others if each not in same)][:_MAX_OTHERS]
 
 
 def _file(address: str, content: bytes) -> SiteFile:
