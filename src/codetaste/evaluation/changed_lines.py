@@ -34,8 +34,10 @@ def is_excluded(file: FileDiff, exclusions: Exclusions = Exclusions.PUBLISHED) -
     """Whether changes of ``file`` do not count: a part of its old or new path is in ``EXCLUDED_NAMES``."""
     if exclusions is Exclusions.NONE:
         return False
-    paths = (path.replace("\\", "/") for path in (file.old, file.new) if path is not None)
-    return any(not EXCLUDED_NAMES.isdisjoint(path.split("/")) for path in paths)
+    return any(
+        path is not None and not EXCLUDED_NAMES.isdisjoint(path.replace("\\", "/").split("/"))
+        for path in {file.old, file.new}
+    )
 
 
 CoveredLines = dict[str, set[int]]

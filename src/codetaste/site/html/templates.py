@@ -17,7 +17,7 @@ from codetaste.site.html.address import relative
 from codetaste.site.html.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from codetaste.report.table import Cell, Column, Row
     from codetaste.site.site import Site
@@ -93,6 +93,12 @@ def render_page(site: Site, template: str, address: str, title: str, **values: A
     )
     # A lone surrogate, which file names and JSON can have, is no text of a page.
     return text.encode("utf-8", "replace")
+
+
+def render_macro(name: str, *values: Any) -> str:  # noqa: ANN401
+    """Return what a macro of ``macros.html`` makes of ``values``."""
+    macro: Callable[..., str] = getattr(environment().get_template("macros.html").module, name)
+    return macro(*values)
 
 
 def _finalize(value: Any) -> Any:  # noqa: ANN401 - whatever a template prints

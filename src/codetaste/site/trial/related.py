@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from codetaste.report.statistics.merge import track_mode_of
 from codetaste.site.html.address import relative
-from codetaste.site.html.templates import environment
+from codetaste.site.html.templates import render_macro
 from codetaste.site.html.visible import visible
 from codetaste.site.site import trial_address
 from codetaste.site.trial.facts import trial_rates
@@ -54,7 +54,7 @@ class RelatedTrials:
 
     def _cells(self, trial: TrialRecord) -> str:
         setting = track_mode_of(trial).title if trial.track else ""
-        chip = environment().get_template("macros.html").module.chip(self.site.facet(trial))
+        chip = render_macro("chip", self.site.facet(trial))
         rates = "".join(f'<td class="num">{_text(each.text)}</td>' for each in main_rates(trial))
         return (
             f"{_text(trial.agent)}</a></th><td>{_text(setting)}</td>"

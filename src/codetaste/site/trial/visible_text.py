@@ -17,4 +17,4 @@ def visible_line(text: str, limit: int) -> str:
 
 def decoded_path(path: str) -> str:
     """Return a path with U+FFFD where its bytes are not UTF-8."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return path if path.isascii() else path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -6,14 +6,14 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from codetaste.rules.registration import Direction
 from codetaste.site.trial.patch.patch_data import shown_path
 from codetaste.site.trial.visible_text import visible_line, visible_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from codetaste.rules.scan.model import Match
     from codetaste.site.trial.evaluation.evaluation_details import EvaluationDetails
@@ -131,33 +131,46 @@ def _outcome(
     return RuleOutcome.NOT_SATISFIED, why
 
 
+class _MatchedFile(NamedTuple):
+    """A file with matches: its number in the patch, 0 if it is in none, its path, and its lines there."""
+
+    number: int
+    path: str
+    lines: tuple[range, ...]
+
+
 class _Places:
     """Where matches are in a patch: most files are changed in a few lines, and matched in others too."""
 
     def __init__(self, patch: MarkedPatch) -> None:
         self._content = patch.content
-        self._files: dict[str, tuple[int, MarkedFile]] = {}
-        self._shown: dict[str, list[range]] = {}
+        self._changed: dict[str, tuple[int, MarkedFile]] = {}
+        self._matched: dict[str, _MatchedFile] = {}
         for number, file in enumerate(patch.files, 1):
             if file.file.new is not None:
-                self._files.setdefault(file.file.new, (number, file))
+                self._changed.setdefault(file.file.new, (number, file))
 
     def of(self, match: Match) -> MatchPlace:
         """Return the place of a match."""
-        number, file = self._files.get(match.path, (0, None))
-        if file is not None:
-            if match.path not in self._shown:
-                self._shown[match.path] = self._lines(file)
-            shown = self._shown[match.path]
-            if not any(match.start_line < each.stop and each.start <= match.end_line for each in shown):
-                number = 0
-        return MatchPlace(number, shown_path(match.path), match.start_line, match.end_line)
+        file = self._matched.get(match.path) or self._read(match.path)
+        first, last = match.start_line, match.end_line
+        for lines in file.lines:
+            if first < lines.stop and lines.start <= last:
+                return MatchPlace(file.number, file.path, first, last)
+        return MatchPlace(0, file.path, first, last)
 
-    def _lines(self, file: MarkedFile) -> list[range]:
-        """Return the lines of R∘X̂ that the patch has of a file, changed or around changes."""
+    def _read(self, path: str) -> _MatchedFile:
+        number, file = self._changed.get(path, (0, None))
+        lines = () if file is None else tuple(self._lines(file))
+        self._matched[path] = _MatchedFile(number, shown_path(path), lines)
+        return self._matched[path]
+
+    def _lines(self, file: MarkedFile) -> Iterator[range]:
+        """Yield the lines of R∘X̂ that the patch has of a file, changed or around changes."""
         text = memoryview(self._content)[slice(*file.file.span)]
-        starts = ((int(hunk[1]), int(hunk[2] or 1)) for hunk in _HUNK.finditer(text))
-        return [range(first, first + length) for first, length in starts]
+        for hunk in _HUNK.finditer(text):
+            first = int(hunk[1])
+            yield range(first, first + int(hunk[2] or 1))
 
 
 def rules_data(results: Iterable[RuleResult]) -> list[dict[str, Any]]:

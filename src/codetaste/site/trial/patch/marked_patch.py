@@ -47,6 +47,9 @@ class PatchMatches:
     remaining: tuple[Match, ...] = ()
 
 
+_NO_MATCHES = PatchMatches()
+
+
 @dataclass(frozen=True, slots=True)
 class MarkedFile:
     """The changes of one file, with the matches in it and what they cover.
@@ -124,11 +127,12 @@ def mark_patch(content: bytes, matches: PatchMatches) -> MarkedPatch:
     )
     files = []
     for file in patch.files:
-        found = PatchMatches(
+        of_file = (
             additive.get(file.new or "", ()),
             reductive.get(file.old or "", ()),
             remaining.get(file.new or "", ()),
         )
+        found = PatchMatches(*of_file) if any(of_file) else _NO_MATCHES
         files.append(MarkedFile(file, is_excluded(file), found, _counts_of_file(file, found)))
     return MarkedPatch(content, len(content), tuple(files), _counts(patch, matches, Exclusions.PUBLISHED))
 

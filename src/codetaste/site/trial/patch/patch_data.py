@@ -49,15 +49,15 @@ def _file_data(each: MarkedFile, place: FilePlace, rules: Mapping[str, int]) -> 
     if file.old != file.new:
         data["old"] = None if file.old is None else shown_path(file.old)
         data["new"] = None if file.new is None else shown_path(file.new)
-    notes = file_notes(each)
-    optional = {
-        "notes": notes,
-        "excluded": each.excluded,
-        "a": _spans(each.matches.additive, rules),
-        "r": _spans(each.matches.reductive, rules),
-        "l": _spans(each.matches.remaining, rules),
-    }
-    return data | {key: value for key, value in optional.items() if value}
+    if notes := file_notes(each):
+        data["notes"] = notes
+    if each.excluded:
+        data["excluded"] = True
+    matches = each.matches
+    for key, found in (("a", matches.additive), ("r", matches.reductive), ("l", matches.remaining)):
+        if found:
+            data[key] = _spans(found, rules)
+    return data
 
 
 def file_notes(each: MarkedFile) -> list[str]:

@@ -81,7 +81,8 @@ def _matches(runs: list[Any], messages: dict[str, str]) -> Iterator[Match]:
         name = _rule_id(_get(result, "ruleId"))
         if not name:
             continue
-        messages.setdefault(name, _text(_get(_get(result, "message"), "text")))
+        if name not in messages:
+            messages[name] = _text(_get(_get(result, "message"), "text"))
         for location in _listed(result, "locations"):
             physical = _get(location, "physicalLocation")
             uri, region = _get(_get(physical, "artifactLocation"), "uri"), _get(physical, "region")
