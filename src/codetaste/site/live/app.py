@@ -168,11 +168,18 @@ class ViewApp:
 
     async def _made(self, page: str, state: Hashable, make: Callable[[], bytes]) -> bytes:
         """Return a page in one state, which is made once for all who ask for it."""
+
+        def make_once() -> bytes:
+            # Asked again here: who asked a moment ago may have it made meanwhile.
+            latest = self._latest.get(page)
+            if latest is None or latest[0] != state:
+                latest = self._latest[page] = (state, make())
+            return latest[1]
+
         latest = self._latest.get(page)
-        if latest is None or latest[0] != state:
-            latest = (state, await self._live_makers.run((page, state), make))
-            self._latest[page] = latest
-        return latest[1]
+        if latest is not None and latest[0] == state:
+            return latest[1]
+        return await self._live_makers.run((page, state), make_once)
 
     def _ended_jobs(self) -> int:
         return sum(run.ended_jobs for run in self._runs.values())
