@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codetaste.case_study.evidence import find_problem
+from codetaste.case_study.evidence import EvidenceRecord, check_evidence, find_problem
 from codetaste.case_study.study import Claim, CommandEvidence
 from codetaste.transcripts.commands import RecordedCommand
 
@@ -16,7 +16,8 @@ LINES = st.lists(st.text("ab 0.=", max_size=12), max_size=6)
 
 
 def problem_of(excerpt: str, output: str, command: str = "tox run") -> str:
-    return find_problem(CommandEvidence("tox run", excerpt), [RecordedCommand(command, output)])
+    record = EvidenceRecord([RecordedCommand(command, output)])
+    return find_problem(CommandEvidence("tox run", excerpt), record)
 
 
 def is_printed(quote: list[str], output: list[str]) -> bool:
@@ -72,10 +73,13 @@ def test_a_command_that_has_the_text_itself_proves_nothing() -> None:
     for command, excerpt, proves in (
         ("echo 'all tests pass'", "all tests pass", False),
         ("printf 0", "0", False),
+        ("cd /testbed && echo PASS", "PASS", False),
+        ("cd /testbed; echo $?", "0", True),
         ("grep -c 0 x", "0", True),
         ("grep 'all tests' x", "all tests pass", True),
     ):
-        found = find_problem(CommandEvidence(command, excerpt), [RecordedCommand(command, excerpt)])
+        record = EvidenceRecord([RecordedCommand(command, excerpt)])
+        found = find_problem(CommandEvidence(command, excerpt), record)
         assert found == ("" if proves else "the command has this text itself")
 
 
@@ -85,7 +89,7 @@ def test_a_command_counts_as_it_was_run() -> None:
     assert problem_of("done", "done", "bash -lc 'tox") == "this command was not run"
     assert problem_of("done", "done", "tox run; echo done") == "this command was not run"
     nothing = CommandEvidence(" ", "x")
-    assert find_problem(nothing, []) == "it names no command"
+    assert find_problem(nothing, EvidenceRecord([])) == "it names no command"
 
 
 def test_a_claim_needs_evidence_and_all_of_it_verified() -> None:
@@ -93,3 +97,61 @@ def test_a_claim_needs_evidence_and_all_of_it_verified() -> None:
     assert Claim("x", (good,)).verified
     assert not Claim("x").verified
     assert not Claim("x", (good, bad)).verified
+
+
+READ = "cat notes.txt"
+PASSED = "all 12 tests pass"
+
+
+@pytest.mark.parametrize(
+    ("earlier", "of_shell", "proves"),
+    [
+        (f"echo '{PASSED}' >notes.txt", True, False),
+        (f"cat >notes.txt <<EOF\n{PASSED}\nEOF", True, False),
+        (f"echo '{PASSED}' | tee notes.txt", True, False),
+        (f"bash -c \"echo '{PASSED}' >notes.txt\"", True, False),
+        (f"python3 -c \"open('notes.txt', 'w').write('{PASSED}')\"", True, False),
+        (f"notes.txt\n{PASSED}", False, False),
+        (f"grep -i '{PASSED}' notes.txt 2>/dev/null", True, True),
+        (f"grep '> {PASSED}' notes.txt", True, True),
+        ("tox run >notes.txt", True, True),
+    ],
+)
+def test_what_the_agent_wrote_before_proves_nothing(earlier: str, of_shell: bool, proves: bool) -> None:
+    written, read = RecordedCommand(earlier, "", of_shell=of_shell), RecordedCommand(READ, PASSED)
+    evidence = CommandEvidence(READ, PASSED)
+    planted = "" if proves else "the agent wrote this text itself before"
+    assert find_problem(evidence, EvidenceRecord([written, read])) == planted
+    assert find_problem(evidence, EvidenceRecord([read, written, read])) == "", "it was there before"
+
+
+@pytest.mark.parametrize(
+    ("command", "proves"),
+    [
+        ("sed 's/.said. //' /opt/study/trials/a/said.txt", False),
+        ("cut -c8- /opt/study/trials/a/s*.txt", False),
+        ("cut -c8- /opt/study/trials/a/sa''id.txt", False),
+        ("cat $(ls /opt/study/trials/a/* | tail -n 1) | cut -c8-", False),
+        ("grep -rhoe 'all .*' /opt/study/trials", False),
+        ("cd /testbed && git apply /opt/study/trials/a/prediction.diff && tox run", True),
+    ],
+)
+def test_a_statement_of_a_studied_agent_proves_nothing_without_its_mark(command: str, proves: bool) -> None:
+    record = EvidenceRecord([RecordedCommand(command, PASSED)], f"I ran tox and {PASSED}")
+    problem = "" if proves else "it may show only what an agent said"
+    assert find_problem(CommandEvidence(command, PASSED), record) == problem
+
+
+def test_a_command_with_two_outputs_proves_nothing() -> None:
+    evidence, run = CommandEvidence("tox run", PASSED), RecordedCommand("tox run", PASSED, ambiguous=True)
+    assert "two outputs" in find_problem(evidence, EvidenceRecord([run]))
+    again = RecordedCommand("tox run", PASSED)
+    assert find_problem(evidence, EvidenceRecord([run, again])) == ""
+
+
+def test_whole_lines_are_filed_so_that_a_part_cannot_turn_their_meaning() -> None:
+    output = f"start\n  FAILED: not {PASSED}\n\nend of it\n{'x' * 2000} tail of it"
+    quote = CommandEvidence("tox run", f"{PASSED}\nend of it\ntail of it")
+    (found,) = check_evidence([quote], EvidenceRecord([RecordedCommand("tox run", output)]))
+    assert found.excerpt == f"  FAILED: not {PASSED}\n[…]\nend of it\ntail of it"
+    assert found.verified

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codetaste.case_study.config import StudyKind
+from codetaste.case_study.evidence import EvidenceRecord
 from codetaste.case_study.plan import StudiedTrial, StudySubject, StudyTask
 from codetaste.case_study.publish import check_report, render_study
 from codetaste.case_study.reply import read_report
@@ -84,7 +85,9 @@ def test_what_is_filed_runs_nothing_in_a_viewer() -> None:
     claim = {"claim": evil, "evidence": [{"command": f"{evil}\n```", "excerpt": evil}]}
     each = {"assessment": evil, "claims": [claim]}
     report = read_report(json.dumps(comparison(summary=evil, trials=dict.fromkeys(NAMES, each))), task())
-    study = check_report(task(), report, [RecordedCommand("ls", "x")], task().agent.budget_usd, "now")
+    study = check_report(
+        task(), report, EvidenceRecord([RecordedCommand("ls", "x")]), task().agent.budget_usd, "now"
+    )
     text = render_study(json.loads(study))
     assert study.encode()
     assert all(char.isprintable() or char == "\n" for char in text)

@@ -89,9 +89,50 @@ def test_an_unusable_report_is_made_again(studied: StudiedRun) -> None:
 
 
 @pytest.mark.heavy
+def test_made_up_evidence_is_found_out(studied: StudiedRun) -> None:
+    studied.write_config("forger")
+    patch = studied.trial("swift") / "prediction.diff"
+    before = patch.read_bytes()
+    assert studied.study("--agents", "swift").code == 0
+    (trial,) = read_case_studies(studied.out)[0].trials
+    assert [claim.evidence[0].problem for claim in trial.claims] == [
+        "the agent wrote this text itself before",
+        "it may show only what an agent said",
+        "the command has this text itself",
+        "the command did not print this",
+        "the command did not print this",
+    ]
+    assert patch.read_bytes() == before
+
+
+@pytest.mark.heavy
+def test_an_examiner_that_never_ends_is_ended(studied: StudiedRun) -> None:
+    studied.write_config("endless", 'time_limit = "5s"')
+    result = studied.study("--agents", "swift")
+    assert result.code == 1
+    assert "the time limit was reached" in json.dumps(result.json)
+    assert read_case_studies(studied.out) == ()
+
+
+@pytest.mark.heavy
+def test_a_flood_of_output_leaves_the_report(studied: StudiedRun) -> None:
+    studied.write_config("flooder")
+    result = studied.study("--agents", "swift")
+    size = sum(path.stat().st_size for path in studied.studies.rglob("*") if path.is_file())
+    assert size < 10_000_000
+    assert result.code == 0, result.json
+    assert all(claim.verified for claim in read_case_studies(studied.out)[0].trials[0].claims)
+
+
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("script", "problem"),
-    [("linker", "is not a regular file"), ("hoarder", "is longer than 1,048,576 bytes")],
+    [
+        ("linker", "is not a regular file"),
+        ("folder_linker", "is not a regular file"),
+        ("hoarder", "is longer than 1,048,576 bytes"),
+        ("mute", "/output/report.json is missing"),
+    ],
 )
 def test_a_link_or_a_large_file_is_no_report(studied: StudiedRun, script: str, problem: str) -> None:
     studied.write_config(script)
@@ -205,6 +246,10 @@ def test_without_an_agent_or_trials_it_says_what_to_do(studied: StudiedRun) -> N
     text = studied.workspace.config.read_text()
     studied.workspace.config.write_text(text + '[[agents]]\nid = "b"\nharness = "codetaste"\nmodel = "m"\n')
     assert "--agent ID" in json.dumps(studied.study().json)
+    bare = studied.workspace.cli("case-study", str(studied.out))
+    assert bare.code == 2
+    assert bare.err.startswith("codetaste: name the file with the agent")
+    assert len(bare.err.splitlines()) == 1
     missing = studied.study("--agent", "b", "--agents", "swft", "--dry-run")
     assert missing.code == 2
     assert "did you mean 'swift'" in json.dumps(missing.json)

@@ -77,9 +77,9 @@ def name_studied_benchmark(raw: dict[str, Any], path: Path) -> None:
             section |= _studied_methods(config.get("swe_refactor"), frozen)
         found = {"path": str(benchmark["path"]), "repos": benchmark.get("repos")}
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        reason = one_line((error.strerror if isinstance(error, OSError) else None) or error)
         raise ConfigError(
-            f"{path}: case_study.run: {frozen} does not name the run's benchmark ({one_line(error)}); "
-            "add [benchmark]"
+            f"{path}: case_study.run: {frozen} does not name the run's benchmark ({reason}); add [benchmark]"
         ) from None
     raw["benchmark"] = {name: value for name, value in found.items() if value is not None}
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from codetaste.harness.adapter import Adapter
     from codetaste.sandbox.config import SandboxConfig
 
-VERSION = 1
+VERSION = 2
 """Increment it when a change of this room changes a study that the same prompts and trials would give."""
 SYSTEM_PROMPT = "case_study/system"
 _PROMPTS = {StudyKind.COMPARISON: "case_study/compare", StudyKind.LABELS: "case_study/label"}

@@ -15,6 +15,7 @@ from anyio import to_thread
 
 from codetaste.benchmark.layout import FinishReason
 from codetaste.case_study.agent_run import BASE, GOLDEN_TREE, STUDY, StudyRun
+from codetaste.case_study.evidence import EvidenceRecord, read_statements
 from codetaste.case_study.inputs import AGAIN_PROMPT, SYSTEM_PROMPT, prompt_of, study_inputs
 from codetaste.case_study.material.folder import StudyMaterial
 from codetaste.case_study.publish import StudyResult, check_report, file_study
@@ -176,7 +177,7 @@ async def _make_study(task: StudyTask, context: StudyContext, job: JobContext) -
     """
     origin = context.origin(task.subject)
     trees = await checkout_trees(origin, context.agents.cache)
-    report, commands, ended = ReportText(("no run",)), list[RecordedCommand](), {}
+    report, record, ended = ReportText(("no run",)), EvidenceRecord(()), {}
     async with _material(task, context, trees) as material:
         for number in range(1, context.tries + 1):
             name = f"try-{number}"
@@ -193,14 +194,16 @@ async def _make_study(task: StudyTask, context: StudyContext, job: JobContext) -
                     ended = await _record(run, name, job)
             else:
                 ended = dict(_as_object(job.recorded(name)))
-            commands += await to_thread.run_sync(_read_run_commands, context.agents.out, job, name)
+            # An earlier run had another sandbox: its commands prove nothing of this one.
+            commands = await to_thread.run_sync(_read_run_commands, context.agents.out, job, name)
+            record = EvidenceRecord(commands, await to_thread.run_sync(read_statements, material))
             text = await job.load_text(ended["text"]) if ended["text"] else ""
             report = read_report(text, task) if text else ReportText((ended["problem"],))
             if not report.problems or ended["cut"]:
                 break
             job.note(f"try {number} of {context.tries} left no usable report: {'; '.join(report.problems)}")
     with job.cleanup_scope():
-        return await _finish(task, report, commands, ended, job)
+        return await _finish(task, report, record, ended, job)
 
 
 async def _record(run: StudyRun, name: str, job: JobContext) -> dict[str, Any]:
@@ -226,7 +229,7 @@ async def _record(run: StudyRun, name: str, job: JobContext) -> dict[str, Any]:
 async def _finish(
     task: StudyTask,
     report: ReportText,
-    commands: list[RecordedCommand],
+    record: EvidenceRecord,
     ended: Mapping[str, Any],
     job: JobContext,
 ) -> Json:
@@ -235,7 +238,7 @@ async def _finish(
             job.fall_short(Shortfall("no_report", shorten("; ".join(report.problems))))
         return result_to_json(StudyResult("", "; ".join(report.problems)))
     spent = job.budget.snapshot().spent.usd
-    study = check_report(task, report, commands, spent, utc_now())
+    study = check_report(task, report, record, spent, utc_now())
     digest = await job.store_text(study)
     await to_thread.run_sync(file_study, task, study)
     return result_to_json(StudyResult.of(study, digest))

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from decimal import Decimal
     from typing import Self
 
+    from codetaste.case_study.evidence import EvidenceRecord
     from codetaste.case_study.plan import StudyTask
     from codetaste.case_study.reply import ReportText
-    from codetaste.transcripts.commands import RecordedCommand
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class StudyResult:
 def check_report(
     task: StudyTask,
     report: ReportText,
-    commands: Sequence[RecordedCommand],
+    record: EvidenceRecord,
     spent_usd: Decimal,
     finished_at: str,
 ) -> str:
@@ -75,7 +75,7 @@ def check_report(
     Args:
         task: what it is about.
         report: what the agent wrote.
-        commands: those that were run in its sandbox.
+        record: what its evidence is looked up in.
         spent_usd: US dollars of its runs.
         finished_at: when, UTC, ISO 8601.
     """
@@ -89,9 +89,9 @@ def check_report(
     if task.kind is StudyKind.LABELS:
         data |= {"agent": task.trials[0].agent, "attempt": task.trials[0].attempt}
         data |= {"label": str(report.label), "reason": report.summary}
-        data["evidence"] = [asdict(each) for each in check_evidence(report.evidence, commands)]
+        data["evidence"] = [asdict(each) for each in check_evidence(report.evidence, record)]
     else:
-        checked = [replace(each, claims=check_claims(each.claims, commands)) for each in report.trials]
+        checked = [replace(each, claims=check_claims(each.claims, record)) for each in report.trials]
         data |= {"summary": report.summary, "trials": [asdict(each) for each in checked]}
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 

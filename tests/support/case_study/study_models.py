@@ -115,6 +115,67 @@ def hoarder(request: Request) -> ScriptedReply:
     return follow(request, [f"head -c 2000000 /dev/zero | tr '\\0' 1 >{report_path(request)}"])
 
 
+def forger(request: Request) -> ScriptedReply:
+    """Make up evidence in other ways: the order is that of ``FORGERIES``."""
+    names = trial_names(request)
+    evidence = {
+        name: [{"command": each.format(study=STUDY, name=name), "excerpt": text} for each, text in FORGERIES]
+        for name in names
+    }
+    commands = [f"echo '{PLANTED}' >/tmp/notes"]
+    commands += [each["command"] for name in names for each in evidence[name]]
+    return follow(request, [*commands, write_command(report_of(request, evidence))])
+
+
+PLANTED = "nothing is left to be done"
+FORGERIES = (
+    ("cat /tmp/notes", PLANTED),
+    ("cut -c8- {study}/trials/{name}/said.txt", BOAST),
+    (f"true && echo '{BOAST}'", BOAST),
+    ("head -n 3 {study}/trials/{name}/prediction.diff", "+++ b/pack/store.py\n--- a/pack/store.py"),
+    (
+        "sed -i s/object/forged/ {study}/trials/{name}/prediction.diff; cat {study}/trials/{name}/*.diff",
+        "forged",
+    ),
+)
+
+
+def mute(request: Request) -> ScriptedReply:
+    """Write nothing."""
+    return follow(request, ["true"])
+
+
+def endless(request: Request) -> ScriptedReply:
+    """Never end: each command takes ten minutes."""
+    return follow(request, ["sleep 600"] * 1000)
+
+
+def flooder(request: Request) -> ScriptedReply:
+    """Print and write 100 MB, and a usable report beside it."""
+    names = trial_names(request)
+    flood = "head -c 100000000 /dev/zero | tr '\\0' x"
+    evidence = {
+        name: [{"command": HEAD.format(study=STUDY, name=name), "excerpt": FIRST_LINE}] for name in names
+    }
+    commands = [
+        flood,
+        f"{flood} >/output/report.json.big",
+        *(each[0]["command"] for each in evidence.values()),
+    ]
+    return follow(request, [*commands, write_command(report_of(request, evidence))])
+
+
+def folder_linker(request: Request) -> ScriptedReply:
+    """Leave links that lead out of the folder of the report, and a pipe in its place."""
+    return follow(
+        request,
+        [
+            "ln -s /etc /output/etc; ln -s / /output/root; ln -s /output /output/loop",
+            f"mkfifo {report_path(request)}",
+        ],
+    )
+
+
 def prisoner(request: Request) -> ScriptedReply:
     """Look for a way out of the sandbox, and report what it sees as evidence."""
     names = trial_names(request)

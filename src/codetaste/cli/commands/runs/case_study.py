@@ -31,7 +31,7 @@ def case_study(  # noqa: PLR0913 - the options of the command line
     run: Path,
     /,
     *,
-    config: Path,
+    config: Path | None = None,
     agent: str = "",
     instance: Several = (),
     agents: Several = (),
@@ -49,9 +49,9 @@ def case_study(  # noqa: PLR0913 - the options of the command line
     Args:
         run: The run's folder (runs/NAME), or its name. Reports are filed in its folder case_studies, which is
             also the folder of this work: codetaste status RUN/case_studies shows it.
-        config: A TOML file with the agent and its model. Its sections [run], [sandbox], [[models]],
-            [[agents]] and [case_study] are used; without [benchmark] the benchmark of the run is. Of
-            [swe_refactor], instances and repositories are used.
+        config: Required: a TOML file with the agent and its model. Its sections [run], [sandbox],
+            [[models]], [[agents]] and [case_study] are used; without [benchmark] the benchmark of the run is.
+            Of [swe_refactor], instances and repositories are used.
         agent: The id of the agent, one of [[agents]] in the file; needed unless [case_study] names it, or
             there is only one.
         instance: Globs on the ids of instances; by default all that have trials.
@@ -73,6 +73,11 @@ def case_study(  # noqa: PLR0913 - the options of the command line
         ConfigError: the run has no trials that match, or the file is not valid for this.
         JournalError: a file cannot be read or written.
     """
+    if config is None:
+        raise ConfigError(
+            "name the file with the agent that examines the trials: --config FILE.toml; "
+            "the config of the run itself will do, with --agent ID"
+        )
     (folder,) = run_folders([run])
     if not folder.is_dir():
         raise ConfigError(printable(f"{run}: no such folder"))
