@@ -29,6 +29,7 @@ class FigureData:
     aggregation: Aggregation
     known_rules: Sequence[RuleVerdict] | None = None
     """The verdicts on rules, if they were read before."""
+    _settings: dict[tuple[str | None, str | None], str] = field(default_factory=dict, repr=False)
     _intervals: dict[tuple[str, TrackMode, str], Interval] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -49,7 +50,9 @@ class FigureData:
 
     def setting(self, track: str | None, mode: str | None) -> str:
         """Return the title of a track and mode."""
-        return TrackMode(track or "", mode or "").title
+        if (track, mode) not in self._settings:
+            self._settings[track, mode] = TrackMode(track or "", mode or "").title
+        return self._settings[track, mode]
 
     def interval(self, agent: str, track_mode: TrackMode, measure: Measure) -> Interval:
         """Return an agent's mean of a measure in a track and mode, as in Table 4."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from codetaste.benchmark.layout import GOLDEN
 from codetaste.report.statistics.aggregate import Aggregation
@@ -19,7 +19,7 @@ from codetaste.site.html.address import file_name
 from codetaste.site.overview.rule_tallies import tally_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from codetaste.evaluation.trials.records import ReadProblem, TrialRecord
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from codetaste.results.trial_outcomes import TrialOutcomes
     from codetaste.results.trial_studies import StudiesOfRuns
     from codetaste.site.overview.rule_tallies import RuleTally
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class NavigationLink(NamedTuple):
@@ -124,6 +127,18 @@ class Site:
     def problems(self) -> tuple[ReadProblem, ...]:
         """What could not be read."""
         return self.results.problems
+
+    @cached_property
+    def _made(self) -> dict[tuple[object, ...], Any]:
+        return {}
+
+    def once(self, make: Callable[Concatenate[Site, P], T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Return what ``make`` returns for the site and hashable arguments; it is called once for them."""
+        key = (make, *arguments, *named.items())
+        if key not in self._made:
+            self._made[key] = make(self, *arguments, **named)
+        made: T = self._made[key]
+        return made
 
     @cached_property
     def _facets(self) -> dict[Path, OutcomeFacet]:

@@ -99,13 +99,14 @@ class _RuleReader:
         root = self.roots[root_of(record, self.roots)]
         found = self._trial_rules(record, root)
         scores = self._scores(record, root)
+        flags = _flags(scores) if scores else None
         for direction in Direction:
             unmet = _ids(scores.get(_UNMET[direction]))
             known = unmet is not None and record.scores.status is TrialStatus.SCORED
             matches = self._matches(record, root, direction) if self.counted or not known else None
             for rule in found.rules[direction]:
                 matched = _matched(record, rule, direction, matches, unmet)
-                yield _row(record, direction, rule.id, matched, matches, scores, found.guessed)
+                yield _row(record, direction, rule.id, matched, matches, flags, found.guessed)
 
     def _trial_rules(self, record: TrialRecord, root: str) -> _TrialRules:
         contents = {each: self._rule_file(record, root, each) for each in Direction}
@@ -199,13 +200,12 @@ def _row(
     rule: str,
     matched: bool | None,
     matches: Mapping[str, MatchCounts] | None,
-    scores: Mapping[str, Any],
+    flags: Mapping[str, str] | None,
     guessed: Mapping[str, tuple[str, ...]] | None,
 ) -> RuleVerdict:
     additive = direction is Direction.ADDITIVE
     found = None if matches is None else matches.get(rule)
     names = (guessed or {}).get(rule, ()) if additive else ()
-    flags = _flags(scores) if additive else {}
     known = matches is not None and matched is not None
     return RuleVerdict(
         run=record.run,
@@ -222,8 +222,8 @@ def _row(
         matches=(found.matches if found else 0) if known else None,
         lines=(sum(map(len, found.lines.values())) if found else 0) if known else None,
         files=(len(found.lines) if found else 0) if known else None,
-        flagged=rule in flags if additive and scores else None,
-        flag=flags.get(rule) or None,
+        flagged=rule in flags if additive and flags is not None else None,
+        flag=(flags.get(rule) or None) if additive and flags is not None else None,
         guessed_names=names,
         names_are_guessed=bool(names) if additive and guessed is not None else None,
     )

@@ -44,7 +44,7 @@ def _index_page(site: Site) -> bytes:
     rows = [
         (pair, compared, next((each for each in compared.differences if each.measure == primary), None))
         for pair in _pairs(site)
-        for compared in [compare_pair(site, pair)]
+        for compared in [site.once(compare_pair, pair)]
     ]
     return render_page(
         site,
@@ -62,7 +62,7 @@ def _index_page(site: Site) -> bytes:
 
 
 def _page(site: Site, pair: Pair) -> bytes:
-    compared = compare_pair(site, pair)
+    compared = site.once(compare_pair, pair)
     return render_page(
         site,
         "pair/pair.html",
@@ -98,7 +98,7 @@ def _data(site: Site, pair: Pair) -> bytes:
             *row.first.values,
             *row.second.values,
         )
-        for row in compare_pair(site, pair).rows
+        for row in site.once(compare_pair, pair).rows
     ]
     return csv_file(
         (*header, *(f"{name}_first" for name in names), *(f"{name}_second" for name in names)), rows

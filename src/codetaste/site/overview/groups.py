@@ -63,6 +63,11 @@ def _group_tables(site: Site, by: GroupBy) -> list[Table]:
     return collapse_equal([group_table(view, by) for view in site.views.values()])
 
 
+def _tables(site: Site, make: Callable[[AggregatedTrials], Table]) -> list[Table]:
+    """Return a table of all agents under each aggregation, of which pages show some rows."""
+    return [make(view) for view in site.views.values()]
+
+
 def _group_page(site: Site, by: GroupBy) -> bytes:
     return render_page(
         site,
@@ -71,7 +76,7 @@ def _group_page(site: Site, by: GroupBy) -> bytes:
         f"By {by}",
         crumbs=[("Leaderboard", "index.html"), ("Groups", ADDRESS)],
         data=[("JSON", f"groups/{by}.json")],
-        tables=_group_tables(site, by),
+        tables=site.once(_group_tables, by),
         targets=_agent_addresses(site),
         rows=(),
         columns=COLUMNS,
@@ -79,14 +84,14 @@ def _group_page(site: Site, by: GroupBy) -> bytes:
 
 
 def _group_data(site: Site, by: GroupBy) -> bytes:
-    return json_file([table_to_json(table) for table in _group_tables(site, by)])
+    return json_file([table_to_json(table) for table in site.once(_group_tables, by)])
 
 
 def _agent_page(site: Site, agent: str) -> bytes:
     tables = [
         table
         for make in _OF_AGENT
-        for table in collapse_equal([_only(make(view), agent) for view in site.views.values()])
+        for table in collapse_equal([_only(each, agent) for each in site.once(_tables, make)])
     ]
     address = agent_address(agent)
     return render_page(
@@ -110,7 +115,7 @@ def _only(table: Table, agent: str) -> Table:
 
 
 def _setting_page(site: Site, track_mode: TrackMode) -> bytes:
-    tables = collapse_equal([_in_setting(table_4(view), track_mode.title) for view in site.views.values()])
+    tables = collapse_equal([_in_setting(each, track_mode.title) for each in site.once(_tables, table_4)])
     address = setting_address(track_mode.title)
     return render_page(
         site,

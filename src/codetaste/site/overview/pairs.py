@@ -141,7 +141,7 @@ def compare_pair(site: Site, pair: Pair) -> PairComparison:
     """Compare two systems, strict."""
     view = site.views[Aggregation.STRICT]
     right_by = measures.PASS if view.has_values(measures.PASS) else measures.IFR
-    first, second = (_sides(site, system, right_by) for system in pair)
+    first, second = (site.once(_sides, system, right_by) for system in pair)
     primary = MEASURES.index(view.primary_measure)
     rows = [_row(name, first[name], second[name], primary) for name in first if name in second]
     rows.sort(key=lambda row: (-abs(row.effect or 0.0), row.instance))

@@ -48,7 +48,7 @@ def words_of_file(path: Path, *, redacted: bool = False) -> set[str]:
         content = redact_text(content.decode("utf-8", "replace"), Counter()).encode()
     content = content.lower()
     for escape in _COMMON_ESCAPES:
-        content = content.replace(escape, b" ")
+        content = content.replace(escape, b"  ")  # of the same length: in place
     return _words(_ESCAPE.sub(b" ", content) if b"\\" in content else content)
 
 

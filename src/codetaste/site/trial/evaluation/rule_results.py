@@ -37,8 +37,7 @@ class RuleOutcome(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class MatchPlace:
+class MatchPlace(NamedTuple):
     """Where a rule matches R∘X̂; ``file`` is that in the patch, from 1; 0 if the patch has no such line."""
 
     file: int
