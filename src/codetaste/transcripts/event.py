@@ -156,7 +156,8 @@ class EventCounter:
     ) -> TranscriptEvent:
         """Return the next event."""
         self.number += 1
-        text, tool, call_id = map(replace_surrogates, (text, tool, call_id))
+        if not (text.isascii() and tool.isascii() and call_id.isascii()):
+            text, tool, call_id = map(replace_surrogates, (text, tool, call_id))
         return TranscriptEvent(
             self.number, kind, turn, text, tool, call_id, is_error, self.agent, self.at, reply
         )

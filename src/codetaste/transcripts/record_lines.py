@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pydantic_core import from_json
+
 from codetaste.core.files import open_regular_file
 
 if TYPE_CHECKING:
@@ -56,7 +58,14 @@ def parse_object(line: RecordLine) -> tuple[dict[str, Any] | None, str]:
     if line.problem or not line.data.strip():
         return None, line.problem
     try:
-        value = json.loads(line.data)
+        value = _parse(line.data)
     except (ValueError, RecursionError):
         return None, "this is no JSON; it may have been cut off"
     return (value, "") if isinstance(value, dict) else (None, "this is no JSON object")
+
+
+def _parse(data: bytes) -> Any:  # noqa: ANN401 - JSON
+    try:
+        return from_json(data)
+    except ValueError:  # damaged, or with halves of characters, which it rejects
+        return json.loads(data)

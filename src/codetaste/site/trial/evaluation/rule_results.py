@@ -24,7 +24,7 @@ _MAX_SHOWN_PLACES = 3
 _MAX_PLACES = 200
 _MAX_RULE_CHARS = 160
 _MAX_MESSAGE_CHARS = 4_000
-_HUNK = re.compile(rb"^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
+_HUNK = re.compile(rb"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 
 
 class RuleOutcome(StrEnum):
@@ -166,10 +166,12 @@ class _Places:
 
     def _lines(self, file: MarkedFile) -> Iterator[range]:
         """Yield the lines of R∘X̂ that the patch has of a file, changed or around changes."""
-        text = memoryview(self._content)[slice(*file.file.span)]
-        for hunk in _HUNK.finditer(text):
-            first = int(hunk[1])
-            yield range(first, first + int(hunk[2] or 1))
+        at, end = file.file.span
+        while (at := self._content.find(b"\n@@ -", at, end)) >= 0:
+            at += 1
+            if hunk := _HUNK.match(self._content, at, end):
+                first = int(hunk[1])
+                yield range(first, first + int(hunk[2] or 1))
 
 
 def rules_data(results: Iterable[RuleResult]) -> list[dict[str, Any]]:

@@ -112,19 +112,25 @@ def _event_to_json(event: TranscriptEvent) -> dict[str, Any]:
         "s": reply.duration_s,
         "tokens": dict(reply.usage) if reply.usage else None,
     }
-    data = {
+    data: dict[str, Any] = {
         "n": event.number,
         "k": event.kind.value,
         "t": event.turn,
         "x": event.text[:MAX_EVENT_CHARS],
-        "long": len(event.text) if len(event.text) > MAX_EVENT_CHARS else 0,
-        "tool": event.tool,
-        "error": event.is_error,
-        "agent": event.agent,
-        "at": event.at,
-        "reply": facts and {name: value for name, value in facts.items() if value},
     }
-    return {name: value for name, value in data.items() if value or name in {"n", "t", "x"}}
+    if len(event.text) > MAX_EVENT_CHARS:
+        data["long"] = len(event.text)
+    if event.tool:
+        data["tool"] = event.tool
+    if event.is_error:
+        data["error"] = True
+    if event.agent:
+        data["agent"] = event.agent
+    if event.at:
+        data["at"] = event.at
+    if facts and (known := {name: value for name, value in facts.items() if value}):
+        data["reply"] = known
+    return data
 
 
 def _file(address: str, content: bytes) -> SiteFile:
