@@ -107,7 +107,7 @@ def site_blocks(site: Site, size: int) -> Iterator[list[SiteFile]]:
     """Yield every file of the site in blocks, of which one process makes each.
 
     Parts that need the same costly numbers are one block, the most costly first; the many pages of trials are
-    blocks of ``size``.
+    blocks of ``size``, which come last, so that all processes end at the same time.
     """
     shared = [*_assets()]
     trials: list[SiteFile] = []
@@ -118,9 +118,9 @@ def site_blocks(site: Site, size: int) -> Iterator[list[SiteFile]]:
     costly = [file for file in shared if file.address.startswith(_OF_RULES)]
     yield costly
     yield [file for file in shared if file.address.startswith(_OF_WORDS)]
+    yield [file for file in shared if not file.address.startswith((*_OF_RULES, *_OF_WORDS))]
     for at in range(0, len(trials), size):
         yield trials[at : at + size]
-    yield [file for file in shared if not file.address.startswith((*_OF_RULES, *_OF_WORDS))]
 
 
 def site_files(site: Site) -> Iterator[SiteFile]:

@@ -22,6 +22,7 @@ _SYSTEM_ROLES = frozenset({"system", "developer"})
 _TEXTS = frozenset({"text", "input_text", "output_text", "refusal", "summary_text", "reasoning_text"})
 _PICTURES = frozenset({"image", "input_image", "image_url"})
 _MAX_UNKNOWN_CHARS = 2000
+_JSON = json.JSONEncoder(ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,7 @@ def json_text(value: Any) -> str:  # noqa: ANN401 - JSON
     if value is None or isinstance(value, str):
         return value or ""
     try:
-        return json.dumps(value, ensure_ascii=False)
+        return _JSON.encode(value)
     except (RecursionError, TypeError, ValueError):
         return "[unreadable]"
 

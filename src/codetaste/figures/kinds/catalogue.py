@@ -67,6 +67,7 @@ def _draw(plot: Plot, formats: Sequence[FigureFormat], width: PaperWidth) -> lis
     """Return the drawing in each format; the style is set only meanwhile."""
     with figure_style():
         figure = plot.draw(plot.table, width)
-        figure.draw_without_rendering()
+        if engine := figure.get_layout_engine():
+            engine.execute(figure)
         figure.set_layout_engine(None)  # the layout is computed once for all formats
         return [(format_, export_figure(figure, format_)) for format_ in formats]
