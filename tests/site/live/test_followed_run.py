@@ -115,6 +115,42 @@ def test_another_run_in_its_place_is_read_from_its_beginning(tmp_path: Path) -> 
     assert [event.kind for event in view.events] == ["session"]
 
 
+def test_longer_journal_in_its_place_is_read_from_its_beginning(tmp_path: Path) -> None:
+    run = follow(write_journal(tmp_path, [SESSION, job("old"), started("old")]))
+    before = look(run)
+    write_journal(tmp_path, [SESSION, *(job(f"new-{number}") for number in range(50))])
+    view = look(run, before.version)
+    assert view.whole
+    assert keys(view) == {f"new-{number}" for number in range(50)}
+    assert [event.kind for event in view.events] == ["session"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 30, 200])
+def test_journal_that_is_cut_and_grows_again_is_read_anew(tmp_path: Path, size: int) -> None:
+    run = follow(write_journal(tmp_path, [SESSION, job("a"), started("a"), ended("a")]))
+    before = look(run)
+    path = tmp_path / "journal.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:size])
+    cut = look(run, before.version)
+    assert cut.whole
+    assert "a" not in keys(cut) or cut.jobs[0].state != "done"
+    path.write_bytes(whole)
+    append_journal(tmp_path, [job("b")])
+    view = look(run, cut.version)
+    assert keys(view) >= {"b"}
+    assert run.ended_jobs == 1
+    assert view.problem == ""
+
+
+def test_run_that_does_not_go_on_has_one_version(tmp_path: Path) -> None:
+    run = follow(write_journal(tmp_path, [SESSION, job("a"), started("a"), ended("a")]))
+    versions = {look(run).version for _ in range(3)}
+    assert len(versions) == 1
+    append_journal(tmp_path, [job("b")])
+    assert look(run).version not in versions
+
+
 def test_killed_run_is_followed_into_its_next_session(tmp_path: Path) -> None:
     run = follow(write_journal(tmp_path, [SESSION, job("a"), started("a")]))
     view = look(run)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _MIN_INTERVAL_S = 5.0
 _MAX_WAIT_S = 600.0
-_MAX_SHARE = 0.006
+_MAX_SHARE = 0.004
 """Reading again by itself takes at most this share of a CPU; a reader who opens a page waits less."""
 _EAGER_SHARE = 0.25
 

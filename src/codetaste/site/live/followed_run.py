@@ -30,8 +30,9 @@ MAX_EVENTS = 1000
 """So many of the last events are kept."""
 _MIN_INTERVAL_S = 1.0
 _MAX_INTERVAL_S = 30.0
-_MAX_SHARE = 0.005
-"""At most this share of a CPU goes into reading a journal and making pages. Requests take as much again."""
+_MAX_SHARE = 0.003
+"""At most this share of a CPU goes into what each reading costs again, whatever the journal has more: the
+status and the pages that are made of it. Lines must be read once in any case."""
 _MAX_DIGITS = 12
 
 
@@ -135,8 +136,10 @@ class FollowedRun:
         try:
             if self._watcher is None:
                 self._watcher = RunWatcher(self.path, self._observe)
+            grown = self._watcher.read_on()
+            began = time.thread_time() if grown else began
             # Of a run that no process works on, there is nothing new unless its journal grows.
-            if self._watcher.read_on() or status is None or status.owner or self._problem:
+            if grown or status is None or status.owner or self._problem:
                 status = self._watcher.status()
         except (ConfigError, JournalError) as error:
             problem = str(error)
