@@ -50,6 +50,7 @@ def test_what_is_missing_gets_one_clear_line(methods: StudiedRun) -> None:
         return json.dumps(result.json["error"])
 
     assert "did you mean 'multi-agent/m'" in problem("--agents", "multi-agnt/m")
+    assert "SWE-Refactor has no tracks" in problem("--track", "open")
     assert "no trial at a selected instance" in problem("--instance", "i2")
     trials = methods.out / "swe_refactor/trials.jsonl"
     content = trials.read_text()

@@ -132,6 +132,8 @@ def test_a_flood_of_output_leaves_the_report(studied: StudiedRun) -> None:
         ("folder_linker", "is not a regular file"),
         ("hoarder", "is longer than 1,048,576 bytes"),
         ("mute", "/output/report.json is missing"),
+        ("mover", "/output/report.json is"),
+        ("nester", "/output/report.json is"),
     ],
 )
 def test_a_link_or_a_large_file_is_no_report(studied: StudiedRun, script: str, problem: str) -> None:

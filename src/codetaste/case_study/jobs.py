@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from codetaste.source.checkout import Trees
     from codetaste.source.origin import Origin
     from codetaste.swe_refactor.trials.sources import InstanceSource
+    from codetaste.transcripts.timeline.journal_reader import JournalReader
 
 STUDY_JOB = "case_study"
 """The kind of the jobs."""
@@ -81,6 +82,8 @@ class StudyContext:
     tries: int
     clones: Mapping[str, InstanceSource]
     """Where the instances of SWE-Refactor are from, by their ids."""
+    journal: JournalReader
+    """That of the run with the trials, polled."""
 
     @property
     def source(self) -> InputSource:
@@ -263,7 +266,9 @@ async def _material(task: StudyTask, context: StudyContext, trees: Trees) -> Asy
     folder = (await to_thread.run_sync(context.scratch.absolute)) / digest_parts(task.key)[:32]
     await to_thread.run_sync(remove_tree, folder)
     try:
-        await to_thread.run_sync(StudyMaterial(task, context.benchmark, golden).write, folder)
+        await to_thread.run_sync(
+            StudyMaterial(task, context.benchmark, golden, context.journal).write, folder
+        )
         yield folder
     finally:
         with anyio.CancelScope(shield=True):

@@ -47,6 +47,8 @@ def plan_method_studies(
         ConfigError: a file cannot be read, or no trial is selected.
     """
     assert config.instances is not None  # noqa: S101 - these studies are planned where it is given
+    if set(config.tracks) != set(Track) or set(config.modes) != set(Mode):
+        raise ConfigError("SWE-Refactor has no tracks and modes; select its trials by agents")
     missing = [path for path in config.repositories if not (base_dir / path.expanduser()).is_dir()]
     if missing:
         raise ConfigError(*(f"{path}: no such folder" for path in missing))
@@ -74,8 +76,6 @@ def plan_method_studies(
 
 def _studied_trials(rows: Iterable[TrialRow], config: CaseStudyConfig) -> list[StudiedTrial]:
     found = list[StudiedTrial]()
-    if set(config.tracks) != set(Track) or set(config.modes) != set(Mode):
-        return found
     for row in rows:
         agent = _agent(row)
         if any(fnmatchcase(name, glob) for name in (agent, row.model) for glob in config.agents):

@@ -71,6 +71,7 @@ from codetaste.swe_refactor.trials.jobs import trial_handlers, trial_jobs
 from codetaste.swe_refactor.trials.open import TrialOpening, open_trials
 from codetaste.swe_refactor.trials.results import write_trial_rows
 from codetaste.swe_refactor.trials.sources import find_sources
+from codetaste.transcripts.timeline.journal_reader import JournalReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -199,8 +200,10 @@ async def _study_context(
     methods = {each.subject.id: each.subject.method for each in plan.studies}
     clones = [resolved.base_dir / path.expanduser() for path in section.repositories]
     sources = await find_sources(filter(None, methods.values()), clones)
+    journal = JournalReader(plan.studies[0].run)
+    await to_thread.run_sync(journal.poll)
     shared = resolved.prompts, agents, resolved.adapters
-    return StudyContext(resolved.benchmark, models, *shared, section.tries, sources)
+    return StudyContext(resolved.benchmark, models, *shared, section.tries, sources, journal)
 
 
 async def _open_strategies(

@@ -28,7 +28,7 @@ def make_studied_methods(folder: Path, bench: Bench) -> StudiedRun:
     commit = repository.commit({PATH.encode(): AFTER.encode()})
     instances = folder / "instances.json"
     instances.write_text(json.dumps([document(uniqueId="i1", commitId=commit)]))
-    stored = {"files": {PATH: _store(made.out, AFTER)}, "text": _store(made.out, "the answer")}
+    stored = {"files": {PATH: store(made.out, AFTER)}, "text": store(made.out, "the answer")}
     keys = [f"answer/{name}/m/i1" for name in STRATEGIES]
     values = [ended(key, value={**stored, "problem": None, "details": {}}) for key in keys]
     write_journal(made.out, [SESSION, *map(job, keys), *values])
@@ -51,7 +51,8 @@ def make_studied_methods(folder: Path, bench: Bench) -> StudiedRun:
     return made
 
 
-def _store(run: Path, text: str) -> str:
+def store(run: Path, text: str) -> str:
+    """Store a text by its hash, as a run does."""
     digest = hashlib.sha256(text.encode()).hexdigest()
     path = run / "blobs" / digest[:2] / digest
     path.parent.mkdir(parents=True, exist_ok=True)

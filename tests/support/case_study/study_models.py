@@ -176,6 +176,19 @@ def folder_linker(request: Request) -> ScriptedReply:
     )
 
 
+def mover(request: Request) -> ScriptedReply:
+    """Put a link in the place of the folder of the report."""
+    return follow(request, ["mv /output /tmp/output; rm -rf /output; ln -s /etc /output; ls -ld /output"])
+
+
+def nester(request: Request) -> ScriptedReply:
+    """Make a folder of the report's name, with a report in it, and 30,000 files beside it."""
+    path = report_path(request)
+    return follow(
+        request, [f"mkdir {path}; echo 1 >{path}/report.json; cd /output; seq -f %06g 30000 | xargs touch"]
+    )
+
+
 def prisoner(request: Request) -> ScriptedReply:
     """Look for a way out of the sandbox, and report what it sees as evidence."""
     names = trial_names(request)

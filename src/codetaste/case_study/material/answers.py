@@ -23,14 +23,13 @@ from codetaste.errors import JournalError
 from codetaste.orchestration.journal.blobs import Blobs
 from codetaste.swe_refactor.report.trials_file import trial_to_json
 from codetaste.transcripts.conversations import conversations_of
-from codetaste.transcripts.timeline.journal_reader import JournalReader
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from codetaste.case_study.plan import StudiedTrial
     from codetaste.swe_refactor.dataset.instance import RefactoringInstance
+    from codetaste.transcripts.timeline.journal_reader import JournalReader
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 _MAX_FILES, _MAX_PATH_CHARS, _MAX_NAME_BYTES = 1000, 2000, 255
@@ -52,15 +51,15 @@ def write_method(method: RefactoringInstance, into: Path) -> None:
     write_text(into / "developers.java", method.source_code_after_refactoring)
 
 
-def write_answers(trials: Sequence[StudiedTrial], run: Path, into: Path) -> None:
-    """Write a folder for each trial. Does blocking I/O."""
-    journal = JournalReader(run)
-    journal.poll()
-    for trial in trials:
-        _write_answer(trial, run, journal, into / trial.name)
+def write_answer(trial: StudiedTrial, run: Path, journal: JournalReader, into: Path) -> None:
+    """Write the folder of a trial. Does blocking I/O.
 
-
-def _write_answer(trial: StudiedTrial, run: Path, journal: JournalReader, into: Path) -> None:
+    Args:
+        trial: the trial.
+        run: the folder of its run.
+        journal: of the run, polled.
+        into: the folder, which is made.
+    """
     into.mkdir(parents=True)
     root, blobs = os.path.realpath(run), Blobs(run / "blobs")
     if trial.row is not None:
