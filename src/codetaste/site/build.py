@@ -90,9 +90,7 @@ PARTS = (
     SitePart(NavigationLink("Problems", PROBLEMS_ADDRESS, "p"), problems_files, _has_problems),
 )
 
-_OF_RULES = ("figures/", "instances/", "rules/")
-"""Pages that need the verdicts on all rules."""
-_OF_WORDS = ("search/",)
+_OF_WORDS = "search/"
 
 
 def open_site(results: RunResults, title: str, *, live: bool = False) -> Site:
@@ -106,8 +104,8 @@ def open_site(results: RunResults, title: str, *, live: bool = False) -> Site:
 def site_blocks(site: Site, size: int) -> Iterator[list[SiteFile]]:
     """Yield every file of the site in blocks, of which one process makes each.
 
-    Parts that need the same costly numbers are one block, the most costly first; the many pages of trials are
-    blocks of ``size``, which come last, so that all processes end at the same time.
+    What needs the same costly numbers and imports is one block, and the search is one; the many pages of
+    trials are blocks of ``size``, which come last, so that all processes end at the same time.
     """
     shared = [*_assets()]
     trials: list[SiteFile] = []
@@ -115,10 +113,8 @@ def site_blocks(site: Site, size: int) -> Iterator[list[SiteFile]]:
         if part.exists(site.results):
             files = trials if part.files is trial_files else shared
             files += part.files(site)
-    costly = [file for file in shared if file.address.startswith(_OF_RULES)]
-    yield costly
+    yield [file for file in shared if not file.address.startswith(_OF_WORDS)]
     yield [file for file in shared if file.address.startswith(_OF_WORDS)]
-    yield [file for file in shared if not file.address.startswith((*_OF_RULES, *_OF_WORDS))]
     for at in range(0, len(trials), size):
         yield trials[at : at + size]
 
