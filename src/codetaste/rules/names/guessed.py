@@ -7,6 +7,7 @@ match the code that the agent is given.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from codetaste.rules.names.described import COMMON_WORDS, MIN_CHARS
@@ -43,9 +44,14 @@ def guessed_names(body: Mapping[str, Any], description: str, known: Iterable[str
         description: the task's description, whose words are known in any of their spellings.
         known: further known names, such as those of the reductive rules.
     """
-    words = {word.lower() for word in _WORD.findall(description)}
     without = required_names(body) - frozenset(known)
+    words = _lower_words(description)
     return tuple(sorted(name for name in without if name.lower() not in words))
+
+
+@lru_cache(maxsize=2)  # the rules of a task are asked for one after the other
+def _lower_words(text: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in _WORD.findall(text))
 
 
 def _patterns(value: object, key: str = "") -> Iterator[str]:

@@ -134,17 +134,19 @@ def mark_patch(content: bytes, matches: PatchMatches) -> MarkedPatch:
         )
         found = PatchMatches(*of_file) if any(of_file) else _NO_MATCHES
         files.append(MarkedFile(file, is_excluded(file), found, _counts_of_file(file, found)))
-    return MarkedPatch(content, len(content), tuple(files), _counts(patch, matches, Exclusions.PUBLISHED))
+    counted = Patch(tuple(each.file for each in files if not each.excluded))
+    return MarkedPatch(content, len(content), tuple(files), _counts(counted, matches))
 
 
 def _counts_of_file(file: FileDiff, found: PatchMatches) -> PrecisionCounts:
     if not (found.additive or found.reductive):
         return PrecisionCounts(0, file.added_count, 0, file.removed_count)
-    return _counts(Patch((file,)), found, Exclusions.NONE)
+    return _counts(Patch((file,)), found)
 
 
-def _counts(patch: Patch, matches: PatchMatches, exclusions: Exclusions) -> PrecisionCounts:
-    lines = changed_lines(patch, exclusions)
+def _counts(patch: Patch, matches: PatchMatches) -> PrecisionCounts:
+    """Return the counts behind PREC of all files of a patch."""
+    lines = changed_lines(patch, Exclusions.NONE)
     positive = covered_lines(each for each in matches.additive if each.path in lines.added)
     negative = covered_lines(each for each in matches.reductive if each.path in lines.removed)
     return precision_counts(lines, positive, negative)
