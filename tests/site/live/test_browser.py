@@ -17,6 +17,7 @@ import pytest
 from support.flows.tiny_benchmark import Bench, TinyBenchmark, Workspace, kill
 from support.flows.trial_runs import make_trial_workspace
 from support.site.browser import axe_findings, watched_page
+from support.site.live_models import GATE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -27,7 +28,7 @@ END_S = 5.0
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory, require: Callable[..., None]) -> Iterator[Workspace]:
-    """A workspace with one trial whose model takes seconds to answer."""
+    """A workspace with one trial whose model waits in the middle until the file ``gate`` is there."""
     require("git")
     require("bwrap")
     folder = tmp_path_factory.mktemp("watched")
@@ -38,6 +39,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory, require: Callable[..., N
     tests = Path(__file__).parents[2]
     models = tests / "support" / "site" / "live_models.py"
     made.env["PYTHONPATH"] = str(tests)
+    made.env[GATE] = str(folder / "gate")
     lines = [
         f'model = "{models}:coder"' if line.startswith('model = "/') else line for line in config.splitlines()
     ]
@@ -80,6 +82,7 @@ def test_run_is_watched_from_before_its_beginning_to_its_end(workspace: Workspac
             before = page.inner_text("#live-events")
             assert "settled" in before
             assert run.poll() is None
+            Path(workspace.env[GATE]).touch()
             page.wait_for_selector("#live-jobs a:has-text('result')")
             page.wait_for_selector("#live-summary .chip:has-text('ended')")
             run.communicate(timeout=60)
@@ -93,7 +96,7 @@ def test_run_is_watched_from_before_its_beginning_to_its_end(workspace: Workspac
             assert page.locator("#live-jobs tbody tr:not([hidden])").count() == 0
             assert "q=no" in page.url
             page.click("nav[aria-label=Site] a:has-text('Leaderboard')")
-            assert "a" in page.inner_text("main")
+            page.wait_for_selector("h1:text-is('Leaderboard')")
     finally:
         if run is not None and run.poll() is None:
             kill(run)
@@ -106,6 +109,7 @@ def test_run_is_watched_from_before_its_beginning_to_its_end(workspace: Workspac
 
 
 def test_page_is_complete_and_current_without_javascript(workspace: Workspace, browser: Browser) -> None:
+    Path(workspace.env[GATE]).touch()
     if not workspace.out.is_dir():
         assert workspace.run("--json").code == 0
     view, address = start_view(workspace, "runs/r")
@@ -115,6 +119,7 @@ def test_page_is_complete_and_current_without_javascript(workspace: Workspace, b
             assert "infer/a/open/direct" in page.inner_text("#live-jobs")
             assert "ended" in summary(page)
             page.click("#live-jobs a[data-main] >> nth=0")
+            page.wait_for_url("**/job.html?key=*")
             assert "Attempts" in page.inner_text("main")
             assert "Log" in page.inner_text("main")
     finally:

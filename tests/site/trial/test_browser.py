@@ -91,8 +91,8 @@ def test_the_golden_patch_is_beside_it(written: Written, browser: Browser) -> No
         page.wait_for_selector(".pair")
         assert page.locator(".pair > div").count() % 2 == 0
         page.get_by_role("button", name="Golden patch", exact=True).click()
+        page.wait_for_url("**patch=golden**")
         page.wait_for_selector(".file .lines .row")
-        assert "patch=golden" in page.url
 
 
 def test_words_are_found_in_the_transcript_and_events_have_addresses(
@@ -111,7 +111,7 @@ def test_words_are_found_in_the_transcript_and_events_have_addresses(
         page.wait_for_selector(".event.current")
         assert word in page.locator(".event.current").inner_text().lower()
         page.get_by_role("button", name="tool results").click()
-        assert page.locator(".event.result:visible").count() == 0
+        page.locator(".event.result:visible").wait_for(state="hidden")
 
 
 def test_attacks_are_text(hostile: Written, browser: Browser) -> None:
