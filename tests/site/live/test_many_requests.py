@@ -145,6 +145,33 @@ def test_pages_that_take_long_hold_up_neither_live_pages_nor_style(
         assert {answer.status_code for answer in answers.result(60)} == {404}
 
 
+def test_pages_that_no_reader_waits_for_any_more_are_not_made(
+    app: ViewApp, monkeypatch: pytest.MonkeyPatch, gate: threading.Event
+) -> None:
+    made: list[str] = []
+    going = threading.Semaphore(0)
+
+    def content(_: SiteFiles, address: str) -> bytes | None:
+        made.append(address)
+        going.release()
+        assert gate.wait(60)
+        return b"page"
+
+    monkeypatch.setattr(SiteFiles, "content", content)
+    with connected(app) as client:
+        busy = [f"/busy/{number}.html" for number in range(app_module._SITE_THREADS)]
+        answers = client.portal.start_task_soon(client.requests_at_once, busy)
+        for _ in busy:
+            assert going.acquire(timeout=60)
+        # Whoever reads these goes away before there is a thread for them.
+        for number in range(20):
+            assert client.leave(f"/left/{number}.html") == 404
+        gate.set()
+        assert {answer.content for answer in answers.result(60)} == {b"page"}
+        assert client.get("/wanted.html").content == b"page"
+    assert sorted(made) == sorted([*(path.removeprefix("/") for path in busy), "wanted.html"])
+
+
 def test_workers_make_at_most_so_many_calls_at_once() -> None:
     workers, together, lock = Workers(3), Counter[str](), threading.Lock()
     barrier = threading.Barrier(3)

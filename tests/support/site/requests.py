@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import anyio
 import httpx
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message
 
 
 class Client:
@@ -24,9 +24,34 @@ class Client:
     def get(self, path: str) -> httpx.Response:
         return self.send("GET", path)
 
+    def leave(self, path: str) -> int:
+        """Ask for a page and go away; return the status of the answer that is not read."""
+        return self.portal.call(self._leave, path)
+
     def get_at_once(self, paths: Sequence[str]) -> list[httpx.Response]:
         """Return the answers to requests none of which waits for another one's answer."""
         return self.portal.call(self.requests_at_once, paths)
+
+    async def _leave(self, path: str) -> int:
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": path,
+            "query_string": b"",
+            "headers": [(b"host", b"127.0.0.1")],
+            "server": ("127.0.0.1", 80),
+        }
+        messages = iter([{"type": "http.request", "body": b""}, {"type": "http.disconnect"}])
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return next(messages)
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        await self._app(scope, receive, send)
+        return int(sent[0]["status"])
 
     async def _send(self, method: str, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
         transport = httpx.ASGITransport(self._app)

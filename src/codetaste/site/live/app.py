@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+import anyio
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
@@ -27,7 +28,7 @@ from codetaste.site.live.pages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Awaitable, Callable, Hashable, Sequence
 
     from starlette.types import Receive, Scope, Send
 
@@ -96,15 +97,18 @@ class ViewApp:
         folder, _, rest = address.partition("/")
         if folder == "live":
             return await self._live(rest, request)
-        makers = self._live_makers
-        if folder != "assets":
-            makers = self._site_makers
+        if folder == "assets":
+            content = await self._content(self._live_makers, address)
+        else:
             await self._refresh(address)
-        pages = self._current.pages
-        content = await makers.run((address, pages.reading), partial(pages.files.content, address))
+            content = await _while_connected(request, partial(self._content, self._site_makers, address))
         if content is None:
             return self._missing(request)
         return _response(content, PurePosixPath(address).suffix)
+
+    async def _content(self, makers: Workers, address: str) -> bytes | None:
+        pages = self._current.pages
+        return await makers.run((address, pages.reading), partial(pages.files.content, address))
 
     async def _refresh(self, address: str) -> None:
         """Read the runs on for a reader of a page; one that is not there yet may be new."""
@@ -190,6 +194,28 @@ class ViewApp:
         address = "_/" * depth + "missing.html"
         page = render_page(self._current.pages.site, "live/missing.html", address, "There is no such page")
         return _response(page, _HTML, 404)
+
+
+async def _while_connected(request: Request, make: Callable[[], Awaitable[bytes | None]]) -> bytes | None:
+    """Return what ``make`` returns; give it up, and return None, when the reader has gone away."""
+    made: bytes | None = None
+    error: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+
+        async def watch() -> None:
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(watch)
+        try:
+            made = await make()
+        except Exception as raised:  # noqa: BLE001 - raised again below, not wrapped into a group
+            error = raised
+        tasks.cancel_scope.cancel()
+    if error is not None:
+        raise error
+    return made
 
 
 def _response(body: bytes, suffix: str, status: int = 200) -> Response:

@@ -22,9 +22,14 @@ _Result = TypeVar("_Result")
 
 
 class BackgroundCall(Generic[_Result]):
-    """A call that goes on in a thread, whether or not anybody waits for it."""
+    """A call that a thread makes.
 
-    def __init__(self, call: Callable[[], _Result]) -> None:
+    Attributes:
+        readers: how many wait for its result; None if it is made for its effect.
+    """
+
+    def __init__(self, call: Callable[[], _Result], readers: int | None) -> None:
+        self.readers = readers
         self._call, self._token, self._ended = call, current_token(), anyio.Event()
         self._results: list[_Result] = []
         self._error: BaseException | None = None
@@ -66,24 +71,39 @@ class Workers:
     def start(self, key: Hashable, call: Callable[[], _Result]) -> BackgroundCall[_Result]:
         """Return the call with this key that waits or goes on; a new one if there is none."""
         with self._lock:
-            going = self._calls.get(key)
-            if going is not None:
-                return going
-            new = BackgroundCall(call)
-            self._calls[key] = new
-            self._waiting.put((key, new))
-            if self._threads < min(self._count, len(self._calls)):
-                self._threads += 1
-                threading.Thread(target=self._work, daemon=True).start()
-            return new
+            return self._calls.get(key) or self._add(key, BackgroundCall(call, None))
 
     async def run(self, key: Hashable, call: Callable[[], _Result]) -> _Result:
-        """Return what ``call`` returns, or an equal call that waits or goes on already."""
-        return await self.start(key, call).result()
+        """Return what ``call`` returns, or an equal call that waits or goes on already.
+
+        If all who wait for it are cancelled before it begins, it is not made.
+        """
+        with self._lock:
+            wanted: BackgroundCall[_Result] = self._calls.get(key) or self._add(key, BackgroundCall(call, 0))
+            if wanted.readers is not None:
+                wanted.readers += 1
+        try:
+            return await wanted.result()
+        finally:
+            with self._lock:
+                if wanted.readers is not None:
+                    wanted.readers -= 1
+
+    def _add(self, key: Hashable, new: BackgroundCall[_Result]) -> BackgroundCall[_Result]:
+        self._calls[key] = new
+        self._waiting.put((key, new))
+        if self._threads < min(self._count, len(self._calls)):
+            self._threads += 1
+            threading.Thread(target=self._work, daemon=True).start()
+        return new
 
     def _work(self) -> None:
         while True:
             key, call = self._waiting.get()
+            with self._lock:
+                if call.readers == 0:
+                    del self._calls[key]
+                    continue
             call.run(partial(self._forget, key))
             del call  # and its result, which may be large
 
