@@ -16,6 +16,10 @@ _HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@
 # Lines are matched in runs: a loop over single lines costs several times as much. First context, then removed
 # lines, then added ones; a mailer may have removed the blank of an empty context line.
 _BLOCK = re.compile(rb"((?: [^\n]*\n|\r?\n)*+)((?:-[^\n]*\n)*+)((?:\+[^\n]*\n)*+)")
+# The most common hunk, matched at once: one change with lines of context, before another header or the end.
+_USUAL = re.compile(
+    _HUNK.pattern + rb"((?: [^\n]*\n)*+)((?:-[^\n]*\n)*+)((?:\+[^\n]*\n)*+)((?: [^\n]*\n)*+)(?=@@ -|diff |\Z)"
+)
 _NO_NEWLINE = re.compile(rb"\\ [^\n]*\n")
 
 _DIFFER = re.compile(rb"(?:Binary files|Files) [^\n]* differ\r?\n")
@@ -53,6 +57,9 @@ def read_hunks(content: bytes, at: int, removed: list[range], added: list[range]
         PatchTooLarge: the file changes in more than two million places.
     """
     while content.startswith(b"@@ -", at):
+        if (usual := _USUAL.match(content, at)) and _add_usual(content, usual, removed, added):
+            at = usual.end()
+            continue
         header = _HUNK.match(content, at)
         if header is None:
             raise _fault(content, at, "invalid hunk header")
@@ -60,6 +67,24 @@ def read_hunks(content: bytes, at: int, removed: list[range], added: list[range]
         if content.startswith(b"\\", at) and (marker := _NO_NEWLINE.match(content, at)):
             at = marker.end()
     return at
+
+
+def _add_usual(content: bytes, hunk: re.Match[bytes], removed: list[range], added: list[range]) -> bool:
+    """Add the runs of a hunk that was matched at once; False if its lines are not those that it declares."""
+    first, second, third, end = hunk.start(6), hunk.start(7), hunk.start(8), hunk.end()
+    before = content.count(b"\n", hunk.start(5), first)
+    gone, come = content.count(b"\n", first, second), content.count(b"\n", second, third)
+    context = before + content.count(b"\n", third, end)
+    old, old_count, new, new_count = hunk.group(1, 2, 3, 4)
+    if context + gone != int(old_count or 1) or context + come != int(new_count or 1):
+        return False
+    if gone:
+        start = int(old) + before
+        removed.append(range(start, start + gone))
+    if come:
+        start = int(new) + before
+        added.append(range(start, start + come))
+    return len(removed) + len(added) <= MAX_RUNS
 
 
 def _read_lines(content: bytes, header: re.Match[bytes], removed: list[range], added: list[range]) -> int:
