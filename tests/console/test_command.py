@@ -225,3 +225,20 @@ def test_json_output_after_result_is_suppressed() -> None:
     done = run_body(body, as_json=True)
     assert json.loads(done.stdout) == {"result": 1}
     assert done.returncode == 130
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["report", "--bogus"], "Unknown option: --bogus"),
+        (["case-study"], '"case-study" parameter RUN requires an argument'),
+        (["report", "--\x1b[31mred\n"], r"Unknown option: --\x1b[31mred"),
+    ],
+)
+def test_wrong_arguments_are_one_line_on_standard_error(arguments: list[str], expected: str) -> None:
+    command = [sys.executable, "-m", "codetaste", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("codetaste: ")
+    assert expected in line

@@ -13,6 +13,7 @@ import anyio
 from codetaste.console.exit_codes import BAD_INPUT, NO_READER, STOPPED, error_to_json, failure_of
 from codetaste.console.streams import notify, open_result, print_result
 from codetaste.core.early_interrupt import exit_on_sigint, restore_sigint
+from codetaste.core.text import printable
 from codetaste.errors import Cause, CodetasteError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from cyclopts import App
 
 _Parameters = ParamSpec("_Parameters")
+_MAX_MESSAGE = 1000
 
 
 def format_default(value: object) -> str | None:
@@ -33,12 +35,13 @@ def launch(app: App) -> NoReturn:
     from cyclopts import CycloptsError  # noqa: PLC0415 - the program has imported it
 
     try:
-        app(exit_on_error=False)
+        app(exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        # cyclopts has already printed the error for humans.
+        message = printable(" ".join(str(error).split()), _MAX_MESSAGE)
         if "--json" in sys.argv:
             with contextlib.suppress(OSError, CodetasteError):
-                print_result(error_to_json(Cause.CONFIG, [str(error)], BAD_INPUT))
+                print_result(error_to_json(Cause.CONFIG, [message], BAD_INPUT))
+        notify(f"codetaste: {message}")
         sys.exit(BAD_INPUT)
     sys.exit(0)
 
