@@ -13,7 +13,7 @@ from codetaste.report.table import format_cell
 from codetaste.swe_refactor.report.merge import merge_rows
 from codetaste.swe_refactor.report.tables import TRIAL_TABLES, report_tables
 from codetaste.swe_refactor.report.trials_file import write_trials
-from support.site.journals import SESSION, ended, job, write_journal
+from support.site.journals import SESSION, ended, job, started, write_journal
 from support.site.results import make_site, site_texts
 from support.swe_refactor.documents import document
 from support.swe_refactor.trial_rows import trial_row
@@ -38,7 +38,7 @@ def make_run(
     run = folder / "run"
     answer = {"files": {path: store(run, AFTER)}, "text": store(run, text), "problem": None, "details": {}}
     key = "answer/simple/m/i1"
-    write_journal(run, [SESSION, job(key), ended(key, value={**answer, **changes})])
+    write_journal(run, [SESSION, job(key), started(key), ended(key, value={**answer, **changes})])
     # As the journal writes: without spaces.
     lines = (run / "journal.jsonl").read_text().splitlines()
     compact = [json.dumps(json.loads(line), separators=(",", ":")) for line in lines]
@@ -70,6 +70,12 @@ def test_page_of_a_trial_has_task_answer_and_both_codes(tmp_path: Path) -> None:
     assert "private void b()" in page  # of the developers
     assert '<td class="text">+   int added;</td>' in page
     assert "What the developers changed in this file" in page
+
+
+def test_the_row_of_the_time_figure_is_named_by_the_step(tmp_path: Path) -> None:
+    page = pages(make_run(tmp_path))[PAGE]
+    assert ">answer</text>" in page
+    assert ">i1</text>" not in page
 
 
 def test_prompt_is_shown_where_it_is_on_record(tmp_path: Path) -> None:

@@ -36,6 +36,9 @@ _DAMAGED = (OSError, ValueError, LookupError, TypeError, AttributeError, Recursi
 _ENDED, _ANSWER = b'"event":"ended"', b'"key":"answer/'
 _BLOBS = "blobs"
 
+_STEP = "answer"
+"""The name of the one step of a trial; the last part of its job's key is the instance."""
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer:
@@ -129,8 +132,8 @@ class RunFiles:
         found = conversations_of(run.root, key, run.journal)
         timeline = run.journal.job(key)
         return TrialJobs(
-            tuple(replace(each, step="answer") for each in found),
-            () if timeline is None else (timeline,),
+            tuple(replace(each, step=_STEP) for each in found),
+            () if timeline is None else (replace(timeline, key=_STEP),),
             run.journal,
             run.journal.at,
         )
