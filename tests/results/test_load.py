@@ -147,6 +147,16 @@ def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
         load()
 
 
+def test_a_run_copied_without_its_journal_says_so(tmp_path: Path) -> None:
+    run = tmp_path / "half"
+    run.mkdir()
+    (run / "config.json").write_text("{}")
+    (run / "discover").mkdir()
+    results = load(run)
+    assert not results.trials
+    assert ("missing", "journal.jsonl") in [(each.kind, each.location) for each in results.problems]
+
+
 def test_damaged_files_are_problems_and_the_other_rows_come(tmp_path: Path) -> None:
     _, run = write_results(tmp_path, SMALL)
     scored = sorted(run.glob("outputs/*/*/*/*/*/*/evaluation"))

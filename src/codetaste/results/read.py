@@ -17,6 +17,7 @@ from codetaste.errors import ConfigError, JournalError
 from codetaste.evaluation.trials.read import merge_records, read_outputs
 from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialRecords
 from codetaste.flows.environment.publish import ENVIRONMENTS_FOLDER
+from codetaste.orchestration.journal.journal import JOURNAL_FILE
 from codetaste.report.discovery.passes import read_passes
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.run.resolve import find_benchmark
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from codetaste.report.statistics.merge import MergedTrials
 
     T = TypeVar("T")
+
+
+_NO_JOURNAL = "it is missing: jobs, costs by call, waits and rule discovery of this run are unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +94,16 @@ def read_results(roots: Sequence[Path], benchmark: Benchmark | None = None) -> R
         ConfigError: a folder does not exist or has nothing that is a result.
     """
     opened = benchmark or benchmark_of_runs(roots)
-    problems: list[ReadProblem] = []
     several = len(roots) > 1
+    problems = [
+        ReadProblem(
+            ProblemKind.MISSING,
+            f"{printable(str(root))}: {JOURNAL_FILE}" if several else JOURNAL_FILE,
+            _NO_JOURNAL,
+        )
+        for root in roots
+        if (root / RUN_CONFIG_FILE).is_file() and not (root / JOURNAL_FILE).is_file()
+    ]
     passes = _parts(roots, lambda root: read_passes(root, f"{root.name}/" if several else ""), problems)
     environments = _parts(roots, lambda root: read_records(root / ENVIRONMENTS_FOLDER), problems)
     answering = [root for root in roots if (root / FOLDER / TRIALS_FILE).is_file()]

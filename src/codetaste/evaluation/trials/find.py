@@ -22,6 +22,7 @@ from codetaste.benchmark.layout import (
     OUTPUTS_FOLDER,
     PLANS_FOLDER,
     PSEUDO_TRACK,
+    RUN_CONFIG_FILE,
     TRACKS,
     TRIAL_FILES,
     TRIAL_LOG_FILES,
@@ -123,8 +124,9 @@ def _starts(root: Path, walk: _Walk) -> tuple[Path | None, list[tuple[Path, str,
         return parent.parent, [(root, parent.name, absolute.name)]
     if names & set(MODES):
         return None, _modes(root, "", walk)
-    if (absolute.name == OUTPUTS_FOLDER and not names) or (root / JOURNAL_FILE).is_file():
-        return root, []  # a run without inference, or one that has not come to it
+    of_run = (root / JOURNAL_FILE).is_file() or (root / RUN_CONFIG_FILE).is_file()
+    if (absolute.name == OUTPUTS_FOLDER and not names) or of_run:
+        return root, []  # a run without inference, one that has not come to it, or a part of a run
     if any(_HASH8.fullmatch(path.name) for path in walk.third_level(root, quiet=True)):
         return None, [(root, "", "")]
     raise ConfigError(
