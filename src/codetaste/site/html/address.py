@@ -10,11 +10,18 @@ import re
 from functools import lru_cache
 from hashlib import sha256
 
+from codetaste.environment.leak_search.secrets import KEY_SHAPES
+
 _UNSAFE = re.compile(r"[^a-z0-9._-]+")
 _OTHER_FILE = re.compile(r".*\.(?:csv|html|js|json)|(?:aux|con|nul|prn|com\d|lpt\d)(?:\..*)?")
 """Names of files that a site has beside folders, and those that Windows keeps for devices."""
 _HASHED = re.compile(r"(?:.*-)?[0-9a-f]{16}")
 """Names that look as if they had a hash: one that is a text itself must not be the name of another text."""
+_KEY = re.compile(
+    "|".join(
+        rf"(?<![A-Za-z0-9_-]){re.escape(begin.decode())}{rest.decode()}" for _, begin, rest in KEY_SHAPES
+    )
+)
 _MAX_CHARS = 60
 _HASH_CHARS = 16
 
@@ -24,9 +31,9 @@ def file_name(text: str) -> str:
     """Return ``text`` as one part of an address; texts that differ have names that differ.
 
     A text that is no such name itself, is the name of another file, or ends like a hash, gets a hash at its
-    end.
+    end. Of a text with a key nothing but its hash is in the address, which stays when keys are removed.
     """
-    name = _UNSAFE.sub("-", text.lower()).strip(".-")[:_MAX_CHARS]
+    name = "" if _KEY.search(text) else _UNSAFE.sub("-", text.lower()).strip(".-")[:_MAX_CHARS]
     if _OTHER_FILE.fullmatch(name):
         name = name.partition(".")[0]
     elif name == text and name and not _HASHED.fullmatch(name):

@@ -29,6 +29,11 @@ _SHAPES = [
     (kind, re.compile(rf"(?<![A-Za-z0-9_-]){re.escape(begin.decode())}{rest.decode()}"))
     for kind, begin, rest in KEY_SHAPES
 ]
+_CUT = re.compile(
+    rf"(?<![A-Za-z0-9_-])(?:{'|'.join(re.escape(begin.decode()) for _, begin, _ in KEY_SHAPES)})"
+    r"[A-Za-z0-9_-]{4,}(?=\n?…)"
+)
+"""The beginning of a key at the end of a text that was shortened."""
 _BEARER = re.compile(r"(?<=Bearer )[A-Za-z0-9._~+/=-]{16,}", re.IGNORECASE)
 _BASIC = re.compile(r"(?<=Basic )[A-Za-z0-9+/=]{16,}")
 _JWT = re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}")
@@ -109,6 +114,7 @@ def redact_text(text: str, found: Counter[str]) -> str:
     for kind, pattern in _SHAPES:
         text = pattern.sub(replace(kind), text)
     for kind, pattern, sign in (
+        ("the beginning of a key", _CUT, "…"),
         ("a token of JWT", _JWT, "eyJ"),
         ("a bearer token", _BEARER, "earer "),
         ("a basic credential", _BASIC, "Basic "),
