@@ -107,6 +107,7 @@ def write_results(folder: Path, size: Size = Size(), seed: int = 7) -> tuple[Pat
     (run / "outputs").mkdir(parents=True)
     config = {"run": {"name": "synthetic"}, "benchmark": {"path": str(benchmark)}}
     (run / "config.json").write_text(json.dumps(config))
+    (run / "journal.jsonl").write_text('{"event": "journal", "format": 2, "t": 0}\n')
     for instance in instances:
         for agent in list(AGENTS)[: size.agents]:
             for setting in SETTINGS[: size.settings]:
