@@ -27,7 +27,7 @@ from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
 from codetaste.core.paths import cache_dir, constraints_file, resource_dir
 from codetaste.core.text import one_line
-from codetaste.errors import CodetasteError, SandboxError, SandboxMissing, ToolMissing
+from codetaste.errors import CodetasteError, ConfigError, SandboxError, SandboxMissing, ToolMissing
 from codetaste.java.artifacts.artifact_set import load_artifact_set
 from codetaste.java.artifacts.store import is_installed
 from codetaste.java.checkstyle.service import CHECKSTYLE
@@ -339,7 +339,11 @@ def _check_keys() -> tuple[Finding, ...]:
     """Check whether the keys that the examples' models need are set, without reading their values."""
     needed_by: dict[str, list[str]] = {}
     for path in sorted(resource_dir("examples").glob("*.toml")):
-        for name in {model.key_env for model in read_config(path).models} - {None}:
+        try:
+            models = read_config(path).models
+        except ConfigError:  # of a run that has not been made yet: its benchmark is unknown
+            continue
+        for name in {model.key_env for model in models} - {None}:
             needed_by.setdefault(str(name), []).append(path.name)
     findings = []
     for name, files in sorted(needed_by.items()):
