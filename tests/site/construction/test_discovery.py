@@ -93,6 +93,17 @@ def test_untrusted_texts_are_text() -> None:
             assert "\u202e" not in text
 
 
+def test_long_messages_and_reasons_are_cut_on_the_page_and_say_so() -> None:
+    long = "x" * 300_000
+    rejected = RejectedRule("id", "unreadable", long, long, long, 1, 2, matches=(), detailed=True)
+    bad = record(rules=(rule("a", ("src/a.py", 1), message=long),), rejected=(rejected,))
+    pages = site_texts(make_site(passes=(bad,)))
+    for address, text in pages.items():
+        assert not address.endswith("index.html") or len(text) < 100_000
+    assert any("… (300,000 characters)" in text for text in pages.values())
+    assert any(long in text for address, text in pages.items() if address.endswith("rules.json"))
+
+
 def test_a_pass_without_rules_has_a_page() -> None:
     page = site_texts(make_site(passes=(record(rules=(), rejected=()),)))
     assert "No rule was registered" in page["discovery/m/o__r-12345678/additive/index.html"]

@@ -85,8 +85,8 @@ def rule_view(rule: RegisteredRule, changed: Mapping[str, Sequence[range]] | Non
     body = rule.body
     return RuleView(
         printable(rule.id),
-        str(body.get("message", "")),
-        printable(str(body.get("severity", ""))),
+        _cut(str(body.get("message", "")), _MAX_TEXT),
+        printable(str(body.get("severity", "")), 60),
         _yaml(rule),
         rule.base_count,
         rule.golden_count,
@@ -99,14 +99,14 @@ def rule_view(rule: RegisteredRule, changed: Mapping[str, Sequence[range]] | Non
 
 def rejected_view(rule: RejectedRule) -> RejectedView:
     """Return a rejected candidate."""
-    reason = rule.reason[:_MAX_TEXT]
+    reason = _cut(rule.reason, _MAX_TEXT)
     return RejectedView(
         printable(rule.id, 130),
         printable(rule.rejection.replace("_", " "), 60),
         f"{reason[:1].upper()}{reason[1:]}",
-        rule.error[:_MAX_TEXT],
+        _cut(rule.error, _MAX_TEXT),
         _counts(rule),
-        rule.yaml[:_MAX_YAML],
+        _cut(rule.yaml, _MAX_YAML),
         tuple(_match_view(each) for each in rule.matches),
     )
 
@@ -124,7 +124,7 @@ def _counts(rule: RejectedRule) -> str:
 def _match_view(match: RejectedMatch) -> MatchView:
     lines = plural(max(1, match.end_line - match.start_line + 1), "line")
     place = f"{printable(match.path, 300)}:{match.start_line} ({lines})"
-    return MatchView(f"the {printable(match.side, 20)} code", place, match.text[:_MAX_TEXT])
+    return MatchView(f"the {printable(match.side, 20)} code", place, _cut(match.text, _MAX_TEXT))
 
 
 def _yaml(rule: RegisteredRule) -> str:
@@ -132,7 +132,12 @@ def _yaml(rule: RegisteredRule) -> str:
         text = dump_rules([rule.to_rule()])
     except (CodetasteError, ValueError, TypeError, AttributeError):
         text = json.dumps(rule.body, indent=2)
-    return text if len(text) <= _MAX_YAML else f"{text[:_MAX_YAML]}\n… ({len(text):,} characters)"
+    return _cut(text, _MAX_YAML)
+
+
+def _cut(text: str, limit: int) -> str:
+    """Return the first ``limit`` characters, and how many there are; the whole is in rules.json."""
+    return text if len(text) <= limit else f"{text[:limit]}\n… ({len(text):,} characters)"
 
 
 def line_ranges(coverage: frozenset[Line]) -> Iterator[tuple[str, list[tuple[int, int]]]]:
