@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from codetaste.site.html.compact_json import compact_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,5 +40,5 @@ def data_script(name: str, value: Any) -> bytes:  # noqa: ANN401 - JSON
     A page that was opened from a file may load scripts, but no JSON.
     """
     # "<" is spelt out so that the text has no meaning as HTML, wherever it ends up.
-    texts = (json.dumps(each, separators=(",", ":")).replace("<", "\\u003c") for each in (name, value))
-    return "codetaste.receive({},{});\n".format(*texts).encode("ascii")
+    texts = (compact_json(each).replace(b"<", b"\\u003c") for each in (name, value))
+    return b"codetaste.receive(%b,%b);\n" % tuple(texts)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from codetaste.site.html.compact_json import compact_json
 from codetaste.site.html.site_file import SiteFile, data_script
 from codetaste.site.trial.packed import gzip_bytes, packed_script
 from codetaste.transcripts.event import EventKind
@@ -80,10 +80,7 @@ def transcript_files(folder: str, jobs: TrialJobs) -> Iterator[SiteFile]:
         for piece in _pieces(jobs, known):
             name = f"transcript-{number}-{len(known.pieces)}"
             known.pieces.append([piece[0]["n"], len(piece), piece[0]["t"]])
-            text = json.dumps(piece, separators=(",", ":"), ensure_ascii=False)
-            yield _file(
-                f"{folder}/{name}.js", packed_script(name, gzip_bytes(text.encode("utf-8", "replace")))
-            )
+            yield _file(f"{folder}/{name}.js", packed_script(name, gzip_bytes(compact_json(piece))))
         contents.append(known.to_json())
     yield _file(f"{folder}/transcript.js", data_script("transcript", contents))
 
