@@ -110,6 +110,13 @@ def test_a_site_replaces_a_site_and_nothing_else(nothing: RunResults, tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
 
 
+def test_a_site_is_not_written_into_a_run(results: RunResults) -> None:
+    for target in (results.roots[0], results.roots[0] / "report"):
+        with pytest.raises(ConfigError):
+            write_site(results, target, "a")
+    assert not (results.roots[0] / "report").exists()
+
+
 def test_an_archive_has_the_same_files_each_time(nothing: RunResults, tmp_path: Path) -> None:
     first, second = (write_site(nothing, tmp_path / f"{name}.zip", "a") for name in "ab")
     with zipfile.ZipFile(first.index) as archive, zipfile.ZipFile(second.index) as other:

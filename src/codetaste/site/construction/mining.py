@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,7 +32,8 @@ MINING = f"{MINING_FOLDER}/index.html"
 _TABLES_FILE = f"{MINING_FOLDER}/tables.csv"
 _MAX_CANDIDATES = 500
 _MAX_CSV_BYTES = 64 * 1024**2
-_COLUMNS = ("owner", "repo", "commit_hash", "golden_commit_hash", "combined_score", "category", "language")
+_SCORE = "combined_score"
+_COLUMNS = ("owner", "repo", "commit_hash", "golden_commit_hash", _SCORE, "category", "language")
 
 
 class MiningRun(NamedTuple):
@@ -101,6 +103,13 @@ def _candidates(path: Path) -> Iterator[Sequence[str]]:
     try:
         text = read_text_file(path, _MAX_CSV_BYTES)
         for row in islice(csv.DictReader(io.StringIO(text)), _MAX_CANDIDATES + 1):
-            yield [printable(row.get(name) or "") for name in _COLUMNS]
+            yield [_shown(name, printable(row.get(name) or "")) for name in _COLUMNS]
     except (OSError, UnicodeDecodeError, csv.Error):
         return
+
+
+def _shown(name: str, text: str) -> str:
+    """Return a score with three decimals; other texts, and a score that is no number, as they are."""
+    with suppress(ValueError):
+        return f"{float(text):.3f}" if name == _SCORE else text
+    return text

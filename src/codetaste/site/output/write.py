@@ -82,11 +82,14 @@ def write_site(results: RunResults, target: Path, title: str, *, redact: bool = 
         redact: whether what looks like a key is removed.
 
     Raises:
-        ConfigError: the target exists and is no site, or cannot be made.
+        ConfigError: the target exists and is no site, is in a run, or cannot be made.
         StorageFull: no space left.
         JournalError: a file cannot be written.
     """
     check_target(target)
+    for root in results.roots:
+        if target.resolve().is_relative_to(root.resolve()):
+            raise ConfigError(f"-o: {target} is inside the run {root}, which a report does not change")
     site = replace(open_site(results, title), redacted=redact)
     folder = target.parent / f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
     try:
