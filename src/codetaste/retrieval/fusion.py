@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from math import fsum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,10 +23,11 @@ def fuse_rankings(rankings: Sequence[Sequence[int]], k: int) -> list[tuple[int, 
     The score is the sum of 1 / (k + rank) over the rankings that have the document, with ranks from 1
     (Cormack et al., 2009; SWE-Refactor, Appendix F, step 4).
     """
-    parts = defaultdict[int, list[float]](list)
+    sums: dict[int, tuple[int, int]] = {}
     for ranking in rankings:
         for rank, number in enumerate(ranking, 1):
-            parts[number].append(1 / (k + rank))
-    # fsum: the same parts give the same sum in any order, so that equal ranks are a tie.
-    fused = [(number, fsum(each)) for number, each in parts.items()]
+            above, below = sums.get(number, (0, 1))
+            sums[number] = above * (k + rank) + below, below * (k + rank)
+    # Divided once, from whole numbers: equal sums are a tie, of whatever ranks they are.
+    fused = [(number, above / below) for number, (above, below) in sums.items()]
     return sorted(fused, key=lambda entry: (-entry[1], entry[0]))

@@ -46,6 +46,14 @@ WORDS = [
     "adapter",
 ]
 HUNK = 6
+_JOURNAL: list[dict[str, Any]] = [
+    {"event": "journal", "format": 2, "t": 0},
+    {"event": "session", "pid": 7, "host": "here", "limits": ["2.0", None, 60.0, None], "t": 0},
+    {"event": "job", "key": "make", "title": "make", "lane": "m", "needs": [], "path": ["make"], "t": 0},
+    {"event": "started", "key": "make", "attempt": 1, "t": 0},
+    {"event": "ended", "key": "make", "fingerprint": "f", "status": "done", "t": 1},
+]
+"""The journal of a run whose trials were made at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +115,7 @@ def write_results(folder: Path, size: Size = Size(), seed: int = 7) -> tuple[Pat
     (run / "outputs").mkdir(parents=True)
     config = {"run": {"name": "synthetic"}, "benchmark": {"path": str(benchmark)}}
     (run / "config.json").write_text(json.dumps(config))
-    (run / "journal.jsonl").write_text('{"event": "journal", "format": 2, "t": 0}\n')
+    (run / "journal.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in _JOURNAL))
     for instance in instances:
         for agent in list(AGENTS)[: size.agents]:
             for setting in SETTINGS[: size.settings]:

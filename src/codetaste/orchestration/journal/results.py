@@ -6,16 +6,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from codetaste.orchestration.journal.journal import Json
 
 _Result = TypeVar("_Result")
 
 
-def result_to_json(result: DataclassInstance) -> Json:
-    """Return a result as JSON data."""
-    return asdict(result)
+def result_to_json(result: Any) -> Json:  # noqa: ANN401 - any dataclass
+    """Return a dataclass of JSON values as JSON data."""
+    data: Json = asdict(result)
+    return data
 
 
 def result_from_json(kind: type[_Result], data: Any) -> _Result:  # noqa: ANN401 - JSON

@@ -25,8 +25,8 @@ def init(folder: Path = Path(), /, *, example: str | None = None, json_: AsJson 
     Args:
         folder: Where to; it is created. Default the working directory.
         example: Copy this example and the files that it needs, instead of the commented config:
-            case-study, compare, describe, mine-local, mine-paper, quickstart, quickstart-live, rename,
-            swe-refactor, swe-refactor-build or codetaste100.
+            case-study, case-study-methods, compare, describe, mine-local, mine-paper, quickstart,
+            quickstart-live, rename, swe-refactor, swe-refactor-build or codetaste100.
         json_: Print the result as JSON.
 
     Raises:
