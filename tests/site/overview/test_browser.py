@@ -80,9 +80,14 @@ def test_from_the_leaderboard_to_a_marked_line_and_back_by_keyboard(browser: Bro
         page.keyboard.press("n")
         page.wait_for_selector(".row.current")
         page.wait_for_function("() => location.hash.startsWith('#L')")
+        current = page.locator(".row.current")
+        assert "marked" in str(current.get_attribute("class")).split()
+        assert page.url.endswith(f"#{current.get_attribute('id')}")
+        assert current.locator(".mark a").count() > 0, "the rule is named beside the line"
         page.keyboard.press("g")
         page.keyboard.press("h")
         page.wait_for_selector("h1:text-is('Leaderboard')")
+        assert page.url == (site / "index.html").as_uri()
 
 
 def test_a_table_is_sorted_and_filtered_by_its_address(browser: Browser, site: Path) -> None:
