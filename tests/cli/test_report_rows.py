@@ -14,6 +14,7 @@ import pytest
 
 from codetaste.cli.commands.report import report
 from codetaste.cli.site import OutputOptions
+from support.site.journals import write_journal
 from support.site.synthetic import Size, write_results
 
 
@@ -83,7 +84,9 @@ def test_options_that_do_not_fit_are_one_clear_line(
     assert (done.code, message in done.err, done.err.count("\n")) == (2, True, 1)
 
 
-def test_no_row_is_exit_code_1(rows: Report) -> None:
-    done = rows("jobs", format_="csv")
+def test_no_row_is_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_journal(tmp_path, ())
+    code = report(tmp_path, table=("jobs",), output=OutputOptions(out=None), format_="csv")
+    done = Done(code, *capsys.readouterr())
     assert (done.code, done.out.count("\n")) == (1, 1)
     assert "there is no row of jobs" in done.err
