@@ -82,7 +82,7 @@ def test_marked_lines_are_those_that_prec_counts(
     assert (counts.added, counts.removed) == (len(added), len(removed))
     assert (counts.hits_added, counts.hits_removed) == (len(hits_added), len(hits_removed))
     # The script of the page marks the same lines, of excluded files too.
-    data = patch_data(patch, make_pieces(patch), {"rule": 0})
+    data = patch_data(patch, make_pieces(patch), {("additive", "rule"): 0, ("reductive", "rule"): 0})
     marked = set(marked_by_script(data["files"], made.lines))
     assert marked == {
         line for line in made.lines if covers(additive if line.sign == "+" else reductive, line)

@@ -16,6 +16,7 @@ from codetaste.site.build import open_site
 from codetaste.site.site import Site, trial_folder
 from codetaste.site.trial.page import trial_files
 from support.site.hostile import harmful_parts, write_hostile_run
+from support.site.results import site_texts
 from support.site.synthetic import Size, write_results
 
 
@@ -169,3 +170,46 @@ def test_thousands_of_rules_are_cut_with_a_note(tmp_path: Path, monkeypatch: pyt
     (page,) = (content.decode() for name, content in made.items() if name.endswith("/index.html"))
     assert page.count('<tr id="rule-') == 1
     assert re.search(r"[1-9] more rules are in trial\.json", page)
+
+
+def test_rules_with_one_id_in_both_directions_have_a_row_and_an_address_each(tmp_path: Path) -> None:
+    run = write_hostile_run(tmp_path)
+    evaluation = next(run.rglob("agent/evaluation"))
+    for sign in ("positive", "negative"):
+        sarif = (evaluation / f"rules_{sign}.sarif").read_text().replace(f"rules.{sign}", "rules.both")
+        (evaluation / f"rules_{sign}.sarif").write_text(sarif)
+        (evaluation / f"rules_{sign}.yml").write_text(
+            "rules:\n- id: both\n  languages: [python]\n  pattern: old\n  severity: INFO\n"
+            f"  message: {sign}\n"
+        )
+    (evaluation / "scores.json").write_text('{"unmet_additive": [], "unmet_reductive": ["both"]}')
+    files = written(_site(run))
+    page = next(content.decode() for address, content in files.items() if address.endswith("/index.html"))
+    ids = re.findall(r' id="([^"]*)"', page)
+    assert len(set(ids)) == len(ids)
+    data = next(received(content) for address, content in files.items() if address.endswith("/data.js"))
+    rules = {rule["anchor"]: rule for rule in data["rules"] if rule["id"] == "both"}
+    assert {anchor: rule["outcome"] for anchor, rule in rules.items()} == {
+        "rule-both": "satisfied",
+        "rule-both.reductive": "not satisfied",
+    }
+    texts = next(received(content) for address, content in files.items() if "/rules-" in address)
+    assert {anchor: text.split()[-1] for anchor, text in texts.items()} == {
+        "rule-both": "positive",
+        "rule-both.reductive": "negative",
+    }
+    marks = {mark: data["patch"]["files"][0][mark] for mark in "al" if mark in data["patch"]["files"][0]}
+    named = {mark: {data["rules"][rule]["direction"] for *_, rule in spans} for mark, spans in marks.items()}
+    assert named == {"a": {"additive"}, "l": {"reductive"}}
+    assert re.search(r'href="#rule-both">▲ additive: both<', page)
+    assert re.search(r'href="#rule-both\.reductive">◆ left: both<', page)
+    (evaluation / "scores.json").unlink()
+    texts = site_texts(_site(run))
+    (instance,) = (
+        page for address, page in texts.items() if re.fullmatch("instances/.*/index.html", address)
+    )
+    for anchor, text in (("rule-both", "positive"), ("rule-both.reductive", "negative")):
+        assert re.search(f'<tr id="{re.escape(anchor)}">.*\n(.*\n){{3}}  message: {text}<', instance)
+        assert f'#{anchor}"' in texts["rules/index.html"]
+        assert f"#{anchor}," in texts["rules/rules.csv"]
+        assert f'#{anchor}"' in texts["search/documents.js"]

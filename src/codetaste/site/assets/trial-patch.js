@@ -105,8 +105,9 @@ function drawRow(model, number, row, own) {
   for (const [mark, rule] of (marks ?? []).slice(0, 3)) {
     const [word, shape] = KINDS[mark];
     const id = model.rules[rule]?.id ?? model.rules[rule] ?? "?";
+    const target = model.rules[rule]?.anchor ?? `rule-${id}`;
     const text = `${shape} ${word === "remaining" ? "left" : word}: ${id}`;
-    label.append(own ? codetaste.element("a", { class: word, href: `#rule-${id}` }, text) : codetaste.element("span", { class: word }, text), " ");
+    label.append(own ? codetaste.element("a", { class: word, href: `#${target}` }, text) : codetaste.element("span", { class: word }, text), " ");
   }
   if (marks?.length > 3) label.append(`and ${marks.length - 3} more`);
   made.append(name(old, "old"), name(now, "new"), codetaste.element("span", { class: "text" }, `${sign} ${trial.visible(cut)}`), label);

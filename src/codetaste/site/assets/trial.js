@@ -116,7 +116,7 @@ function toggleRule(cell, rule) {
   more.append(code);
   cell.append(more);
   codetaste.load(document.querySelector("#rules").dataset.rules, "rules").then(
-    (texts) => { code.textContent = texts[rule.id] ?? "The text of this rule is not recorded."; },
+    (texts) => { code.textContent = texts[rule.anchor] ?? "The text of this rule is not recorded."; },
     () => { code.textContent = "The texts of the rules cannot be loaded."; },
   );
   return true;
@@ -124,7 +124,7 @@ function toggleRule(cell, rule) {
 
 function prepareRules() {
   for (const rule of codetaste.data.trial?.rules ?? []) {
-    const row = document.getElementById(`rule-${rule.id}`);
+    const row = document.getElementById(rule.anchor);
     if (!row) continue;
     const cell = row.cells[row.cells.length - 1];
     const button = codetaste.element("button", { type: "button", class: "button small", "aria-label": `Text and places of ${rule.id}`, "aria-expanded": "false", click: () => {

@@ -9,8 +9,13 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from codetaste.environment.leak_search.secrets import KEY_SHAPES
+from codetaste.rules.registration import Direction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _UNSAFE = re.compile(r"[^a-z0-9._-]+")
 _OTHER_FILE = re.compile(r".*\.(?:csv|html|js|json)|(?:aux|con|nul|prn|com\d|lpt\d)(?:\..*)?")
@@ -40,6 +45,23 @@ def file_name(text: str) -> str:
         return name
     digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_CHARS]
     return f"{name}-{digest}" if name else digest
+
+
+def rule_anchors(rules: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Return the fragments that name the rules of an instance in its pages.
+
+    It is ``rule-ID``, and ``rule-ID.reductive`` of a reductive rule whose id an additive one has too.
+
+    Args:
+        rules: direction and id of each.
+    """
+    keys = dict.fromkeys(rules)
+    return {
+        (direction, rule): f"rule-{rule}.reductive"
+        if direction == Direction.REDUCTIVE and (Direction.ADDITIVE, rule) in keys
+        else f"rule-{rule}"
+        for direction, rule in keys
+    }
 
 
 def relative(address: str, page: str) -> str:

@@ -166,7 +166,7 @@ def _rules_data(site: Site, name: str) -> bytes:
     header = ("page", "instance", "direction", "rule", "trials", "satisfied", "flagged", "golden", "guessed")
     rows = [
         (
-            f"{instance_address(name)}#rule-{each.rule}",
+            f"{instance_address(name)}#{each.anchor}",
             *(name, each.direction, each.rule, each.trials, each.satisfied, each.flagged, each.golden),
             " ".join(each.guessed),
         )

@@ -6,6 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codetaste.site.html.address import rule_anchors
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -25,6 +27,7 @@ class RuleTally:
         flagged: trials in which only code without effect satisfies it.
         golden: whether the golden patch satisfies it; None if that is unknown.
         guessed: names that agents of some track must guess.
+        anchor: the fragment that names it in the instance's page.
     """
 
     instance: str
@@ -35,6 +38,7 @@ class RuleTally:
     flagged: int
     golden: bool | None
     guessed: tuple[str, ...]
+    anchor: str
 
     @property
     def share(self) -> float | None:
@@ -54,21 +58,25 @@ def tally_rules(rows: Iterable[RuleVerdict], golden: str) -> dict[str, list[Rule
     for row in rows:
         found[row.instance][row.direction, row.rule].append(row)
     return {
-        instance: [_tally(instance, *key, verdicts, golden) for key, verdicts in rules.items()]
+        instance: [
+            _tally(verdicts, golden, anchor)
+            for verdicts, anchor in zip(rules.values(), rule_anchors(rules).values(), strict=True)
+        ]
         for instance, rules in found.items()
     }
 
 
-def _tally(instance: str, direction: str, rule: str, verdicts: list[RuleVerdict], golden: str) -> RuleTally:
+def _tally(verdicts: list[RuleVerdict], golden: str, anchor: str) -> RuleTally:
     known = [each for each in verdicts if not each.pseudo and each.satisfied is not None]
     of_golden = [each.satisfied for each in verdicts if each.agent == golden]
     return RuleTally(
-        instance,
-        direction,
-        rule,
+        verdicts[0].instance,
+        verdicts[0].direction,
+        verdicts[0].rule,
         len(known),
         sum(each.satisfied is True for each in known),
         sum(each.flagged is True for each in known),
         of_golden[0] if of_golden else None,
         tuple(dict.fromkeys(name for each in verdicts for name in each.guessed_names)),
+        anchor,
     )

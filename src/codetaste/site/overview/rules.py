@@ -62,7 +62,7 @@ def _data(site: Site) -> bytes:
     header = ("page", "instance", "direction", "rule", "trials", "satisfied", "flagged", "golden", "guessed")
     rows = [
         (
-            f"{instance_address(each.instance)}#rule-{each.rule}",
+            f"{instance_address(each.instance)}#{each.anchor}",
             *(each.instance, each.direction, each.rule, each.trials, each.satisfied, each.flagged),
             each.golden,
             " ".join(each.guessed),

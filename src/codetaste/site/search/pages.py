@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from codetaste.core.text import one_line
 from codetaste.report.statistics.merge import track_mode_of
+from codetaste.site.html.address import rule_anchors
 from codetaste.site.html.site_file import SiteFile, data_script
 from codetaste.site.html.templates import render_page
 from codetaste.site.html.visible import visible
@@ -70,8 +71,10 @@ def _documents(site: Site) -> Iterator[tuple[str, str, str, set[str]]]:
         address = instance_address(name)
         texts = [name, trials[0].repository, *(text for _, text in descriptions_of(site, name))]
         yield "instance", name, address, words_in("\n".join(texts))
-        for rule, text in rule_texts(site, references[name], trials[0]).items():
-            yield "rule", f"{rule} ({name})", f"{address}#rule-{rule}", words_in(text)
+        rules = rule_texts(site, references[name], trials[0])
+        anchors = rule_anchors(rules)
+        for key, text in rules.items():
+            yield "rule", f"{key[1]} ({name})", f"{address}#{anchors[key]}", words_in(text)
         for trial in trials:
             title = f"{trial.agent}, {track_mode_of(trial).title}, {name}"
             words = words_in(f"{trial.agent} {trial.metadata.message}")

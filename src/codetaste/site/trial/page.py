@@ -91,7 +91,7 @@ def _page(site: Site, subject: TrialSubject) -> bytes:
         rates=trial_rates(trial),
         view=view,
         file_rows=file_rows(view.patch.files[:_MAX_FILE_ROWS]),
-        line_rows=line_rows,
+        line_rows=partial(line_rows, {(rule.direction, rule.id): rule.anchor for rule in view.rules}),
         more_files=max(0, len(view.patch.files) - _MAX_FILE_ROWS),
         rule_rows=rule_rows(view.rules[:_MAX_RULE_ROWS]),
         more_rules=max(0, len(view.rules) - _MAX_RULE_ROWS),
@@ -154,7 +154,9 @@ def _data(trial: TrialRecord, view: TrialView) -> list[tuple[str, str]]:
 
 
 def _script_data(view: TrialView) -> dict[str, Any]:
-    positions = {rule.id: number for number, rule in enumerate(view.rules)}
+    positions: dict[tuple[str, str], int] = {
+        (rule.direction, rule.id): number for number, rule in enumerate(view.rules)
+    }
     return {"patch": patch_data(view.patch, view.pieces, positions), "rules": rules_data(view.rules)}
 
 

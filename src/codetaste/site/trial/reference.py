@@ -25,7 +25,8 @@ from codetaste.benchmark.layout import (
     SCORES_FILE,
 )
 from codetaste.evaluation.trials.untrusted_files import FileProblem, file_size, read_file
-from codetaste.site.html.address import file_name
+from codetaste.rules.registration import Direction
+from codetaste.site.html.address import file_name, rule_anchors
 from codetaste.site.html.site_file import SiteFile, data_script
 from codetaste.site.trial.packed import gzip_bytes, packed_script
 from codetaste.site.trial.patch.marked_patch import MarkedPatch, PatchMatches, read_marked_patch
@@ -120,13 +121,13 @@ def golden_file(reference: Reference) -> SiteFile:
     )
 
 
-def _golden(reference: Reference) -> tuple[MarkedPatch, dict[str, int]]:
+def _golden(reference: Reference) -> tuple[MarkedPatch, dict[tuple[str, str], int]]:
     scores = reference.golden and reference.golden / EVALUATION_FOLDER / SCORES_FILE
     return _read_golden(reference, modified(scores) if scores else 0)
 
 
 @lru_cache(maxsize=1)  # the data, then the parts
-def _read_golden(reference: Reference, stamp: int) -> tuple[MarkedPatch, dict[str, int]]:
+def _read_golden(reference: Reference, stamp: int) -> tuple[MarkedPatch, dict[tuple[str, str], int]]:
     del stamp
     path = _golden_path(reference)
     folder, root = path.parent, os.path.realpath(path.parent)
@@ -136,14 +137,22 @@ def _read_golden(reference: Reference, stamp: int) -> tuple[MarkedPatch, dict[st
     remaining = read_rule_matches(folder / EVALUATION_FOLDER / NEGATIVE_SARIF_FILE, root)
     before = reductive_matches_in_base(reference)
     matches = PatchMatches(additive.matches, before.matches, remaining.matches)
-    names = dict.fromkeys((*additive.messages, *remaining.messages, *before.messages))
-    rules = {name: number for number, name in enumerate(names)}
+    names = dict.fromkeys(
+        [
+            *((Direction.ADDITIVE, name) for name in additive.messages),
+            *((Direction.REDUCTIVE, name) for name in (*remaining.messages, *before.messages)),
+        ]
+    )
+    rules: dict[tuple[str, str], int] = {name: number for number, name in enumerate(names)}
     return read_marked_patch(path, root, matches), rules
 
 
 def _golden_data(reference: Reference) -> bytes:
     patch, rules = _golden(reference)
-    data = patch_data(patch, make_pieces(patch), rules) | {"rules": list(rules), "problem": patch.problem}
+    data = patch_data(patch, make_pieces(patch), rules) | {
+        "rules": [name for _, name in rules],
+        "problem": patch.problem,
+    }
     return data_script("golden", data)
 
 
@@ -182,15 +191,18 @@ def rules_address(reference: Reference, trial: TrialRecord) -> str:
 
 
 def rules_file(site: Site, reference: Reference, trial: TrialRecord) -> SiteFile:
-    """Return ``rules-….js``, the text of each rule by its id, of one of the trials that have these rules."""
-    return SiteFile(
-        rules_address(reference, trial), lambda: data_script("rules", rule_texts(site, reference, trial))
-    )
+    """Return ``rules-….js``, the text of each rule by its anchor, of a trial that has these rules."""
+    return SiteFile(rules_address(reference, trial), partial(_rules_data, site, reference, trial))
 
 
-def rule_texts(site: Site, reference: Reference, trial: TrialRecord) -> dict[str, str]:
-    """Return the text of each rule that a trial was scored with, by its id. Blocking."""
-    found: dict[str, str] = {}
+def _rules_data(site: Site, reference: Reference, trial: TrialRecord) -> bytes:
+    texts = rule_texts(site, reference, trial)
+    return data_script("rules", dict(zip(rule_anchors(texts).values(), texts.values(), strict=True)))
+
+
+def rule_texts(site: Site, reference: Reference, trial: TrialRecord) -> dict[tuple[str, str], str]:
+    """Return the text of each rule that a trial was scored with, by direction and id. Blocking."""
+    found: dict[tuple[str, str], str] = {}
     for direction, name in RULES_FILES.items():
         path = trial.folder / EVALUATION_FOLDER / name
         benchmark = site.results.benchmark
@@ -201,7 +213,8 @@ def rule_texts(site: Site, reference: Reference, trial: TrialRecord) -> dict[str
             content = read_file(path, os.path.realpath(path.parent), _MAX_RULES_BYTES)
         except FileProblem:
             continue
-        found |= split_rules(content.decode("utf-8", "replace"))
+        texts = split_rules(content.decode("utf-8", "replace"))
+        found |= {(direction, rule): text for rule, text in texts.items()}
     return found
 
 

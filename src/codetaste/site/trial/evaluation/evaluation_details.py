@@ -14,6 +14,7 @@ from codetaste.evaluation.trials.untrusted_files import (
     parse_text,
     read_json_object,
 )
+from codetaste.rules.registration import Direction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +44,7 @@ class EvaluationDetails:
 
     Attributes:
         hits: the counts behind PREC.
-        unmet: ids of rules that are not satisfied, of both directions; None if unknown.
+        unmet: direction and id of each rule that is not satisfied; None if unknown.
         flagged: additive rules that match only code without effect.
         bounds: p_R and f_R.
         bounds_runs: number of runs behind the bounds.
@@ -55,7 +56,7 @@ class EvaluationDetails:
     """
 
     hits: PrecisionCounts | None = None
-    unmet: frozenset[str] | None = None
+    unmet: frozenset[tuple[str, str]] | None = None
     flagged: tuple[FlagPlace, ...] = ()
     bounds: PassThresholds | None = None
     bounds_runs: int | None = None
@@ -73,7 +74,7 @@ def read_evaluation_details(folder: Path, root: str) -> EvaluationDetails:
     except FileProblem:
         return EvaluationDetails()
     baseline = _object(scores.get("baseline"))
-    unmet = [*_texts(scores.get("unmet_additive")), *_texts(scores.get("unmet_reductive"))]
+    unmet = [(each, rule) for each in Direction for rule in _texts(scores.get(f"unmet_{each}"))]
     return EvaluationDetails(
         hits=_hits(_object(scores.get("hits"))),
         unmet=frozenset(unmet) if isinstance(scores.get("unmet_additive"), list) else None,

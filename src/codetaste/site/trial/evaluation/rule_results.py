@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from codetaste.rules.registration import Direction
+from codetaste.site.html.address import rule_anchors
 from codetaste.site.trial.patch.patch_data import shown_path
 from codetaste.site.trial.visible_text import visible_line, visible_text
 
@@ -63,6 +64,7 @@ class RuleResult:
         why: why it is flagged, or not satisfied without a match; "" otherwise.
         matches: number of matches in R∘X̂.
         places: where, the first two hundred.
+        anchor: the fragment that names it in the page.
     """
 
     id: str
@@ -72,6 +74,7 @@ class RuleResult:
     why: str
     matches: int
     places: tuple[MatchPlace, ...]
+    anchor: str
 
     @property
     def shown_places(self) -> tuple[MatchPlace, ...]:
@@ -97,20 +100,23 @@ def rule_results(
     """
     flags = {each.name: each.reason for each in reversed(details.flagged)}
     places = _Places(patch)
+    by_direction = {Direction.ADDITIVE: additive, Direction.REDUCTIVE: remaining}
+    anchors = rule_anchors((each, name) for each, found in by_direction.items() for name in found.messages)
     results = []
-    for direction, found in ((Direction.ADDITIVE, additive), (Direction.REDUCTIVE, remaining)):
+    for direction, found in by_direction.items():
         by_rule: dict[str, list[Match]] = defaultdict(list)
         for match in found.matches:
             by_rule[match.rule_id].append(match)
         for name, message in found.messages.items():
             matches = by_rule.get(name, [])
-            if name in flags:
+            if name in flags and direction is Direction.ADDITIVE:
                 outcome, why = RuleOutcome.FLAGGED, flags[name]
             else:
                 outcome, why = _outcome(name, direction, matches, found, details)
             where = tuple(map(places.of, matches[:_MAX_PLACES]))
             shown = visible_text(message, _MAX_MESSAGE_CHARS)
-            results.append(RuleResult(name, direction, shown, outcome, why, len(matches), where))
+            anchor = anchors[direction, name]
+            results.append(RuleResult(name, direction, shown, outcome, why, len(matches), where, anchor))
     return tuple(results)
 
 
@@ -122,7 +128,7 @@ def _outcome(
             return RuleOutcome.UNKNOWN, found.problem
         satisfied = bool(matches) == (direction is Direction.ADDITIVE)
     else:
-        satisfied = name not in details.unmet
+        satisfied = (direction, name) not in details.unmet
     if satisfied:
         return RuleOutcome.SATISFIED, ""
     hidden = direction is Direction.REDUCTIVE and not matches
@@ -179,6 +185,7 @@ def rules_data(results: Iterable[RuleResult]) -> list[dict[str, Any]]:
     return [
         {
             "id": each.id,
+            "anchor": each.anchor,
             "direction": each.direction.value,
             "outcome": each.outcome.value,
             "why": each.why,

@@ -29,19 +29,19 @@ _LOOKS = {
 
 
 def rule_rows(rules: Iterable[RuleResult]) -> Markup:
-    """Return a row for each rule, with the id ``rule-ID``; every text is escaped."""
+    """Return a row for each rule, with its anchor as id; every text is escaped."""
     return Markup("\n".join(map(_row, rules)))  # noqa: S704 - all parts are escaped or our own
 
 
 def _row(rule: RuleResult) -> str:
-    name = _text(rule.id)
+    name, anchor = _text(rule.id), _text(rule.anchor)
     look, sign = _LOOKS[rule.outcome]
     why = f": {_text(rule.why)}" if rule.why else ""
     shown = rule.shown_places
     places = "<br>".join(map(_place, shown))
     more = f"<br>and {rule.matches - len(shown)} more" if rule.matches > len(shown) else ""
     return (
-        f'<tr id="rule-{name}"><th scope="row" class="mono"><a href="#rule-{name}">{name}</a></th>'
+        f'<tr id="{anchor}"><th scope="row" class="mono"><a href="#{anchor}">{name}</a></th>'
         f'<td>{rule.direction.value}</td><td data-group="{rule.outcome.value}">'
         f'<span class="{look}">{sign} {rule.outcome.value}</span>{why}</td>'
         f'<td class="num">{rule.matches}</td><td class="mono small">{places}{more}</td>'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from codetaste.rules.registration import Direction
 from codetaste.site.trial.visible_text import decoded_path, visible_text
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ _MAX_MATCHES = 20_000
 _MAX_PATH_CHARS = 500
 
 
-def patch_data(patch: MarkedPatch, pieces: PatchPieces, rules: Mapping[str, int]) -> dict[str, Any]:
+def patch_data(
+    patch: MarkedPatch, pieces: PatchPieces, rules: Mapping[tuple[str, str], int]
+) -> dict[str, Any]:
     """Return the data of ``patch.js``, JSON.
 
     A match is ``[first line, last line, rule]``; a rule is its position in the trial's list. ``a`` are
@@ -27,7 +30,7 @@ def patch_data(patch: MarkedPatch, pieces: PatchPieces, rules: Mapping[str, int]
     Args:
         patch: the patch.
         pieces: of it.
-        rules: positions of the rules by id.
+        rules: positions of the rules by direction and id.
     """
     return {
         "files": [
@@ -38,7 +41,7 @@ def patch_data(patch: MarkedPatch, pieces: PatchPieces, rules: Mapping[str, int]
     }
 
 
-def _file_data(each: MarkedFile, place: FilePlace, rules: Mapping[str, int]) -> dict[str, Any]:
+def _file_data(each: MarkedFile, place: FilePlace, rules: Mapping[tuple[str, str], int]) -> dict[str, Any]:
     counts, file = each.counts, each.file
     data: dict[str, Any] = {
         "path": shown_path(each.path),
@@ -54,9 +57,13 @@ def _file_data(each: MarkedFile, place: FilePlace, rules: Mapping[str, int]) -> 
     if each.excluded:
         data["excluded"] = True
     matches = each.matches
-    for key, found in (("a", matches.additive), ("r", matches.reductive), ("l", matches.remaining)):
+    for key, direction, found in (
+        ("a", Direction.ADDITIVE, matches.additive),
+        ("r", Direction.REDUCTIVE, matches.reductive),
+        ("l", Direction.REDUCTIVE, matches.remaining),
+    ):
         if found:
-            data[key] = _spans(found, rules)
+            data[key] = _spans(found, direction, rules)
     return data
 
 
@@ -88,6 +95,8 @@ def shown_path(path: str) -> str:
     return visible_text(decoded_path(path), _MAX_PATH_CHARS)
 
 
-def _spans(matches: Iterable[Match], rules: Mapping[str, int]) -> list[list[int]]:
-    found = {(match.start_line, match.end_line, rules.get(match.rule_id, -1)) for match in matches}
+def _spans(matches: Iterable[Match], direction: str, rules: Mapping[tuple[str, str], int]) -> list[list[int]]:
+    found = {
+        (match.start_line, match.end_line, rules.get((direction, match.rule_id), -1)) for match in matches
+    }
     return [list(each) for each in sorted(found)[:_MAX_MATCHES]]

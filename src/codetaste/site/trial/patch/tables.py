@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
+from codetaste.rules.registration import Direction
 from codetaste.site.html.visible import visible
 from codetaste.site.trial.patch.patch_data import file_notes, shown_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from codetaste.site.trial.patch.excerpt import ExcerptFile, ExcerptLine, LineMark
     from codetaste.site.trial.patch.marked_patch import MarkedFile
@@ -23,9 +24,14 @@ _CLASSES = {"+": "add", "-": "del"}
 _KINDS = {"additive": "▲ additive", "reductive": "▼ reductive", "remaining": "◆ left"}
 
 
-def line_rows(file: ExcerptFile) -> Markup:
-    """Return a row for each line, with the id ``L<file>-<line>``; every text is escaped."""
-    return Markup("\n".join(_line_row(file.number, line) for line in file.lines))  # noqa: S704 - as above
+def line_rows(anchors: Mapping[tuple[str, str], str], file: ExcerptFile) -> Markup:
+    """Return a row for each line, with the id ``L<file>-<line>``; every text is escaped.
+
+    Args:
+        anchors: the fragments that name the rules in the page, by direction and id.
+        file: the lines.
+    """
+    return Markup("\n".join(_line_row(anchors, file.number, line) for line in file.lines))  # noqa: S704
 
 
 def file_rows(files: Iterable[MarkedFile]) -> Markup:
@@ -33,10 +39,10 @@ def file_rows(files: Iterable[MarkedFile]) -> Markup:
     return Markup("\n".join(_file_row(number, each) for number, each in enumerate(files, 1)))  # noqa: S704
 
 
-def _line_row(file: int, line: ExcerptLine) -> str:
+def _line_row(anchors: Mapping[tuple[str, str], str], file: int, line: ExcerptLine) -> str:
     old, new = ("" if number is None else str(number) for number in (line.old, line.new))
     marked = " marked" if line.marks else ""
-    marks = "".join(map(_mark, line.marks))
+    marks = "".join(_mark(anchors, mark) for mark in line.marks)
     return (
         f'<tr class="{_CLASSES.get(line.sign, "same")}{marked}" id="L{file}-{new or f"o{old}"}">\n'
         f'<td class="line">{old}</td><td class="line">{new}</td>\n'
@@ -45,9 +51,10 @@ def _line_row(file: int, line: ExcerptLine) -> str:
     )
 
 
-def _mark(mark: LineMark) -> str:
-    names = map(_text, mark.rules)
-    return "".join(f'<a href="#rule-{name}">{_KINDS[mark.kind]}: {name}</a> ' for name in names)
+def _mark(anchors: Mapping[tuple[str, str], str], mark: LineMark) -> str:
+    direction = Direction.ADDITIVE if mark.kind == "additive" else Direction.REDUCTIVE
+    named = ((_text(anchors.get((direction, name), f"rule-{name}")), _text(name)) for name in mark.rules)
+    return "".join(f'<a href="#{anchor}">{_KINDS[mark.kind]}: {name}</a> ' for anchor, name in named)
 
 
 def _file_row(number: int, each: MarkedFile) -> str:
