@@ -110,6 +110,30 @@ def test_a_site_replaces_a_site_and_nothing_else(nothing: RunResults, tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
 
 
+def test_a_link_to_a_site_stays_and_links_in_the_site_are_not_followed(
+    nothing: RunResults, tmp_path: Path
+) -> None:
+    place, latest, other = (tmp_path / name for name in ("report-1", "latest", "other"))
+    place.mkdir()
+    other.mkdir()
+    (other / "thesis.tex").write_text("precious")
+    latest.symlink_to("report-1")
+    for _ in range(2):
+        assert write_site(nothing, latest, "a").index == latest / "index.html"
+        assert latest.is_symlink()
+        assert (place / MARKER).is_file()
+        assert not (place / "out").is_symlink()
+        (place / "out").symlink_to(other)
+    assert (other / "thesis.tex").read_text() == "precious"
+    (tmp_path / "elsewhere").symlink_to(other)
+    with pytest.raises(ConfigError, match="has files and is no site"):
+        write_site(nothing, tmp_path / "elsewhere", "a")
+    (tmp_path / "lost").symlink_to("nowhere")
+    with pytest.raises(ConfigError, match="exists and is no folder"):
+        write_site(nothing, tmp_path / "lost", "a")
+    assert {path.name for path in tmp_path.iterdir()} == {"report-1", "latest", "other", "elsewhere", "lost"}
+
+
 def test_a_site_is_not_written_into_a_run(results: RunResults) -> None:
     for target in (results.roots[0], results.roots[0] / "report"):
         with pytest.raises(ConfigError):

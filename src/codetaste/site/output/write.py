@@ -10,6 +10,7 @@ import zipfile
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codetaste.core.files import remove_tree, storage_error
@@ -19,7 +20,6 @@ from codetaste.site.output.redact import Redactions, redact_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from codetaste.results.read import RunResults
     from codetaste.site.html.site_file import SiteFile
@@ -75,6 +75,8 @@ class _Blocks:
 def write_site(results: RunResults, target: Path, title: str, *, redact: bool = False) -> WrittenSite:
     """Write every file of a site beside ``target``, then put it in its place. Blocking.
 
+    If ``target`` is a link, the link stays and what it leads to is replaced.
+
     Args:
         results: what the site shows.
         target: a folder that does not exist, is empty or is a site; or the path of a zip archive.
@@ -87,18 +89,19 @@ def write_site(results: RunResults, target: Path, title: str, *, redact: bool = 
         JournalError: a file cannot be written.
     """
     check_target(target)
+    place = Path(os.path.realpath(target))
     for root in results.roots:
-        if target.resolve().is_relative_to(root.resolve()):
+        if place.is_relative_to(root.resolve()):
             raise ConfigError(f"-o: {target} is inside the run {root}, which a report does not change")
     site = replace(open_site(results, title), redacted=redact)
-    folder = target.parent / f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
+    folder = place.parent / f".{place.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
     try:
         folder.mkdir(parents=True)
     except OSError as error:
         raise ConfigError(f"-o: {target} cannot be created: {error.strerror}") from None
     try:
         written, redactions = _write_all(site, folder)
-        _put_in_place(folder, target)
+        _put_in_place(folder, place)
     except OSError as error:
         raise storage_error(error, target, JournalError) from None
     finally:
@@ -121,7 +124,7 @@ def check_target(target: Path) -> None:
         with zipfile.ZipFile(target) as archive:
             if not any(name.endswith(f"/{MARKER}") for name in archive.namelist()):
                 raise ConfigError(f"-o: {target} exists and is no site: name another one, or remove it")
-    elif not target.is_dir() or target.is_symlink():
+    elif not target.is_dir():
         raise ConfigError(f"-o: {target} exists and is no folder: name another one, or remove it")
     elif any(target.iterdir()) and not (target / MARKER).is_file():
         raise ConfigError(f"-o: {target} has files and is no site: name another folder, or empty this one")
