@@ -165,6 +165,7 @@ def test_damaged_files_are_problems_and_the_other_rows_come(tmp_path: Path) -> N
     (scored[2] / "rules_negative.sarif").unlink()
     (scored[3] / "rules_positive.yml").write_text("rules: [{id: x")
     (scored[4].parent / "inference_metadata.json").write_bytes(b"\xff\x00")
+    (run / "case_studies").write_text("")
     results = load(run)
     whole = len(list(run.glob("outputs/*/*/*/*/*/*")))
     assert len(results.trials) == whole
@@ -173,6 +174,7 @@ def test_damaged_files_are_problems_and_the_other_rows_come(tmp_path: Path) -> N
     assert "scores.json" in listed
     assert "rules_positive.sarif: is not SARIF" in listed
     assert "rules_positive.yml" in listed
+    assert "case_studies: cannot be read" in listed
     unknown = [row for row in results.rules if row.direction == "reductive" and row.matches is None]
     assert unknown
     assert all(row.satisfied is not None for row in unknown), "scores.json says which rules match"

@@ -26,8 +26,8 @@ _Record = TypeVar("_Record", CaseStudy, TrialLabel)
 def read_case_studies(run: Path, problems: list[str] | None = None) -> tuple[CaseStudy, ...]:
     """Return the case studies of a run, ordered by their paths; () where it has none. Does blocking I/O.
 
-    A file that is damaged, too large, a link out of the folder, or of a newer version is left out, and
-    ``problems`` gets a line for it.
+    A file that is damaged, too large, a link out of the folder, or of a newer version is left out, as is a
+    folder that cannot be read, and ``problems`` gets a line for it.
     """
     return _read(run, REPORTS, TypeAdapter(CaseStudy), ".md", problems)
 
@@ -45,7 +45,8 @@ def _read(
 ) -> tuple[_Record, ...]:
     folder = run / CASE_STUDIES_FOLDER / name
     found = list[_Record]()
-    for path in _json_files(folder):
+    faults = list[OSError]()
+    for path in _json_files(folder, faults):
         try:
             data = _read_data(path, os.path.realpath(folder))
             found.append(adapter.validate_python({**data, "path": path.with_suffix(suffix)}))
@@ -53,6 +54,8 @@ def _read(
             if problems is not None:
                 what = "is not a case study" if isinstance(error, ValidationError) else one_line(error)
                 problems.append(printable(f"{path.relative_to(run)}: {what}"))
+    if problems is not None:
+        problems += [_named(run, error) for error in faults if not isinstance(error, FileNotFoundError)]
     return tuple(found)
 
 
@@ -69,9 +72,20 @@ def _read_data(path: Path, root: str) -> dict[str, Any]:
     return data
 
 
-def _json_files(folder: Path) -> Iterator[Path]:
-    """Yield the JSON files below a folder, sorted; links to folders are not followed."""
-    for parent, folders, names in os.walk(folder):
+def _named(run: Path, error: OSError) -> str:
+    """Return a line that names the folder that cannot be read, or what is in its place."""
+    path = Path(error.filename)
+    while not os.path.lexists(path):
+        path = path.parent
+    return printable(f"{path.relative_to(run)}: cannot be read: {error.strerror}")
+
+
+def _json_files(folder: Path, faults: list[OSError]) -> Iterator[Path]:
+    """Yield the JSON files below a folder, sorted; links to folders are not followed.
+
+    The errors of folders that cannot be read are added to ``faults``.
+    """
+    for parent, folders, names in os.walk(folder, onerror=faults.append):
         folders.sort()
         yield from (Path(parent, name) for name in sorted(names) if name.endswith(".json"))
 

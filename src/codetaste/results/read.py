@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,18 +20,19 @@ from codetaste.flows.environment.publish import ENVIRONMENTS_FOLDER
 from codetaste.orchestration.journal.journal import JOURNAL_FILE
 from codetaste.report.discovery.passes import read_passes
 from codetaste.report.statistics.merge import merge_runs
+from codetaste.results.roots import root_of
+from codetaste.results.trial_studies import StudiesOfRuns, read_studies
 from codetaste.run.resolve import find_benchmark
 from codetaste.swe_refactor.dataset.layout import FOLDER
 from codetaste.swe_refactor.report.merge import MergedRows, read_runs
 from codetaste.swe_refactor.report.trials_file import TRIALS_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import TypeVar
 
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.environment.record import EnvironmentRecord
-    from codetaste.evaluation.trials.records import TrialRecord
     from codetaste.report.discovery.passes import PassRecord
     from codetaste.report.statistics.merge import MergedTrials
 
@@ -54,6 +55,7 @@ class RunResults:
         environments: execution environments, those that failed too.
         answers: the trials of SWE-Refactor.
         problems: what could not be read, by file or folder.
+        studies: the case studies and failure labels that are filed beside the trials.
     """
 
     roots: tuple[Path, ...]
@@ -64,6 +66,7 @@ class RunResults:
     environments: tuple[EnvironmentRecord, ...]
     answers: MergedRows
     problems: tuple[ReadProblem, ...]
+    studies: StudiesOfRuns = field(default_factory=StudiesOfRuns)
 
     @property
     def empty(self) -> bool:
@@ -115,6 +118,7 @@ def read_results(roots: Sequence[Path], benchmark: Benchmark | None = None) -> R
     others = passes or environments or answering
     with_trials = [root for root in roots if (root / OUTPUTS_FOLDER).is_dir()] if others else list(roots)
     records = read_trial_records(with_trials, opened)
+    studies = read_studies(roots, problems)
     return RunResults(
         tuple(roots),
         opened,
@@ -124,6 +128,7 @@ def read_results(roots: Sequence[Path], benchmark: Benchmark | None = None) -> R
         tuple(environments),
         answers,
         (*records.problems, *problems),
+        studies,
     )
 
 
@@ -135,13 +140,6 @@ def run_names(results: RunResults) -> dict[Path, str]:
     for record in results.records.records:
         found[root_of(record, found)] = record.run
     return found
-
-
-def root_of(record: TrialRecord, roots: Mapping[Path, object]) -> Path:
-    """Return that of ``roots`` from which a trial was read."""
-    if len(roots) == 1:
-        return next(iter(roots))
-    return next(each for each in (record.folder, *record.folder.parents) if each in roots)
 
 
 def read_trial_records(roots: Sequence[Path], benchmark: Benchmark | None) -> TrialRecords:

@@ -9,7 +9,8 @@ from codetaste.benchmark.trial_identity import StepKind, TrialIdentity
 from codetaste.evaluation.trials.records import TrialStatus
 from codetaste.orchestration.journal.history import JobState
 from codetaste.results.outcome import facet_of_record
-from codetaste.results.read import root_of, run_names
+from codetaste.results.read import run_names
+from codetaste.results.roots import root_of
 from codetaste.results.run_jobs import RunJobs, read_jobs
 
 if TYPE_CHECKING:

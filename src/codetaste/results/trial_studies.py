@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, TypeAlias
 from codetaste.benchmark.trial_identity import TrialIdentity
 from codetaste.case_study.plan import METHOD_TRACK
 from codetaste.case_study.read import read_case_studies, read_labels
-from codetaste.results.read import root_of
+from codetaste.core.text import printable
+from codetaste.evaluation.trials.records import ProblemKind, ReadProblem
+from codetaste.results.roots import root_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from codetaste.case_study.study import CaseStudy, StudyOrigin, TrialAssessment, TrialLabel
     from codetaste.evaluation.trials.records import TrialRecord
-    from codetaste.results.read import RunResults
     from codetaste.swe_refactor.report.trial_row import TrialRow
 
 _Key: TypeAlias = "tuple[Path, TrialIdentity]"
@@ -46,9 +47,9 @@ class TrialStudies:
 class StudiesOfRuns:
     """The case studies of runs, and what they and the labels say of each trial."""
 
-    roots: tuple[Path, ...]
-    case_studies: tuple[CaseStudy, ...]
-    by_trial: Mapping[_Key, TrialStudies]
+    roots: tuple[Path, ...] = ()
+    case_studies: tuple[CaseStudy, ...] = ()
+    by_trial: Mapping[_Key, TrialStudies] = field(default_factory=dict)
 
     def of(self, trial: TrialRecord) -> TrialStudies:
         """Return what was said of a trial."""
@@ -65,19 +66,24 @@ class StudiesOfRuns:
         return TrialStudies() if root is None else self.by_trial.get((root, identity), TrialStudies())
 
 
-def read_studies(results: RunResults) -> StudiesOfRuns:
-    """Read what is filed beside the trials of runs; damaged files are left out. Blocking."""
+def read_studies(roots: Sequence[Path], problems: list[ReadProblem]) -> StudiesOfRuns:
+    """Read what is filed beside the trials of runs, and add what cannot be read to ``problems``. Blocking."""
     studies: list[CaseStudy] = []
     by_trial: defaultdict[_Key, TrialStudies] = defaultdict(TrialStudies)
-    for root in results.roots:
-        for label in read_labels(root):
+    for root in roots:
+        faults: list[str] = []
+        for label in read_labels(root, faults):
             by_trial[root, _identity(label.origin, label.agent, label.attempt)].labels.append(label)
-        for study in read_case_studies(root):
+        for study in read_case_studies(root, faults):
             studies.append(study)
             for each in study.trials:
                 filed = by_trial[root, _identity(study.origin, each.agent, each.attempt)]
                 filed.assessments.append((study, each))
-    return StudiesOfRuns(results.roots, tuple(studies), dict(by_trial))
+        for fault in dict.fromkeys(faults):
+            location, _, text = fault.partition(": ")
+            where = f"{printable(str(root))}: {location}" if len(roots) > 1 else location
+            problems.append(ReadProblem(ProblemKind.UNREADABLE, where, text))
+    return StudiesOfRuns(tuple(roots), tuple(studies), dict(by_trial))
 
 
 def _identity(origin: StudyOrigin, agent: str, attempt: int) -> TrialIdentity:

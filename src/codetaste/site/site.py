@@ -14,7 +14,6 @@ from codetaste.report.statistics.merge import track_mode_of, track_mode_order
 from codetaste.report.statistics.view import aggregate_trials
 from codetaste.results.rows.rule_rows import rule_rows
 from codetaste.results.trial_outcomes import read_outcomes
-from codetaste.results.trial_studies import read_studies
 from codetaste.site.html.address import file_name
 from codetaste.site.overview.rule_tallies import tally_rules
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from codetaste.results.read import RunResults
     from codetaste.results.rows.rule import RuleVerdict
     from codetaste.results.trial_outcomes import TrialOutcomes
-    from codetaste.results.trial_studies import StudiesOfRuns
     from codetaste.site.overview.rule_tallies import RuleTally
 
 P = ParamSpec("P")
@@ -105,11 +103,6 @@ class Site:
         return found
 
     @cached_property
-    def studies(self) -> StudiesOfRuns:
-        """The case studies and failure labels that are filed beside the trials. Blocking when first read."""
-        return read_studies(self.results)
-
-    @cached_property
     def _outcomes(self) -> TrialOutcomes:
         return read_outcomes(self.results)
 
@@ -147,7 +140,7 @@ class Site:
 
     def labels(self, trial: TrialRecord) -> tuple[str, ...]:
         """Return the failure labels that agents gave a trial, in words."""
-        return self.studies.of(trial).label_words
+        return self.results.studies.of(trial).label_words
 
     def facet(self, trial: TrialRecord) -> OutcomeFacet:
         """Return what became of a trial."""

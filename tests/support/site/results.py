@@ -9,6 +9,7 @@ from typing import Any
 from codetaste.evaluation.trials.records import TrialRecords
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.results.read import RunResults
+from codetaste.results.trial_studies import read_studies
 from codetaste.site.build import open_site, site_files
 from codetaste.site.site import Site
 from codetaste.swe_refactor.report.merge import MergedRows
@@ -17,6 +18,7 @@ from codetaste.swe_refactor.report.merge import MergedRows
 def make_site(roots: Sequence[Path] = (), **parts: Any) -> Site:
     """Return the site of results without trials, with these other parts."""
     known = {"benchmark": None, "passes": (), "environments": (), "answers": MergedRows(()), "problems": ()}
+    known["studies"] = read_studies(roots, [])
     return open_site(
         RunResults(tuple(roots), records=TrialRecords(), trials=merge_runs(()), **{**known, **parts}), "runs"
     )

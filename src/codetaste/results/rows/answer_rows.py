@@ -10,7 +10,6 @@ from codetaste.core.text import printable
 from codetaste.results.outcome import facet_of_answer
 from codetaste.results.rows.job_totals import job_totals
 from codetaste.results.rows.trial import TrialResult
-from codetaste.results.trial_studies import read_studies
 from codetaste.swe_refactor.report.failures.classify import classify_failure
 
 if TYPE_CHECKING:
@@ -31,10 +30,9 @@ def answer_rows(results: RunResults, jobs: Sequence[RunJobs]) -> Iterator[TrialR
         jobs: of the runs, in the order of ``results.roots``.
     """
     by_run = {name: each for each in reversed(jobs) for name in (each.root.name, printable(str(each.root)))}
-    studies = read_studies(results) if results.answers.rows else None
     for row in results.answers.rows:
         run = by_run.get(row.run)
-        labels = studies.of_answer(row, run.root).label_words if studies and run else ()
+        labels = results.studies.of_answer(row, run.root).label_words if run else ()
         yield replace(_row(row, run), failure_labels=labels)
 
 

@@ -13,12 +13,11 @@ from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.measures import Measure
 from codetaste.report.statistics.view import aggregate_trials
 from codetaste.results.outcome import facet_of_record
-from codetaste.results.read import root_of
+from codetaste.results.roots import root_of
 from codetaste.results.rows.job_totals import job_totals
 from codetaste.results.rows.trial import TrialResult
 from codetaste.results.rows.trial_files import read_trial_files
 from codetaste.results.trial_outcomes import ending_step, steps_of
-from codetaste.results.trial_studies import read_studies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -49,11 +48,10 @@ def record_rows(results: RunResults, jobs: Sequence[RunJobs]) -> Iterator[TrialR
     views = [aggregate_trials(results.trials, each) for each in (Aggregation.STRICT, Aggregation.PUBLISHED)]
     by_root = {each.root: each for each in jobs}
     real = {root: os.path.realpath(root) for root in by_root}
-    studies = read_studies(results)
     for record in (*results.trials.agents, *results.trials.pseudo):
         root = root_of(record, by_root)
         row = _row(record, views, by_root[root], real[root])
-        yield replace(row, failure_labels=studies.of(record).label_words)
+        yield replace(row, failure_labels=results.studies.of(record).label_words)
 
 
 def _row(record: TrialRecord, views: Sequence[AggregatedTrials], run: RunJobs, real_root: str) -> TrialResult:

@@ -21,7 +21,7 @@ from codetaste.core.text import printable
 from codetaste.errors import RuleError
 from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialStatus
 from codetaste.evaluation.trials.untrusted_files import FileProblem, parse_text, read_file, read_json_object
-from codetaste.results.read import root_of
+from codetaste.results.roots import root_of
 from codetaste.results.rows.rule import RuleVerdict
 from codetaste.results.rows.sarif_counts import read_rule_matches
 from codetaste.rules.names.guessed import guessed_names, names_in

@@ -149,7 +149,7 @@ def _page(site: Site, reference: Reference) -> bytes:
         texts=texts,
         rows=trial_rows(site, trials),
         columns=COLUMNS,
-        studies=[each for each in site.studies.case_studies if each.origin.instance == name],
+        studies=[each for each in site.results.studies.case_studies if each.origin.instance == name],
     )
 
 

@@ -99,7 +99,7 @@ def answer_page(site: Site, files: RunFiles, row: TrialRow) -> bytes:
         folder=posixpath.dirname(address),
         conversations=excerpts(jobs),
         timeline=make_timeline(jobs),
-        studies=site.studies.of_answer(row, files.root(row)),
+        studies=site.results.studies.of_answer(row, files.root(row)),
         instance_page="",  # it has none
         others=[
             (each, answer_address(each))

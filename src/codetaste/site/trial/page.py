@@ -77,7 +77,7 @@ def _page(site: Site, subject: TrialSubject) -> bytes:
     view = read_trial_view(trial, reference)
     jobs = find_trial_jobs(site.results.roots, trial)
     timeline = make_timeline(jobs)
-    studies = site.studies.of(trial)
+    studies = site.results.studies.of(trial)
     return render_page(
         site,
         "trial.html",
