@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import subprocess
+import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +20,6 @@ from codetaste.report.statistics.view import aggregate_trials
 from codetaste.report.tables.comparison import comparison_table
 from codetaste.results.read import RunResults, read_results
 from codetaste.site.build import open_site, site_blocks, site_files
-from codetaste.site.output import write
 from codetaste.site.output.write import MARKER, write_site
 from codetaste.site.overview.pairs import PairVerdict, compare_pair, tested_pairs
 from codetaste.site.overview.places import find_places
@@ -149,12 +150,28 @@ def test_an_archive_has_the_same_files_each_time(nothing: RunResults, tmp_path: 
         assert all(archive.read(f"a{name}") == other.read(f"b{name}") for name in names)
 
 
+WRITE_IN_TWO = """
+import sys, threading
+from pathlib import Path
+from codetaste.results.read import read_results
+from codetaste.site.output import write
+write._MIN_TRIALS_OF_SHARES = 1
+if sys.argv[3] == "spawn":
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+if __name__ == "__main__":
+    assert write._process_context().get_start_method() == sys.argv[3]
+    write.write_site(read_results([Path(sys.argv[1])]), Path(sys.argv[2]), "a report")
+"""
+
+
 @pytest.mark.heavy
+@pytest.mark.parametrize("start", ["fork", "spawn"])
 def test_two_processes_write_what_one_writes(
-    results: RunResults, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    results: RunResults, written: Path, tmp_path: Path, start: str
 ) -> None:
-    monkeypatch.setattr(write, "_MIN_TRIALS_OF_SHARES", 1)
-    folder = write_site(results, tmp_path / "report", "a report").index.parent
+    folder, script = tmp_path / "report", tmp_path / "write.py"
+    script.write_text(WRITE_IN_TWO)
+    subprocess.run([sys.executable, script, results.roots[0], folder, start], check=True)
     files = {path.relative_to(written): path for path in written.rglob("*") if path.is_file()}
     assert {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()} == set(files)
     assert [name for name, path in files.items() if (folder / name).read_bytes() != path.read_bytes()] == []

@@ -20,6 +20,7 @@ from codetaste.site.output.redact import Redactions, redact_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from multiprocessing.context import BaseContext
 
     from codetaste.results.read import RunResults
     from codetaste.site.html.site_file import SiteFile
@@ -52,24 +53,26 @@ class WrittenSite:
     redactions: Redactions
 
 
-class _Blocks:
-    """The next block of files that no process has taken yet."""
+class _Work:
+    """What the processes that write a site have in common; set in each."""
 
-    shared: Any = None
-    """A number that the processes share; set in each."""
+    site: Site
+    folder: Path
+    next_block: Any
+    """The number of the next block that no process has taken yet, a value of multiprocessing."""
 
     @classmethod
-    def take(cls) -> int:
+    def share(cls, site: Site, folder: Path, next_block: Any) -> None:  # noqa: ANN401
+        """Set what this process works on."""
+        cls.site, cls.folder, cls.next_block = site, folder, next_block
+
+    @classmethod
+    def take_block(cls) -> int:
         """Return the number of a block and take it."""
-        with cls.shared.get_lock():
-            number: int = cls.shared.value
-            cls.shared.value = number + 1
+        with cls.next_block.get_lock():
+            number: int = cls.next_block.value
+            cls.next_block.value = number + 1
         return number
-
-    @classmethod
-    def share(cls, number: Any) -> None:  # noqa: ANN401 - a value of multiprocessing
-        """Take blocks by this number."""
-        cls.shared = number
 
 
 def write_site(results: RunResults, target: Path, title: str, *, redact: bool = False) -> WrittenSite:
@@ -131,16 +134,17 @@ def check_target(target: Path) -> None:
 
 
 def _write_all(site: Site, folder: Path) -> tuple[int, Redactions]:
-    context = get_context("spawn")  # not forked: libraries that compute have threads by now
-    shared = context.Value("q", 0)
-    _Blocks.share(shared)
+    context = _process_context()
+    next_block = context.Value("q", 0)
+    _Work.share(site, folder, next_block)
     if len(site.trials) < _MIN_TRIALS_OF_SHARES or len(os.sched_getaffinity(0)) == 1:
-        number, redactions = _write_blocks(site, folder)
+        number, redactions = _write_blocks()
     else:
-        with ProcessPoolExecutor(1, context, _Blocks.share, (shared,)) as pool:
-            # Without what the site has computed: a copy of a measure is another measure.
-            other = pool.submit(_write_blocks, replace(site), folder)
-            number, redactions = _write_blocks(site, folder)
+        # Without what the site has computed: a measure that is sent to a process is another measure.
+        shared = replace(site), folder, next_block
+        with ProcessPoolExecutor(1, context, _Work.share, shared) as pool:
+            other = pool.submit(_write_blocks)
+            number, redactions = _write_blocks()
             others, of_others = other.result()
         number, redactions = number + others, redactions + of_others
     marker = {"format": _FORMAT, "title": site.title, "files": number, "redacted": site.redacted}
@@ -148,12 +152,21 @@ def _write_all(site: Site, folder: Path) -> tuple[int, Redactions]:
     return number + 1, redactions
 
 
-def _write_blocks(site: Site, folder: Path) -> tuple[int, Redactions]:
+def _process_context() -> BaseContext:
+    """Return how the second process starts: forked, unless another thread of this one could hold a lock."""
+    try:
+        threads = [*Path("/proc/self/task").iterdir()]  # also those of libraries that compute
+    except OSError:
+        threads = []
+    return get_context("fork" if len(threads) == 1 else "spawn")
+
+
+def _write_blocks() -> tuple[int, Redactions]:
     """Write the blocks that this process takes; returns the number of files and what was removed."""
     gc.freeze()
     gc.disable()  # what is made has no cycles, and looking for them takes a quarter of the time
     try:
-        return _write_taken(site, folder)
+        return _write_taken(_Work.site, _Work.folder)
     finally:
         gc.enable()
         gc.unfreeze()
@@ -179,12 +192,12 @@ def _write_taken(site: Site, folder: Path) -> tuple[int, Redactions]:
 
 
 def _taken_files(site: Site) -> Iterator[SiteFile]:
-    mine = _Blocks.take()
+    mine = _Work.take_block()
     for number, block in enumerate(site_blocks(site, _BLOCK)):
         if number == mine:
             for file in block:
                 yield from file.with_parts()
-            mine = _Blocks.take()
+            mine = _Work.take_block()
 
 
 def _put_in_place(folder: Path, target: Path) -> None:
