@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.resolver import implicit_resolvers
+from ruamel.yaml.scanner import Scanner
 from yaml import YAMLError as LibyamlError
 from yaml.resolver import BaseResolver
 
@@ -33,6 +34,18 @@ _READ_APART = re.compile(
     re.MULTILINE,
 )
 """What the two may read differently: YAML 1.1 and 1.2, and faults of either."""
+_MAX_FLOW_LEVEL = 100
+"""More than any rule file may have, with room for the list of rules around a rule."""
+
+
+class _BoundedScanner(Scanner):
+    """Refuses brackets that are nested too deeply, before the parser takes seconds to find that out."""
+
+    def fetch_flow_collection_start(self, TokenClass: Any, to_push: str) -> None:  # noqa: ANN401, N803
+        if self.flow_level > _MAX_FLOW_LEVEL:
+            line = self.reader.line + 1
+            raise RuleError(f"nested too deeply: {_MAX_FLOW_LEVEL} brackets are open", line=line)
+        super().fetch_flow_collection_start(TokenClass, to_push)
 
 
 def compose(text: str) -> Node:
@@ -43,7 +56,9 @@ def compose(text: str) -> Node:
         RecursionError: it is nested too deeply.
     """
     try:
-        return YAML(typ="safe", pure=True).compose(text)
+        yaml = YAML(typ="safe", pure=True)
+        yaml.Scanner = _BoundedScanner
+        return yaml.compose(text)
     except MarkedYAMLError as error:
         # For something that is never closed, report the line where it begins.
         unclosed = "end of stream" in (error.problem or "")
