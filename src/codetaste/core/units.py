@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
@@ -87,9 +88,20 @@ def format_duration(seconds: float) -> str:
     return f"{hours}h{minute:02d}m" if hours else f"{minute}m{second:02d}s"
 
 
-def format_usd(amount: Decimal) -> str:
-    """Format an amount of dollars: to the cent, or to four decimals below 10 cents."""
-    return f"${amount:.2f}" if amount == 0 or amount >= Decimal("0.1") else f"${amount:.4f}"
+def usd_decimals(amount: Decimal | float) -> int:
+    """Return how many decimals an amount of dollars is shown with.
+
+    To the cent; below 10 cents four decimals, or as many as two digits that are not leading zeros need.
+    """
+    size = abs(float(amount))
+    if not 0 < size < 0.1:  # noqa: PLR2004 - 10 cents
+        return 2
+    return min(max(4, 1 - math.floor(math.log10(size))), _MAX_DECIMALS)
+
+
+def format_usd(amount: Decimal | float) -> str:
+    """Format an amount of dollars with ``usd_decimals``."""
+    return f"${amount:.{usd_decimals(amount)}f}"
 
 
 def format_exact_usd(amount: Decimal) -> str:

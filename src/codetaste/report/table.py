@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from codetaste.core.units import usd_decimals
 from codetaste.report.statistics.intervals import Interval, Method
 from codetaste.report.statistics.measures import Unit
 
@@ -92,23 +93,29 @@ def format_cell(cell: Cell, column: Column) -> tuple[str, str]:
     if isinstance(cell, str):
         return cell, ""
     if isinstance(cell, int | float):
-        return _number(cell, column), ""
+        return _number(cell, column, _decimals(cell, column)), ""
     if cell is None or cell.mean is None:
         return NO_VALUE, ""
-    mean = _number(cell.mean, column)
+    decimals = _decimals(cell.mean, column)
+    mean = _number(cell.mean, column, decimals)
     if column.mean_only or cell.low is None or cell.high is None:
         return mean, ""
     if cell.margin is not None:
-        return mean, f" ± {_number(cell.margin, column)}"
-    return mean, f" [{_number(cell.low, column)}, {_number(cell.high, column)}]"
+        return mean, f" ± {_number(cell.margin, column, decimals)}"
+    return mean, f" [{_number(cell.low, column, decimals)}, {_number(cell.high, column, decimals)}]"
 
 
-def _number(value: float, column: Column) -> str:
+def _number(value: float, column: Column, decimals: int) -> str:
     if column.unit is Unit.COUNT:
         return str(int(value))
     scaled = value * _SCALE.get(column.unit, 1.0)
-    decimals = _DECIMALS.get(column.unit, 1) if column.decimals is None else column.decimals
     return f"{scaled + 0.0:.{decimals}f}"
+
+
+def _decimals(value: float, column: Column) -> int:
+    """Return the decimals of a value; an amount below 10 cents has as many as ``format_usd`` shows."""
+    decimals = _DECIMALS.get(column.unit, 1) if column.decimals is None else column.decimals
+    return max(decimals, usd_decimals(value)) if column.unit is Unit.USD else decimals
 
 
 def caption(table: Table) -> str:

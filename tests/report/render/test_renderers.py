@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from codetaste.benchmark.layout import GOLDEN, NULL
 from codetaste.core.text import printable
+from codetaste.core.units import format_usd
 from codetaste.report.render.csv import HEADER, render_csv, spreadsheet_safe
 from codetaste.report.render.latex.escape import escape as latex_escape
 from codetaste.report.render.latex.render import render_latex
@@ -23,7 +24,7 @@ from codetaste.report.statistics.intervals import mean_interval
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.report.statistics.view import AggregatedTrials, aggregate_trials
-from codetaste.report.table import Column, Row, Table
+from codetaste.report.table import Column, Row, Table, format_cell
 from codetaste.report.tables.groups import GroupBy
 from codetaste.report.tables.report import TABLE_NAMES, make_report
 from codetaste.report.tables.scores import table_3, table_4, table_5
@@ -271,3 +272,22 @@ def test_equal_aggregations_are_shown_once_and_different_ones_separately() -> No
     assert [table.aggregation for table in apart] == ["strict", "published"]
     assert "25.0" in render_text(apart[0])
     assert "50.0" in render_text(apart[1])
+
+
+@given(st.floats(1e-11, 1e6))
+def test_an_amount_is_never_shown_as_zero_and_tables_show_it_like_all_other_texts(amount: float) -> None:
+    column = Column("cost_usd", "Cost", Unit.USD)
+    shown, _ = format_cell(amount, column)
+    assert format_usd(amount) == f"${shown}"
+    assert 0.94 * amount <= float(shown) <= 1.06 * amount
+    assert format_cell(mean_interval([amount, amount], fractions=False), column)[0] == shown
+
+
+def test_small_amounts_have_two_digits_and_others_cents() -> None:
+    column = Column("cost_usd", "Cost", Unit.USD)
+    shown = [format_cell(amount, column)[0] for amount in (0, 12.345, 0.1, 0.0123, 0.0009, 0.000021)]
+    assert shown == ["0.00", "12.35", "0.10", "0.0123", "0.00090", "0.000021"]
+    assert format_cell(mean_interval([0.002, 0.003, 0.007], fractions=False), column) == (
+        "0.0040",
+        " ± 0.0066",
+    )

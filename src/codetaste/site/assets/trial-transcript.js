@@ -60,10 +60,15 @@ function longText(event) {
   return nodes;
 }
 
+/** An amount of dollars with as many decimals as `codetaste report` shows. */
+function dollars(usd) {
+  return `$${usd.toFixed(usd < 0.1 ? Math.min(12, Math.max(4, 1 - Math.floor(Math.log10(usd)))) : 2)}`;
+}
+
 function replyText({ model, usd, s, stop, tokens }) {
   const parts = [];
   if (model) parts.push(model);
-  if (usd) parts.push(`$${usd.toFixed(4)}`);
+  if (usd) parts.push(dollars(usd));
   if (s) parts.push(`${s.toFixed(1)} s`);
   if (tokens) parts.push(`${trial.number(tokens.input ?? 0)} → ${trial.number(tokens.output ?? 0)} tokens`);
   if (stop) parts.push(stop);

@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from codetaste import __version__
+from codetaste.core.units import format_usd
 from codetaste.report.statistics.intervals import Interval
 from codetaste.report.table import caption, format_cell
 from codetaste.results.outcome import OutcomeFacet
@@ -53,6 +54,7 @@ def environment() -> Environment:
     made.filters.update(
         group_rows=_group_rows,
         group_columns=_group_columns,
+        usd=format_usd,
         letter_in=lambda system, comparison: comparison.letter(system),
     )
     made.globals.update(

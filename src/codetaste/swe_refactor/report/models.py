@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from codetaste.core.text import plural
+from codetaste.core.units import format_usd
 from codetaste.report.statistics.intervals import mean_interval
 from codetaste.report.statistics.measures import Unit
 from codetaste.report.table import Column, Row, Table
@@ -96,7 +97,7 @@ def _uncounted_notes(rows: Sequence[TrialRow]) -> tuple[str, ...]:
     reasons = Counter(str(row.outcome) for row in left_out)
     named = ", ".join(f"{reason} {number:,}" for reason, number in sorted(reasons.items()))
     cost = sum((row.cost_usd for row in left_out if row.cost_usd is not None), Decimal(0))
-    spent = f"; they cost ${cost:.2f}" if cost else ""
+    spent = f"; they cost {format_usd(cost)}" if cost else ""
     are = "are" if len(left_out) > 1 else "is"
     return (f"{plural(len(left_out), 'trial')} {are} not counted, as no fault of the model ({named}){spent}",)
 
