@@ -71,6 +71,16 @@ def test_imported_run_has_the_records_of_its_source(
     assert json.loads((tmp_path / "runs/taken/import.json").read_text())["trials"] == 7
 
 
+def test_conversations_are_imported(outputs: Outputs, tmp_path: Path, codetaste: Command) -> None:
+    """An agent's log, and the trajectory of another harness: its pages show them."""
+    texts = {"inference.out": '{"type": "system"}\n', "trajectory.json": '{"steps": []}'}
+    for agent, (name, text) in zip("ef", texts.items(), strict=True):
+        (outputs.add_trial(agent) / name).write_text(text)
+    codetaste("import", outputs.root, "--name", "taken")
+    for name, text in texts.items():
+        assert [each.read_text() for each in (tmp_path / "runs").rglob(name)] == [text]
+
+
 def test_misplaced_trial_is_reported_and_not_counted(
     outputs: Outputs, tmp_path: Path, codetaste: Command
 ) -> None:

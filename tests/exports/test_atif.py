@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codetaste.errors import ConfigError
-from codetaste.exports.atif.read import read_atif
 from codetaste.exports.atif.steps import steps_of
 from codetaste.exports.atif.write import ATIF_VERSION, write_trial
 from codetaste.exports.trial import ExportedTrial, safe_name
 from codetaste.results.outcome import OutcomeFacet
+from codetaste.transcripts.atif import read_atif
 from codetaste.transcripts.event import (
     EventKind,
     RecordedConversation,

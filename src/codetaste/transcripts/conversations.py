@@ -11,6 +11,7 @@ from codetaste.benchmark.layout import (
     EXECUTION_LOG_FILE,
     JUDGE_OUTPUT_FILE,
     PLAN_LOG_FILES,
+    TRAJECTORY_FILE,
     TRANSCRIPTS_FOLDER,
 )
 from codetaste.transcripts.event import RecordedConversation, SourceKind
@@ -58,7 +59,10 @@ def conversations_of(
 
 
 def conversations_of_logs(folder: Path) -> tuple[RecordedConversation, ...]:
-    """Return the conversations in the logs of one trial's folder in the published layout. Blocking."""
+    """Return the conversations in the logs of one trial's folder in the published layout. Blocking.
+
+    A trial of another harness may have a trajectory in place of the agent's log.
+    """
     steps = {**dict.fromkeys(PLAN_LOG_FILES.values(), "plan"), JUDGE_OUTPUT_FILE: "judge"}
     steps[EXECUTION_LOG_FILE] = "execute"
     found = []
@@ -66,6 +70,11 @@ def conversations_of_logs(folder: Path) -> tuple[RecordedConversation, ...]:
         path = folder / name
         if path.is_file():
             found.append(RecordedConversation(name, _source_of_log(path), "", step, "", 0, path, folder))
+    trajectory = folder / TRAJECTORY_FILE
+    if trajectory.is_file() and not (folder / EXECUTION_LOG_FILE).is_file():
+        found.append(
+            RecordedConversation(TRAJECTORY_FILE, SourceKind.ATIF, "", "execute", "", 0, trajectory, folder)
+        )
     return tuple(found)
 
 

@@ -52,6 +52,8 @@ class SourceKind(StrEnum):
     """The gateway's transcript of a command-line agent, written as it works."""
     OUTPUT = "output"
     """The output of a command-line agent, or a log in the published layout."""
+    ATIF = "atif"
+    """A trajectory that another harness has written."""
     JOURNAL = "journal"
     """Replies and tool results in the journal of a run, without the prompts."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from codetaste.transcripts.atif import atif_events
 from codetaste.transcripts.event import SourceKind
 from codetaste.transcripts.gateway import gateway_events
 from codetaste.transcripts.journal import facts_of_turn, journal_events, part_turns
@@ -34,6 +35,8 @@ def read_events(
             yield from gateway_events(conversation.path, conversation.run)
         case SourceKind.OUTPUT:
             yield from output_events(conversation.path)
+        case SourceKind.ATIF:
+            yield from atif_events(conversation.path)
         case SourceKind.LOOP:
             yield from _with_facts(conversation, journal)
         case SourceKind.JOURNAL:

@@ -1,6 +1,6 @@
 """Import published outputs as a run: copy the files of the layout, so that a report reads them as its own.
 
-Files outside the layout are not copied (agents' logs can be gigabytes); the activity counts are computed from
+Files outside the layout are not copied, and none of more than a GiB; the activity counts are computed from
 the agent's log once, during the import.
 """
 
@@ -23,6 +23,7 @@ from codetaste.benchmark.layout import (
     PLAN_FILES,
     PSEUDO_TRACK,
     TRIAL_FILES,
+    TRIAL_LOG_FILES,
     trial_folder,
 )
 from codetaste.core.files import storage_error, write_atomically
@@ -131,6 +132,7 @@ def _copy_trial(trial: TrialFolder, folder: Path, context: ReadContext) -> Itera
     folder.mkdir(parents=True, exist_ok=True)
     names = [
         *TRIAL_FILES,
+        *TRIAL_LOG_FILES,
         *PLAN_FILES,
         *(f"{EVALUATION_FOLDER}/{name}" for name in EVALUATION_FILES),
     ]

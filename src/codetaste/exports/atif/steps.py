@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from codetaste.transcripts.atif import EXTRA
 from codetaste.transcripts.event import EventKind
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     from codetaste.transcripts.event import ReplyFacts, TranscriptEvent
 
-EXTRA = "codetaste"
-"""Name of our fields below ``extra``."""
 _SOURCES = {EventKind.USER: "user"}
 _MAX_EXACT = 2**53
 

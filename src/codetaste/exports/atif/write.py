@@ -10,7 +10,8 @@ from typing import IO, TYPE_CHECKING, Any
 from codetaste import __version__
 from codetaste.core.files import storage_error
 from codetaste.errors import JournalError
-from codetaste.exports.atif.steps import EXTRA, steps_of
+from codetaste.exports.atif.steps import steps_of
+from codetaste.transcripts.atif import EXTRA
 from codetaste.transcripts.read import read_events
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
-"""Read ATIF files of any writer as events; what is ours comes back as it was."""
+"""Read trajectories in ATIF of any writer as events; what is ours comes back as it was."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from codetaste.core.files import read_regular_file
 from codetaste.core.text import printable, replace_surrogates
 from codetaste.errors import ConfigError
-from codetaste.exports.atif.steps import EXTRA
 from codetaste.transcripts.blocks import content_text, json_text
 from codetaste.transcripts.event import EventKind, ReplyFacts, TranscriptEvent
 
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_FILE_BYTES = 512 * 1024**2
+EXTRA = "codetaste"
+"""The field of ``extra`` that has what ATIF has no field for."""
 _PREFIX = "ATIF-"
 
 
@@ -54,6 +55,27 @@ def read_atif(path: Path) -> tuple[AtifTrajectory, ...]:
     if not found:
         raise ConfigError(f'{shown}: is no ATIF trajectory: "steps" is no list')
     return tuple(found)
+
+
+def atif_events(path: Path) -> Iterator[TranscriptEvent]:
+    """Yield the events of a file, then those of its embedded trajectories as of sub-agents. Blocking.
+
+    A file that cannot be read is an event of the kind ``PROBLEM``.
+    """
+    try:
+        main, *embedded = read_atif(path)
+    except ConfigError as error:
+        text = str(error).removeprefix(f"{printable(str(path.parent))}/")
+        yield TranscriptEvent(1, EventKind.PROBLEM, 0, text)
+        return
+    yield from main.events
+    number = max((event.number for event in main.events), default=0)
+    turn = max((event.turn for event in main.events), default=0)
+    for place, each in enumerate(embedded, 1):
+        agent = each.id or each.agent or f"sub-agent {place}"
+        for event in each.events:
+            number += 1
+            yield replace(event, number=number, turn=turn, agent=event.agent or agent)
 
 
 def _trajectories(data: Mapping[str, Any]) -> list[AtifTrajectory]:
