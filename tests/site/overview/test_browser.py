@@ -196,3 +196,18 @@ def test_attacks_run_nothing_and_change_no_page(browser: Browser, hostile: Path)
             assert page.locator("a[href^='javascript:' i]").count() == 0
             assert "\u202e" not in page.locator("body").inner_text()
             assert page.locator("footer").count() == 1
+
+
+@pytest.mark.parametrize("width", [320, 400, 769, 1280])
+def test_texts_of_the_drawing_of_costs_are_readable_at_every_width(
+    browser: Browser, site: Path, width: int
+) -> None:
+    with watched_page(browser, width=width) as page:
+        page.goto((site / "index.html").as_uri())
+        heights = page.evaluate(
+            """[...document.querySelectorAll("#cost + figure svg text")]
+                .filter((text) => text.checkVisibility())
+                .map((text) => parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getScreenCTM().a)"""
+        )
+        assert min(heights) >= 11
+        assert page.evaluate("document.documentElement.scrollWidth") == width

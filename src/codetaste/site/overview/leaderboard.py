@@ -20,7 +20,7 @@ from codetaste.site.html.data_files import csv_file
 from codetaste.site.html.site_file import SiteFile
 from codetaste.site.html.templates import render_page
 from codetaste.site.overview.places import Place, find_places
-from codetaste.site.overview.scatter.drawing import Observation, draw_scatter
+from codetaste.site.overview.scatter.drawing import Observation, draw_scatters
 from codetaste.site.site import agent_address, setting_address, setting_name
 from codetaste.site.swe_refactor.addresses import COMPARISON
 from codetaste.swe_refactor.report.tables import report_tables
@@ -160,7 +160,7 @@ def _page(site: Site, aggregation: Aggregation) -> bytes:
         columns={measure.name: measure_column(measure) for measure in (*SHOWN, *SPENT)},
         measures=(*SHOWN, *SPENT),
         notes=comparison_table(comparison).notes,
-        scatter=draw_scatter(observations),
+        scatters=draw_scatters(observations),
         lede=_describe(site),
         agent_address=agent_address,
         setting_address=setting_address,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from codetaste.site.overview.scatter.labels import Box, LabelPlace, place_labels
 
@@ -13,10 +13,30 @@ if TYPE_CHECKING:
 
     from codetaste.report.statistics.intervals import Interval
 
-WIDTH, HEIGHT = 720, 380
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 16, 14, 46
 _STEPS = (1.0, 2.0, 5.0)
-_MAX_TICKS = 6
+_MAX_TICKS, _MARK_WIDTH = 6, 80
+"""The most marks of the axis of costs, and the least distance of them."""
+
+
+class Frame(NamedTuple):
+    """The area of a drawing, in its own units, which are pixels where there is room for it."""
+
+    name: str
+    width: int
+    height: int
+    left: int
+    right: int
+    top: int
+    bottom: int
+
+
+def _frame(name: str, width: int, height: int) -> Frame:
+    return Frame(name, width, height, _LEFT, width - _RIGHT, _TOP, height - _BOTTOM)
+
+
+_FRAMES = (_frame("wide", 720, 380), _frame("narrow", 340, 320))
+"""A page shows the one that its window has room for, so that texts are not made smaller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,36 +80,33 @@ class Point:
 class Scatter:
     """The drawing: points, and the marks of both axes with their texts."""
 
+    frame: Frame
     points: tuple[Point, ...]
     x_marks: tuple[tuple[float, str], ...]
     y_marks: tuple[tuple[float, str], ...]
-    width: int = WIDTH
-    height: int = HEIGHT
-    left: int = _LEFT
-    right: int = WIDTH - _RIGHT
-    top: int = _TOP
-    bottom: int = HEIGHT - _BOTTOM
 
 
-def draw_scatter(observations: Sequence[Observation]) -> Scatter | None:
-    """Return the drawing of the observations that have a cost and a score; None if there are none."""
+def draw_scatters(observations: Sequence[Observation]) -> tuple[Scatter, ...]:
+    """Return a wide and a narrow drawing of the observations that have a cost and a score; () without any."""
     known = [each for each in observations if each.cost.mean is not None and each.score.mean is not None]
-    if not known:
-        return None
+    return tuple(_draw(known, frame) for frame in _FRAMES) if known else ()
+
+
+def _draw(known: Sequence[Observation], frame: Frame) -> Scatter:
     most = max(_ends(each.cost)[1] for each in known) or 1.0
-    step = _step(most)
+    step = _step(most, min(_MAX_TICKS, frame.width // _MARK_WIDTH))
     last = math.ceil(most / step) * step
     high = min(1.0, max(0.1, math.ceil(10 * max(_ends(each.score)[1] for each in known)) / 10))
 
     def at_x(value: float) -> float:
-        return round(_LEFT + (WIDTH - _LEFT - _RIGHT) * min(1.0, max(0.0, value / last)), 1)
+        return round(frame.left + (frame.right - frame.left) * min(1.0, max(0.0, value / last)), 1)
 
     def at_y(value: float) -> float:
-        return round(HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * min(1.0, max(0.0, value / high)), 1)
+        return round(frame.bottom - (frame.bottom - frame.top) * min(1.0, max(0.0, value / high)), 1)
 
     middles = [(at_x(each.cost.mean or 0.0), at_y(each.score.mean or 0.0)) for each in known]
-    frame = Box(_LEFT, 0, WIDTH, HEIGHT - _BOTTOM)
-    labels = place_labels(middles, [each.label for each in known], frame)
+    area = Box(frame.left, 0, frame.width, frame.bottom)
+    labels = place_labels(middles, [each.label for each in known], area)
     points = []
     for each, at, label in zip(known, middles, labels, strict=True):
         (least, greatest), (low, top) = _ends(each.cost), _ends(each.score)
@@ -115,7 +132,7 @@ def draw_scatter(observations: Sequence[Observation]) -> Scatter | None:
         (at_y(number * y_step), f"{100 * number * y_step:.0f}")
         for number in range(int(high / y_step + 1e-9) + 1)
     )
-    return Scatter(tuple(points), x_marks, y_marks)
+    return Scatter(frame, tuple(points), x_marks, y_marks)
 
 
 def _is_better(one: Observation, other: Observation) -> bool:
@@ -132,7 +149,7 @@ def _ends(interval: Interval) -> tuple[float, float]:
     )
 
 
-def _step(most: float) -> float:
-    """Return the distance of marks so that there are few."""
-    power = 10.0 ** math.floor(math.log10(most / _MAX_TICKS))
-    return next((power * each for each in _STEPS if most / (power * each) <= _MAX_TICKS), power * 10)
+def _step(most: float, number: int) -> float:
+    """Return the distance of marks so that there are at most ``number`` after zero."""
+    power = 10.0 ** math.floor(math.log10(most / number))
+    return next((power * each for each in _STEPS if most / (power * each) <= number), power * 10)
