@@ -207,7 +207,8 @@ def test_texts_of_the_drawing_of_costs_are_readable_at_every_width(
         heights = page.evaluate(
             """[...document.querySelectorAll("#cost + figure svg text")]
                 .filter((text) => text.checkVisibility())
-                .map((text) => parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getScreenCTM().a)"""
+                .map((text) => [text, text.ownerSVGElement.getScreenCTM().a])
+                .map(([text, scale]) => scale * parseFloat(getComputedStyle(text).fontSize))"""
         )
         assert min(heights) >= 11
         assert page.evaluate("document.documentElement.scrollWidth") == width

@@ -19,7 +19,7 @@ _MAX_TICKS, _MARK_WIDTH = 6, 80
 """The most marks of the axis of costs, and the least distance of them."""
 
 
-class Frame(NamedTuple):
+class DrawingFrame(NamedTuple):
     """The area of a drawing, in its own units, which are pixels where there is room for it."""
 
     name: str
@@ -31,8 +31,8 @@ class Frame(NamedTuple):
     bottom: int
 
 
-def _frame(name: str, width: int, height: int) -> Frame:
-    return Frame(name, width, height, _LEFT, width - _RIGHT, _TOP, height - _BOTTOM)
+def _frame(name: str, width: int, height: int) -> DrawingFrame:
+    return DrawingFrame(name, width, height, _LEFT, width - _RIGHT, _TOP, height - _BOTTOM)
 
 
 _FRAMES = (_frame("wide", 720, 380), _frame("narrow", 340, 320))
@@ -80,7 +80,7 @@ class Point:
 class Scatter:
     """The drawing: points, and the marks of both axes with their texts."""
 
-    frame: Frame
+    frame: DrawingFrame
     points: tuple[Point, ...]
     x_marks: tuple[tuple[float, str], ...]
     y_marks: tuple[tuple[float, str], ...]
@@ -92,7 +92,7 @@ def draw_scatters(observations: Sequence[Observation]) -> tuple[Scatter, ...]:
     return tuple(_draw(known, frame) for frame in _FRAMES) if known else ()
 
 
-def _draw(known: Sequence[Observation], frame: Frame) -> Scatter:
+def _draw(known: Sequence[Observation], frame: DrawingFrame) -> Scatter:
     most = max(_ends(each.cost)[1] for each in known) or 1.0
     step = _step(most, min(_MAX_TICKS, frame.width // _MARK_WIDTH))
     last = math.ceil(most / step) * step
