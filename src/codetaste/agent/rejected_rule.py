@@ -45,7 +45,10 @@ class ScannedTree(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RejectedMatch:
-    """A match of a rejected rule, with the first lines of its code; "" if they cannot be read."""
+    """A match of a rejected rule, with the first lines of its code; "" if they cannot be read.
+
+    It is not a ``Witness``, since what a witness has is shown to the agent: this text may be of R∘X*.
+    """
 
     side: str
     path: str
