@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import zlib
 from base64 import b64encode
+
+from isal import isal_zlib
 
 from codetaste.site.html.site_file import data_script
 
 _LEVEL = 1
-"""A third of the time of the default for a fifth more bytes."""
+"""As small as level 1 of zlib, in a third of its time."""
 _GZIP = 31
 
 
 def gzip_bytes(content: bytes) -> bytes:
     """Return ``content`` in the format of gzip, the same bytes for the same content."""
-    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
+    packer = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _GZIP)
     return packer.compress(content) + packer.flush()
 
 
