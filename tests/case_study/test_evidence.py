@@ -8,11 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codetaste.case_study.evidence import EvidenceRecord, check_evidence, find_problem
+from codetaste.case_study.evidence import EvidenceRecord, check_evidence
 from codetaste.case_study.study import Claim, CommandEvidence
 from codetaste.transcripts.commands import RecordedCommand
 
 LINES = st.lists(st.text("ab 0.=", max_size=12), max_size=6)
+
+
+def find_problem(evidence: CommandEvidence, record: EvidenceRecord) -> str:
+    (checked,) = check_evidence([evidence], record)
+    return checked.problem
 
 
 def problem_of(excerpt: str, output: str, command: str = "tox run") -> str:

@@ -50,7 +50,6 @@ def test_what_is_filed_is_read(tmp_path: Path) -> None:
     _write(tmp_path / "case_studies/labels/o/r/01234567/open/plan/hasty/attempt-2/judge.json", _LABEL)
     (study,), (label,) = read_case_studies(tmp_path), read_labels(tmp_path)
     assert study.path == path.with_suffix(".md")
-    assert study.data_path == path
     assert study.origin.cost_usd == Decimal("0.25")
     assert study.trials[0].claims[0].verified
     assert (label.agent, label.attempt, label.label) == ("hasty", 2, FailureLabel.SHIM)

@@ -30,8 +30,6 @@ _PRINTER = re.compile(r"\b(?:echo|printf)\s([^;&|]*)")
 _WRAPPED_WORDS = 3
 _SHORT_CHARS = 8
 """A shorter line of a quote must be a whole line of the output: "0" is in every number."""
-
-
 _MAX_LINE_CHARS = 1000
 """A longer line of an output is not filed; what was quoted of it is."""
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
@@ -68,11 +66,6 @@ def check_evidence(
 ) -> tuple[CommandEvidence, ...]:
     """Return the evidence with whole lines of the outputs, or with the problem that each has."""
     return tuple(_checked(each, record) for each in evidence)
-
-
-def find_problem(evidence: CommandEvidence, record: EvidenceRecord) -> str:
-    """Return why the evidence proves nothing; "" if it was verified."""
-    return _checked(evidence, record).problem
 
 
 def _checked(evidence: CommandEvidence, record: EvidenceRecord) -> CommandEvidence:

@@ -122,11 +122,6 @@ class CaseStudy:
     summary: str
     trials: tuple[TrialAssessment, ...]
 
-    @property
-    def data_path(self) -> Path:
-        """The report as JSON."""
-        return self.path.with_suffix(".json")
-
 
 @dataclass(frozen=True, slots=True)
 class TrialLabel:

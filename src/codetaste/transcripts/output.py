@@ -33,7 +33,6 @@ _SECTIONS = {
     "tokens used": EventKind.NOTE,
 }
 """Lines before a section of Codex's text, and what the section is."""
-_MODEL_ITEMS = frozenset({"agent_message", "reasoning"})
 _RAN = re.compile(r" in /[^\s']*(?: (?:succeeded|exited)|Cost|$)")
 """The end of a command in Codex's text; the output follows."""
 

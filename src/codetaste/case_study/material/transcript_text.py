@@ -62,11 +62,11 @@ def _write_event(event: TranscriptEvent, acts: _LimitedFile, texts: _LimitedFile
         case EventKind.CALL:
             command = shell_command(event)
             what = f"$ {command}" if command else f"tool {event.tool} {event.text}"
-            acts.write(f"#{event.number} {cut(what)}\n")
+            acts.write(f"#{event.number} {_cut(what)}\n")
         case EventKind.RESULT:
-            acts.write(f"{cut(printed_text(event.text))}\n\n")
+            acts.write(f"{_cut(printed_text(event.text))}\n\n")
         case kind if kind in _SPEAKERS:
-            lines = "\n".join(f"{STATEMENT_MARK} {line}" for line in cut(event.text).splitlines())
+            lines = "\n".join(f"{STATEMENT_MARK} {line}" for line in _cut(event.text).splitlines())
             by = f"{_SPEAKERS[kind]} {event.agent}".rstrip()
             texts.write(f"{STATEMENT_MARK} #{event.number} by {by}:\n{lines}\n\n")
         case EventKind.ERROR | EventKind.PROBLEM:
@@ -100,9 +100,9 @@ class _LimitedFile:
         self._file.writelines(self._end)
 
 
-def cut(text: str, limit: int = MAX_PIECE_CHARS) -> str:
-    """Return ``text``, without its middle if it is longer than ``limit`` characters."""
-    if len(text) <= limit:
+def _cut(text: str) -> str:
+    """Return ``text``, without its middle if it is longer than ``MAX_PIECE_CHARS``."""
+    if len(text) <= MAX_PIECE_CHARS:
         return text
-    half = limit // 2
+    half = MAX_PIECE_CHARS // 2
     return f"{text[:half]}\n[{len(text) - 2 * half:,} characters are left out]\n{text[-half:]}"
