@@ -192,7 +192,7 @@ def test_damage_is_named_and_the_rest_shown(tmp_path: Path) -> None:
     texts = [event.text for event in read(lines.path) if event.kind is EventKind.PROBLEM]
     assert texts == [
         "a part of the conversation is missing: p7",
-        "a part of the conversation has no valid hash",
+        "a part of the conversation is missing or damaged in blobs/",
         "a part of the conversation is missing or damaged in blobs/",
         "line 10 is damaged (KeyError)",
         "line 11 is damaged (TypeError)",

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 
-_DIGEST = re.compile("[0-9a-f]{64}")
 
 _MAX_INLINE_CHARS = 8192
 """A part with more characters of JSON is stored by its hash in blobs/."""
@@ -226,8 +224,6 @@ class _StoredParts:
         try:
             value = line.get("value")
             if "stored" in line:
-                if _DIGEST.fullmatch(line["stored"]) is None:  # it becomes a path
-                    return None
                 value = json.loads(self._blobs.read(line["stored"]))
             return value_from_json(value)
         except (JournalError, KeyError, RecursionError, TypeError, ValueError):

@@ -27,7 +27,7 @@ from codetaste.orchestration.budget.budget import Budget
 from codetaste.orchestration.budget.cost import BudgetLimits
 from codetaste.orchestration.events import FanOut
 from codetaste.orchestration.grace import Grace
-from codetaste.orchestration.journal.blobs import Blobs
+from codetaste.orchestration.journal.blobs import BLOBS_FOLDER, Blobs
 from codetaste.orchestration.journal.history import History
 from codetaste.orchestration.journal.journal import open_journal
 from codetaste.orchestration.journal.recorder import RunRecorder
@@ -151,7 +151,7 @@ async def open_session(
         record = RunRecorder(
             journal=journal,
             history=history,
-            blobs=Blobs(directory / "blobs"),
+            blobs=Blobs(directory / BLOBS_FOLDER),
             observers=FanOut(*observers),
             grace=grace,
         )

@@ -9,7 +9,6 @@ compacted its conversation.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -21,7 +20,7 @@ from codetaste.core.text import shorten
 from codetaste.errors import JournalError
 from codetaste.llm.codec import value_from_json
 from codetaste.llm.messages import Usage
-from codetaste.orchestration.journal.blobs import Blobs
+from codetaste.orchestration.journal.blobs import BLOBS_FOLDER, Blobs
 from codetaste.transcripts.blocks import message_blocks
 from codetaste.transcripts.event import EventCounter, EventKind, ReplyFacts
 from codetaste.transcripts.loop import block_event, reply_events
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from codetaste.transcripts.blocks import MessageBlock
     from codetaste.transcripts.event import TranscriptEvent
 
-_DIGEST = re.compile("[0-9a-f]{64}")
 _MIN_SYSTEM_CHARS = 500
 """Shorter ones are shown at the beginning only: Claude Code changes its first block with every request."""
 _NOT_RESENT = frozenset({EventKind.REASONING, EventKind.SYSTEM, EventKind.ERROR})
@@ -56,7 +54,7 @@ def gateway_events(path: Path, run: Path) -> Iterator[TranscriptEvent]:
         path: the file.
         run: the run's folder, which has long messages under their hash.
     """
-    reader = _Reader(path, Blobs(run / "blobs"))
+    reader = _Reader(path, Blobs(run / BLOBS_FOLDER))
     for line in record_lines(path):
         written, problem = parse_object(line)
         if written is None:
@@ -267,10 +265,7 @@ class _Reader:
                 line = json.loads(file.read(size))
             value = line.get("value")
             if "stored" in line:
-                digest = str(line["stored"])
-                if _DIGEST.fullmatch(digest) is None:  # it becomes a path
-                    return None, "a part of the conversation has no valid hash"
-                value = json.loads(self._blobs.read(digest))
+                value = json.loads(self._blobs.read(str(line["stored"])))
             return value_from_json(value), ""
         except (JournalError, OSError):
             return None, "a part of the conversation is missing or damaged in blobs/"

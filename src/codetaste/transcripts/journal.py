@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import JournalError
 from codetaste.llm.codec import value_from_json
-from codetaste.orchestration.journal.blobs import Blobs
+from codetaste.orchestration.journal.blobs import BLOBS_FOLDER, Blobs
 from codetaste.transcripts.blocks import MessageBlock, message_blocks
 from codetaste.transcripts.event import EventCounter, EventKind, ReplyFacts
 from codetaste.transcripts.loop import block_event, reply_events
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _EFFECT = re.compile(r"(?:(.*)/)?(?:turn-\d+|[^/]*)/(?:reply|tool-(\d+)|shorten-\d+)|reply-\d+")
 _REVIEW = re.compile(r"round-(\d+)/reviewer")
-_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 def effect_part(effect: str) -> str | None:
@@ -51,7 +50,7 @@ def part_turns(turns: tuple[TurnSpan, ...], part: str) -> tuple[TurnSpan, ...]:
 
 def journal_events(reader: JournalReader, job: str, part: str, run: Path) -> Iterator[TranscriptEvent]:
     """Yield the events of one part of a job's work. Blocking."""
-    timeline, blobs, events = reader.job(job), Blobs(run / "blobs"), EventCounter()
+    timeline, blobs, events = reader.job(job), Blobs(run / BLOBS_FOLDER), EventCounter()
     if timeline is None:
         return
     turns = {turn.effect: turn for turn in timeline.turns}
@@ -80,8 +79,8 @@ def journal_events(reader: JournalReader, job: str, part: str, run: Path) -> Ite
 def _value(reader: JournalReader, place: EffectPlace, blobs: Blobs) -> Any:  # noqa: ANN401 - JSON
     value = reader.value(place)
     try:
-        if isinstance(value, dict) and _DIGEST.fullmatch(str(value.get("stored", ""))):
-            value = json.loads(blobs.read(value["stored"]))
+        if isinstance(value, dict) and "stored" in value:
+            value = json.loads(blobs.read(str(value["stored"])))
         return value_from_json(value)
     except (JournalError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
         return None

@@ -256,6 +256,12 @@ async def test_damaged_or_missing_text_is_an_error(tmp_path: Path) -> None:
         await blobs.load("ab" * 32)
 
 
+@pytest.mark.parametrize("digest", ["", "../" * 21 + "a", "AB" * 32])
+async def test_only_a_digest_names_a_stored_text(tmp_path: Path, digest: str) -> None:
+    with pytest.raises(JournalError, match="is not the digest of a stored text"):
+        await Blobs(tmp_path).load(digest)
+
+
 async def test_uncreatable_run_directory_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(JournalError, match=r"directory: Not a directory; it must be readable and writable$"):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from codetaste.case_study.material.files import is_inside, write_text
 from codetaste.case_study.material.transcript_text import write_conversations
 from codetaste.core.text import replace_surrogates
 from codetaste.errors import JournalError
-from codetaste.orchestration.journal.blobs import Blobs
+from codetaste.orchestration.journal.blobs import BLOBS_FOLDER, Blobs
 from codetaste.swe_refactor.report.trials_file import trial_to_json
 from codetaste.transcripts.conversations import conversations_of
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from codetaste.swe_refactor.dataset.instance import RefactoringInstance
     from codetaste.transcripts.timeline.journal_reader import JournalReader
 
-_DIGEST = re.compile("[0-9a-f]{64}")
 _MAX_FILES, _MAX_PATH_CHARS, _MAX_NAME_BYTES = 1000, 2000, 255
 _NO_ANSWER = "The run has no answer on record."
 
@@ -61,7 +59,7 @@ def write_answer(trial: StudiedTrial, run: Path, journal: JournalReader, into: P
         into: the folder, which is made.
     """
     into.mkdir(parents=True)
-    root, blobs = os.path.realpath(run), Blobs(run / "blobs")
+    root, blobs = os.path.realpath(run), Blobs(run / BLOBS_FOLDER)
     if trial.row is not None:
         row = trial_to_json(trial.row)
         score = row.pop("score") or {}
@@ -103,7 +101,7 @@ def _relative(path: str) -> PurePosixPath | None:
 
 def _text(blobs: Blobs, digest: object) -> str:
     """Return a stored text, "" if it is missing."""
-    if isinstance(digest, str) and _DIGEST.fullmatch(digest):
+    if isinstance(digest, str):
         with suppress(JournalError):
             return blobs.read(digest)
     return ""

@@ -18,7 +18,7 @@ from codetaste.evaluation.activity.test_commands import runs_tests
 from codetaste.evaluation.activity.tool_calls import tool_calls
 from codetaste.gateway.transcript import read_transcript
 from codetaste.llm.codec import value_from_json
-from codetaste.orchestration.journal.blobs import Blobs
+from codetaste.orchestration.journal.blobs import BLOBS_FOLDER, Blobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,7 +51,7 @@ def activity_of_trial(run: Path, trial_key: str) -> Activity | None:
     own = run / TRANSCRIPTS_FOLDER / trial_key / f"{_STEP}.jsonl"
     if own.is_file():
         return count_calls(call for message in _own_messages(own) for call in tool_calls(message))
-    transcripts, blobs = _attempts(run / TRANSCRIPTS_FOLDER / trial_key), Blobs(run / "blobs")
+    transcripts, blobs = _attempts(run / TRANSCRIPTS_FOLDER / trial_key), Blobs(run / BLOBS_FOLDER)
     for path in transcripts:
         if replies := _replies(path, blobs):
             messages = [message for reply in replies for message in reply.reply_messages]

@@ -6,6 +6,7 @@ So the journal's lines stay short.
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
@@ -15,6 +16,10 @@ from codetaste.errors import JournalError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+BLOBS_FOLDER = "blobs"
+"""The folder of a run for its long texts."""
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 class Blobs:
@@ -61,6 +66,8 @@ class Blobs:
 
     def read(self, digest: str) -> str:
         """Return the text whose digest is ``digest``, as ``load`` does; does blocking I/O."""
+        if _DIGEST.fullmatch(digest) is None:  # it becomes a path
+            raise JournalError(f"{digest[:100]!r} is not the digest of a stored text")
         path = self.path(digest)
         try:
             data = read_regular_file(path)

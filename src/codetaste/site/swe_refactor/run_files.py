@@ -17,7 +17,7 @@ from codetaste.benchmark.layout import RUN_CONFIG_FILE
 from codetaste.core.files import lines_of, open_regular_file, read_regular_file
 from codetaste.core.text import printable
 from codetaste.errors import CodetasteError
-from codetaste.orchestration.journal.blobs import Blobs
+from codetaste.orchestration.journal.blobs import BLOBS_FOLDER, Blobs
 from codetaste.orchestration.journal.journal import JOURNAL_FILE
 from codetaste.site.trial.transcript.trial_jobs import TrialJobs
 from codetaste.swe_refactor.dataset.format import read_instances
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 _DAMAGED = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, CodetasteError)
 _ENDED, _ANSWER = b'"event":"ended"', b'"key":"answer/'
-_BLOBS = "blobs"
-
 _STEP = "answer"
 """The name of the one step of a trial; the last part of its job's key is the instance."""
 
@@ -100,21 +98,20 @@ class RunFiles:
         value = None if run is None else run.answers.get(self.job(row))
         if run is None or value is None:
             return None
-        read = Blobs(run.root / _BLOBS).read
+        read = Blobs(run.root / BLOBS_FOLDER).read
         try:
             problem = value["problem"]
             files = {
-                str(path): None if digest is None else read(_digest(digest))
-                for path, digest in value["files"].items()
+                str(path): None if digest is None else read(digest) for path, digest in value["files"].items()
             }
             details = value.get("details")
             details = details if isinstance(details, dict) else {}
             return RecordedAnswer(
-                read(_digest(value["text"])),
+                read(value["text"]),
                 files,
                 str(problem["sentence"]) if problem else "",
                 details,
-                read(_digest(details["prompt"])) if "prompt" in details else "",
+                read(details["prompt"]) if "prompt" in details else "",
             )
         except _DAMAGED:
             return None
@@ -157,13 +154,6 @@ class RunFiles:
 def _model(row: TrialRow) -> str:
     """Return the model's own name: in a report of several runs it may have that of its run behind it."""
     return row.model.removesuffix(f" ({row.run})")
-
-
-def _digest(text: object) -> str:
-    """Return a digest that is one, and no path."""
-    if not isinstance(text, str) or not text.isalnum():
-        raise ValueError("not a digest")
-    return text
 
 
 def _read_journal(root: Path) -> JournalReader:

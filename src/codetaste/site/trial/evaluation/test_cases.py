@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.benchmark.trial_identity import trial_of_step
 from codetaste.errors import CodetasteError
 from codetaste.evaluation.test_runs.cases import CaseStatus
-from codetaste.orchestration.journal.blobs import Blobs
+from codetaste.orchestration.journal.blobs import BLOBS_FOLDER, Blobs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,7 +83,7 @@ def _cases(jobs: TrialJobs, key: str) -> Mapping[str, str]:
 @lru_cache(maxsize=4)  # trials of one instance share the tests of R and R∘X*
 def _stored(run: Path, digest: str) -> Mapping[str, str]:
     try:
-        value: Any = json.loads(Blobs(run / "blobs").read(digest))
+        value: Any = json.loads(Blobs(run / BLOBS_FOLDER).read(digest))
     except (CodetasteError, ValueError, RecursionError):
         return {}
     known = set(CaseStatus)
