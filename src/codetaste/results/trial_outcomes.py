@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codetaste.benchmark.trial_identity import StepKind, TrialIdentity
+from codetaste.benchmark.trial_identity import StepKind
 from codetaste.evaluation.trials.records import TrialStatus
 from codetaste.orchestration.journal.history import JobState
+from codetaste.report.statistics.merge import original_identity
 from codetaste.results.outcome import facet_of_record
 from codetaste.results.read import run_names
 from codetaste.results.roots import root_of
@@ -45,10 +46,7 @@ def read_outcomes(results: RunResults) -> TrialOutcomes:
 
 def steps_of(record: TrialRecord, run: RunJobs) -> dict[str, JobResult]:
     """Return the jobs of a trial's steps by key."""
-    # ``merge_runs`` may have added the run's name.
-    agent = record.agent.removesuffix(f" ({record.run})")
-    identity = TrialIdentity(agent, record.track, record.mode, record.instance, record.attempt)
-    keys = map(identity.step_key, StepKind)
+    keys = map(original_identity(record).step_key, StepKind)
     return {key: run.jobs[key] for key in keys if key in run.jobs}
 
 

@@ -11,7 +11,9 @@ from codetaste.case_study.plan import METHOD_TRACK
 from codetaste.case_study.read import read_case_studies, read_labels
 from codetaste.core.text import printable
 from codetaste.evaluation.trials.records import ProblemKind, ReadProblem
+from codetaste.report.statistics.merge import original_identity
 from codetaste.results.roots import root_of
+from codetaste.swe_refactor.report.merge import original_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,17 +55,16 @@ class StudiesOfRuns:
 
     def of(self, trial: TrialRecord) -> TrialStudies:
         """Return what was said of a trial."""
-        # ``merge_runs`` may have added the run's name.
-        agent = trial.agent.removesuffix(f" ({trial.run})")
-        identity = TrialIdentity(agent, trial.track, trial.mode, trial.instance, trial.attempt)
-        root = root_of(trial, dict.fromkeys(self.roots))
-        return self.by_trial.get((root, identity), TrialStudies())
+        root = root_of(trial, self.roots)
+        return self.by_trial.get((root, original_identity(trial)), TrialStudies())
 
     def of_answer(self, row: TrialRow, root: Path | None) -> TrialStudies:
         """Return what was said of a trial of SWE-Refactor; ``root`` is the folder of its run."""
-        agent = f"{row.strategy}/{row.model.removesuffix(f' ({row.run})')}"
-        identity = TrialIdentity(agent, METHOD_TRACK, "", row.instance, row.attempt)
-        return TrialStudies() if root is None else self.by_trial.get((root, identity), TrialStudies())
+        if root is None:
+            return TrialStudies()
+        key = original_key(row)
+        identity = TrialIdentity(f"{key.strategy}/{key.model}", METHOD_TRACK, "", key.instance, key.attempt)
+        return self.by_trial.get((root, identity), TrialStudies())
 
 
 def read_studies(roots: Sequence[Path], problems: list[ReadProblem]) -> StudiesOfRuns:

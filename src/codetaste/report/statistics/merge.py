@@ -100,6 +100,11 @@ def merge_runs(records: Iterable[TrialRecord]) -> MergedTrials:
     return MergedTrials(tuple(agents), tuple(pseudo.values()), tuple(track_modes), tuple(notes))
 
 
+def original_identity(record: TrialRecord) -> TrialIdentity:
+    """Return what identifies a trial in its own run: without the run's name, which merging may have added."""
+    return record.identity._replace(agent=record.agent.removesuffix(f" ({record.run})"))
+
+
 def _add_pseudo(record: TrialRecord, added: dict[tuple[str, str], TrialRecord], notes: list[str]) -> None:
     """Add a record of a pseudo agent, which every run has for its instances; note values that differ."""
     first = added.setdefault((record.agent, record.instance), record)

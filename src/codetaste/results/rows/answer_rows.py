@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from codetaste.benchmark.layout import attempt_name
 from codetaste.core.text import printable
 from codetaste.results.outcome import facet_of_answer
+from codetaste.results.roots import roots_by_run
 from codetaste.results.rows.job_totals import job_totals
 from codetaste.results.rows.trial import TrialResult
 from codetaste.swe_refactor.report.failures.classify import classify_failure
+from codetaste.swe_refactor.report.merge import original_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +30,8 @@ def answer_rows(results: RunResults, jobs: Sequence[RunJobs]) -> Iterator[TrialR
         results: the trials.
         jobs: of the runs, in the order of ``results.roots``.
     """
-    by_run = {name: each for each in reversed(jobs) for name in (each.root.name, printable(str(each.root)))}
+    by_root = {each.root: each for each in jobs}
+    by_run = {name: by_root[root] for name, root in roots_by_run(results.roots).items()}
     for row in results.answers.rows:
         run = by_run.get(row.run)
         labels = results.studies.of_answer(row, run.root).label_words if run else ()
@@ -37,10 +39,7 @@ def answer_rows(results: RunResults, jobs: Sequence[RunJobs]) -> Iterator[TrialR
 
 
 def _row(row: TrialRow, run: RunJobs | None) -> TrialResult:
-    system = row.model.removesuffix(f" ({row.run})")
-    names = row.strategy, system, row.instance
-    key = "/".join(("answer", *(names if row.attempt == 1 else (*names, attempt_name(row.attempt)))))
-    job = run.jobs.get(key) if run is not None else None
+    job = run.jobs.get(original_key(row).answer_key) if run is not None else None
     return TrialResult(
         run=printable(row.run),
         folder=None,

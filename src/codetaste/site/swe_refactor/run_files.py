@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import RUN_CONFIG_FILE
 from codetaste.core.files import lines_of, open_regular_file, read_regular_file
-from codetaste.core.text import printable
 from codetaste.errors import CodetasteError
 from codetaste.orchestration.journal.blobs import BLOBS_FOLDER, Blobs
 from codetaste.orchestration.journal.journal import JOURNAL_FILE
+from codetaste.results.roots import roots_by_run
 from codetaste.site.trial.transcript.trial_jobs import TrialJobs
 from codetaste.swe_refactor.dataset.format import read_instances
 from codetaste.swe_refactor.dataset.layout import FOLDER, INSTANCES_FILE
+from codetaste.swe_refactor.report.merge import original_key
 from codetaste.swe_refactor.report.trials_file import TRIALS_FILE
 from codetaste.transcripts.conversations import conversations_of
 from codetaste.transcripts.timeline.journal_reader import JournalReader
@@ -72,7 +73,7 @@ class RunFiles:
     """The files of some runs. Its methods block and may be called from any thread."""
 
     def __init__(self, roots: Sequence[Path]) -> None:
-        self._roots = {name: root for root in reversed(roots) for name in (root.name, printable(str(root)))}
+        self._roots = roots_by_run(roots)
         self._runs: dict[Path, _Run] = {}
         self._lock = threading.Lock()
 
@@ -82,14 +83,12 @@ class RunFiles:
 
     def job(self, row: TrialRow) -> str:
         """Return the key of the job that has answered."""
-        attempt = f"/attempt-{row.attempt}" if row.attempt > 1 else ""
-        return f"answer/{row.strategy}/{_model(row)}/{row.instance}{attempt}"
+        return original_key(row).answer_key
 
     def score(self, row: TrialRow) -> Mapping[str, Any]:
         """Return all metrics of the answer as they are on file; empty without a score."""
         run = self._run(row)
-        key = (row.strategy, _model(row), row.instance, row.attempt)
-        found = None if run is None else run.scores.get(key)
+        found = None if run is None else run.scores.get(original_key(row))
         return found if isinstance(found, dict) else {}
 
     def answer(self, row: TrialRow) -> RecordedAnswer | None:
@@ -149,11 +148,6 @@ class RunFiles:
                     _read_instances(root),
                 )
             return self._runs[root]
-
-
-def _model(row: TrialRow) -> str:
-    """Return the model's own name: in a report of several runs it may have that of its run behind it."""
-    return row.model.removesuffix(f" ({row.run})")
 
 
 def _read_journal(root: Path) -> JournalReader:

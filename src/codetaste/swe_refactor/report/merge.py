@@ -105,6 +105,11 @@ def merge_rows(rows: Iterable[TrialRow]) -> MergedRows:
     return MergedRows(tuple(named), tuple(printable(note) for note in notes))
 
 
+def original_key(row: TrialRow) -> TrialKey:
+    """Return what identifies a trial in its own run: without the run's name, which merging may have added."""
+    return row.key._replace(model=row.model.removesuffix(f" ({row.run})"))
+
+
 def _repeated_note(by: StrategyModel, cases: Sequence[Sequence[TrialRow]]) -> str:
     runs = " and ".join(dict.fromkeys(row.run for same in cases for row in same))
     trials = plural(len(cases), "trial")

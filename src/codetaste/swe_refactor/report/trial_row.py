@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from codetaste.benchmark.layout import attempt_name
 from codetaste.swe_refactor.report.failures.classify import classify_failure
 from codetaste.swe_refactor.report.outcome import NO_ANSWER, NOT_COUNTED, NoScore, outcome_of_score
 
@@ -36,6 +37,17 @@ class TrialKey(NamedTuple):
     model: str
     instance: str
     attempt: int
+
+    @property
+    def name(self) -> str:
+        """The part that the keys of its jobs share."""
+        names = self.strategy, self.model, self.instance
+        return "/".join(names if self.attempt == 1 else (*names, attempt_name(self.attempt)))
+
+    @property
+    def answer_key(self) -> str:
+        """The key of the job that gets the answer."""
+        return f"answer/{self.name}"
 
     def __str__(self) -> str:
         """Return it as a text for messages."""

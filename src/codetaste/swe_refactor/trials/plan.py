@@ -14,6 +14,7 @@ from codetaste.errors import ConfigError
 from codetaste.orchestration.budget.cost import BudgetLimits
 from codetaste.swe_refactor.dataset.format import read_instances
 from codetaste.swe_refactor.report.sample.stratified import draw_sample
+from codetaste.swe_refactor.report.trial_row import TrialKey
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -54,15 +55,18 @@ class StrategyTrial:
     agent: AgentConfig | None = None
 
     @property
+    def _key(self) -> TrialKey:
+        return TrialKey(self.strategy.title, self.system, self.instance.unique_id, self.attempt)
+
+    @property
     def name(self) -> str:
         """What identifies it within the run."""
-        again = f"/attempt-{self.attempt}" if self.attempt > 1 else ""
-        return f"{self.strategy.title}/{self.system}/{self.instance.unique_id}{again}"
+        return self._key.name
 
     @property
     def answer_key(self) -> str:
         """The key of the job that gets the answer."""
-        return f"answer/{self.name}"
+        return self._key.answer_key
 
     @property
     def score_key(self) -> str:
