@@ -79,11 +79,9 @@ def _studied_trials(rows: Iterable[TrialRow], config: CaseStudyConfig) -> list[S
     for row in rows:
         agent = _agent(row)
         if any(fnmatchcase(name, glob) for name in (agent, row.model) for glob in config.agents):
-            again = f"/attempt-{row.attempt}" if row.attempt > 1 else ""
-            jobs = f"answer/{agent}/{row.instance}{again}"
             name = folder_name(agent.replace("/", "."), row.attempt, {other.name for other in found})
             digest = json_digest(trial_to_json(row))
-            found.append(StudiedTrial(agent, row.attempt, jobs, name, digest, row=row))
+            found.append(StudiedTrial(agent, row.attempt, row.key.answer_key, name, digest, row=row))
     return found
 
 

@@ -49,7 +49,7 @@ class StudiedTrial:
     Attributes:
         agent: who made it; of SWE-Refactor ``STRATEGY/MODEL``.
         attempt: from 1.
-        jobs: the beginning of the keys of its jobs.
+        job_prefix: the beginning of the keys of its jobs; of SWE-Refactor the key of the one that answers.
         name: that of its folder in the sandbox.
         digest: a hash of its patch, or answer, and of its scores.
         folder: its outputs in the published layout; None for one of SWE-Refactor.
@@ -58,7 +58,7 @@ class StudiedTrial:
 
     agent: str
     attempt: int
-    jobs: str
+    job_prefix: str
     name: str
     digest: str
     folder: Path | None = None

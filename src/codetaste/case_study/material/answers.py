@@ -67,7 +67,7 @@ def write_answer(trial: StudiedTrial, run: Path, journal: JournalReader, into: P
         write_text(into / "build_log.txt", tests.pop("log", None) or "")
         write_text(into / "trial.json", _as_text(row))
         write_text(into / "score.json", _as_text(score))
-    value = journal.result(trial.jobs)
+    value = journal.result(trial.job_prefix)
     answer = _object(value)
     files, details = _object(answer.get("files")), _object(answer.get("details"))
     write_text(into / "answer.txt", _text(blobs, answer.get("text")) if answer else _NO_ANSWER)
@@ -83,7 +83,7 @@ def write_answer(trial: StudiedTrial, run: Path, journal: JournalReader, into: P
     deleted = [path for path, digest in files.items() if digest is None]
     shown = {"problem": answer.get("problem"), "deleted": deleted, "details": details}
     write_text(into / "answer.json", _as_text(shown))
-    found = conversations_of(run, trial.jobs, journal)
+    found = conversations_of(run, trial.job_prefix, journal)
     write_conversations((each for each in found if is_inside(each.path, root)), into, journal)
 
 

@@ -105,5 +105,5 @@ class StudyMaterial:
         sarif = ((POSITIVE_SARIF_FILE, False), (NEGATIVE_SARIF_FILE, True))
         texts = [describe_matches(evaluation / name, root, reductive=reductive) for name, reductive in sarif]
         write_text(into / _RULES_FILE, "\n".join(texts))
-        found = conversations_of(run, trial.jobs, self.journal) or conversations_of_logs(folder)
+        found = conversations_of(run, trial.job_prefix, self.journal) or conversations_of_logs(folder)
         write_conversations((each for each in found if is_inside(each.path, root)), into, self.journal)
