@@ -5,22 +5,24 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import TRANSCRIPTS_FOLDER
 from codetaste.orchestration.journal.journal import JOURNAL_FILE
 from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.measures import ALIGNMENT, IFR, PASS, PREC
-from codetaste.report.statistics.merge import track_mode_of
+from codetaste.report.statistics.merge import original_identity
 from codetaste.report.statistics.view import aggregate_trials
 from codetaste.results.outcome import OutcomeFacet, facet_of_answer
+from codetaste.results.roots import root_of, roots_by_run
 from codetaste.results.trial_outcomes import read_outcomes
+from codetaste.swe_refactor.report.merge import original_key
 from codetaste.transcripts.conversations import conversations_of, conversations_of_logs
 from codetaste.transcripts.timeline.journal_reader import JournalReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from codetaste.evaluation.trials.records import TrialRecord
     from codetaste.report.statistics.view import AggregatedTrials
@@ -103,17 +105,15 @@ def exported_trials(results: RunResults) -> Iterator[ExportedTrial]:
 
     The pseudo agents have no conversation and are left out.
     """
-    journals = {root: _journal(root) for root in results.roots}
-    originals = {record.folder: record for record in results.records.records}
+    runs = {root: _recorded_run(root) for root in results.roots}
     strict = aggregate_trials(results.trials, Aggregation.STRICT)
     outcomes = read_outcomes(results)
     for _, _, records in strict.groups():
         for record in sorted(records, key=lambda each: (each.run, each.instance, each.attempt)):
-            original = originals.get(record.folder, record)
-            yield _of_record(record, original, strict, journals, outcomes.of(record))
-    runs = {root.name: root for root in results.roots} | {str(root): root for root in results.roots}
+            yield _of_record(record, strict, runs[root_of(record, runs)], outcomes.of(record))
+    roots = roots_by_run(results.roots)
     for row in sorted(results.answers.rows, key=lambda each: (each.run, each.key)):
-        yield _of_row(row, runs.get(row.run), journals)
+        yield _of_row(row, runs[roots[row.run]] if row.run in roots else None)
 
 
 def safe_name(text: str) -> str:
@@ -124,44 +124,45 @@ def safe_name(text: str) -> str:
     return f"{name[:_MAX_NAME]}-{sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
-def _journal(root: Path) -> tuple[Path, JournalReader | None]:
-    """Return the folder of the run whose outputs ``root`` has, and its journal if it has one."""
+@dataclass(frozen=True, slots=True)
+class _RecordedRun:
+    """The folder of a run, and its journal if it has one."""
+
+    folder: Path
+    journal: JournalReader | None = None
+
+
+def _recorded_run(root: Path) -> _RecordedRun:
+    """Return the run whose outputs ``root`` has."""
     for folder in (root, root.parent):
         if (folder / JOURNAL_FILE).is_file():
             reader = JournalReader(folder)
             reader.poll()
-            return folder, reader
+            return _RecordedRun(folder, reader)
         if (folder / TRANSCRIPTS_FOLDER).is_dir():
-            return folder, None
-    return root, None
+            return _RecordedRun(folder)
+    return _RecordedRun(root)
 
 
 def _of_record(
-    record: TrialRecord,
-    original: TrialRecord,
-    strict: AggregatedTrials,
-    journals: Mapping[Path, tuple[Path, JournalReader | None]],
-    facet: OutcomeFacet,
+    record: TrialRecord, strict: AggregatedTrials, run: _RecordedRun, facet: OutcomeFacet
 ) -> ExportedTrial:
-    root = next((root for root in journals if record.folder.is_relative_to(root)), record.folder)
-    run, journal = journals.get(root, (root, None))
-    found = conversations_of(run, original.identity.key, journal) or conversations_of_logs(record.folder)
+    key = original_identity(record).key
     scores, metadata = record.scores, record.metadata
-    track_mode = track_mode_of(record)
     return ExportedTrial(
-        record.run,
-        record.agent,
-        f"{track_mode.track}/{track_mode.mode}",
-        record.instance,
-        record.attempt,
-        facet,
-        metadata.model,
-        metadata.harness,
-        metadata.cost_usd,
-        metadata.time_s,
-        metadata.message or scores.reason,
-        {measure.title: strict.value(record, measure) for measure in SCORES},
-        {
+        run=record.run,
+        agent=record.agent,
+        setting=f"{record.track}/{record.mode}",
+        instance=record.instance,
+        attempt=record.attempt,
+        facet=facet,
+        model=metadata.model,
+        harness=metadata.harness,
+        cost_usd=metadata.cost_usd,
+        time_s=metadata.time_s,
+        message=metadata.message or scores.reason,
+        scores={measure.title: strict.value(record, measure) for measure in SCORES},
+        details={
             "benchmark": "codetaste",
             "repository": record.repository,
             "language": record.language,
@@ -172,43 +173,37 @@ def _of_record(
             "removed": scores.removed,
             "rules_sha256": scores.rules_sha256,
         },
-        found,
-        journal,
+        conversations=conversations_of(run.folder, key, run.journal) or conversations_of_logs(record.folder),
+        journal=run.journal,
     )
 
 
-def _of_row(
-    row: TrialRow, root: Path | None, journals: Mapping[Path, tuple[Path, JournalReader | None]]
-) -> ExportedTrial:
-    run, journal = journals[root] if root is not None else (Path(), None)
-    model = row.model.removesuffix(f" ({row.run})")
-    again = f"/attempt-{row.attempt}" if row.attempt > 1 else ""
-    key = f"answer/{row.strategy}/{model}/{row.instance}{again}"
+def _of_row(row: TrialRow, run: _RecordedRun | None) -> ExportedTrial:
+    key = original_key(row).answer_key
     return ExportedTrial(
-        row.run,
-        row.model,
-        row.strategy,
-        row.instance,
-        row.attempt,
-        facet_of_answer(row.outcome),
-        row.model_label,
-        "",
-        None if row.cost_usd is None else float(row.cost_usd),
-        row.wall_s,
-        row.detail or row.outcome.value,
-        {
+        run=row.run,
+        agent=row.model,
+        setting=row.strategy,
+        instance=row.instance,
+        attempt=row.attempt,
+        facet=facet_of_answer(row.outcome),
+        model=row.model_label,
+        cost_usd=None if row.cost_usd is None else float(row.cost_usd),
+        time_s=row.wall_s,
+        message=row.detail or row.outcome.value,
+        scores={
             "success": float(row.success) if row.counted else None,
             "compiles and passes": float(row.compiles_and_passes) if row.counted else None,
             "verified": float(row.verified) if row.counted else None,
             "CodeBLEU": row.similarity,
         },
-        {
+        details={
             "benchmark": "swe-refactor",
             "project": row.project,
             "type": row.type,
             "outcome": row.outcome.value,
             "failure": None if row.failure is None else str(row.failure.value),
         },
-        conversations_of(run, key, journal) if root is not None else (),
-        journal,
+        conversations=() if run is None else conversations_of(run.folder, key, run.journal),
+        journal=None if run is None else run.journal,
     )
