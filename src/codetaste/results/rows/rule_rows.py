@@ -23,7 +23,8 @@ from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialS
 from codetaste.evaluation.trials.untrusted_files import FileProblem, parse_text, read_file, read_json_object
 from codetaste.results.roots import root_of
 from codetaste.results.rows.rule import RuleVerdict
-from codetaste.results.rows.sarif_counts import read_rule_matches
+from codetaste.results.rows.sarif_counts import MatchCounts, read_rule_matches
+from codetaste.results.rows.trial_files import WITH_RULES
 from codetaste.rules.names.guessed import guessed_names, names_in
 from codetaste.rules.registration import Direction
 from codetaste.rules.rule import read_rules
@@ -31,15 +32,14 @@ from codetaste.rules.yaml.reader import MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from codetaste.benchmark.benchmark import Benchmark
     from codetaste.benchmark.instance import Instance
     from codetaste.evaluation.trials.records import TrialRecord
     from codetaste.results.read import RunResults
-    from codetaste.results.rows.sarif_counts import MatchCounts
     from codetaste.rules.rule import Rule
 
-_WITH_RULES = frozenset({TrialStatus.SCORED, TrialStatus.PARTIAL})
 _SARIF_FILES = {Direction.ADDITIVE: POSITIVE_SARIF_FILE, Direction.REDUCTIVE: NEGATIVE_SARIF_FILE}
 _UNMET = {Direction.ADDITIVE: "unmet_additive", Direction.REDUCTIVE: "unmet_reductive"}
 _MAX_DESCRIPTION_BYTES = 1024**2
@@ -60,7 +60,7 @@ def rule_rows(results: RunResults, *, counted: bool = True) -> tuple[list[RuleVe
     rows = [
         row
         for record in (*results.trials.agents, *results.trials.pseudo)
-        if record.scores.status in _WITH_RULES
+        if record.scores.status in WITH_RULES
         for row in reader.rows(record)
     ]
     return rows, reader.problems
@@ -82,7 +82,7 @@ class _RuleReader:
     """Reads rules once for each content of a rule file, because the trials of an instance have the same."""
 
     benchmark: Benchmark | None
-    roots: Mapping[Any, str]
+    roots: Mapping[Path, str]
     """The real path of each folder that was read."""
     counted: bool
     problems: list[ReadProblem] = field(default_factory=list)
@@ -99,14 +99,20 @@ class _RuleReader:
         root = self.roots[root_of(record, self.roots)]
         found = self._trial_rules(record, root)
         scores = self._scores(record, root)
-        flags = _flags(scores) if scores else None
         for direction in Direction:
-            unmet = _ids(scores.get(_UNMET[direction]))
-            known = unmet is not None and record.scores.status is TrialStatus.SCORED
-            matches = self._matches(record, root, direction) if self.counted or not known else None
+            additive = direction is Direction.ADDITIVE
+            scored = record.scores.status is TrialStatus.SCORED
+            unmet = _ids(scores.get(_UNMET[direction])) if scored else None
+            verdicts = _Verdicts(
+                record,
+                direction,
+                unmet,
+                self._matches(record, root, direction) if self.counted or unmet is None else None,
+                _flags(scores) if additive and scores else None,
+                found.guessed if additive else None,
+            )
             for rule in found.rules[direction]:
-                matched = _matched(record, rule, direction, matches, unmet)
-                yield _row(record, direction, rule.id, matched, matches, flags, found.guessed)
+                yield verdicts.row(rule.id)
 
     def _trial_rules(self, record: TrialRecord, root: str) -> _TrialRules:
         contents = {each: self._rule_file(record, root, each) for each in Direction}
@@ -177,56 +183,63 @@ class _RuleReader:
         self.problems.append(ReadProblem(fault.kind, where, printable(str(fault))))
 
 
-def _matched(
-    record: TrialRecord,
-    rule: Rule,
-    direction: Direction,
-    matches: Mapping[str, MatchCounts] | None,
-    unmet: frozenset[str] | None,
-) -> bool | None:
-    """Return whether a rule matches: as it was scored, or else by its matches; None if that is unknown."""
-    if unmet is not None and record.scores.status is TrialStatus.SCORED:
-        return (rule.id in unmet) is (direction is Direction.REDUCTIVE)
-    if matches is None:
-        return None
-    if rule.id in matches:
-        return True
-    return None if record.scores.status is TrialStatus.PARTIAL else False
+@dataclass(frozen=True, slots=True)
+class _Verdicts:
+    """What is known of the rules of one direction in a trial, by their ids; None is unknown.
 
+    Attributes:
+        record: the trial.
+        direction: the direction.
+        unmet: the rules that are not satisfied, as they were scored.
+        matches: the rules that match; without ``unmet`` these decide.
+        flags: the rules that are flagged, and why; additive ones alone.
+        guessed: the names that the agent must guess; of additive rules alone.
+    """
 
-def _row(
-    record: TrialRecord,
-    direction: Direction,
-    rule: str,
-    matched: bool | None,
-    matches: Mapping[str, MatchCounts] | None,
-    flags: Mapping[str, str] | None,
-    guessed: Mapping[str, tuple[str, ...]] | None,
-) -> RuleVerdict:
-    additive = direction is Direction.ADDITIVE
-    found = None if matches is None else matches.get(rule)
-    names = (guessed or {}).get(rule, ()) if additive else ()
-    known = matches is not None and matched is not None
-    return RuleVerdict(
-        run=record.run,
-        agent=record.agent,
-        track=record.track or None,
-        mode=record.mode or None,
-        instance=record.instance,
-        attempt=record.attempt,
-        pseudo=record.pseudo,
-        direction=direction.value,
-        rule=rule,
-        satisfied=None if matched is None else matched is additive,
-        matched=matched,
-        matches=(found.matches if found else 0) if known else None,
-        lines=(sum(map(len, found.lines.values())) if found else 0) if known else None,
-        files=(len(found.lines) if found else 0) if known else None,
-        flagged=rule in flags if additive and flags is not None else None,
-        flag=(flags.get(rule) or None) if additive and flags is not None else None,
-        guessed_names=names,
-        names_are_guessed=bool(names) if additive and guessed is not None else None,
-    )
+    record: TrialRecord
+    direction: Direction
+    unmet: frozenset[str] | None
+    matches: Mapping[str, MatchCounts] | None
+    flags: Mapping[str, str] | None
+    guessed: Mapping[str, tuple[str, ...]] | None
+
+    def matched(self, rule: str) -> bool | None:
+        """Return whether a rule matches."""
+        if self.unmet is not None:
+            return (rule in self.unmet) is (self.direction is Direction.REDUCTIVE)
+        if self.matches is None:
+            return None
+        if rule in self.matches:
+            return True
+        return None if self.record.scores.status is TrialStatus.PARTIAL else False
+
+    def row(self, rule: str) -> RuleVerdict:
+        """Return the row of a rule."""
+        record, matched = self.record, self.matched(rule)
+        counts = None
+        if self.matches is not None and matched is not None:
+            counts = self.matches.get(rule) or MatchCounts()
+        names = (self.guessed or {}).get(rule, ())
+        return RuleVerdict(
+            run=record.run,
+            agent=record.agent,
+            track=record.track or None,
+            mode=record.mode or None,
+            instance=record.instance,
+            attempt=record.attempt,
+            pseudo=record.pseudo,
+            direction=self.direction.value,
+            rule=rule,
+            satisfied=None if matched is None else matched is (self.direction is Direction.ADDITIVE),
+            matched=matched,
+            matches=None if counts is None else counts.matches,
+            lines=None if counts is None else sum(map(len, counts.lines.values())),
+            files=None if counts is None else len(counts.lines),
+            flagged=None if self.flags is None else rule in self.flags,
+            flag=(self.flags or {}).get(rule) or None,
+            guessed_names=names,
+            names_are_guessed=None if self.guessed is None else bool(names),
+        )
 
 
 def _ids(value: object) -> frozenset[str] | None:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from codetaste.evaluation.trials.records import TrialRecord
 
-_WITH_RULES = frozenset({TrialStatus.SCORED, TrialStatus.PARTIAL})
+WITH_RULES = frozenset({TrialStatus.SCORED, TrialStatus.PARTIAL})
+"""Of trials that were scanned, for all of their rules or for some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ def read_trial_files(record: TrialRecord, root: str) -> TrialFiles:
     Problems with these files are listed where its record is read.
     """
     metadata = _part(_read(record, root, METADATA_FILE), "additional")
-    scored = record.scores.status in _WITH_RULES
+    scored = record.scores.status in WITH_RULES
     scores = _read(record, root, EVALUATION_FOLDER, SCORES_FILE) if scored else {}
     values = {
         "harness_version": parse_text(metadata.get("harness_version")) or None,
