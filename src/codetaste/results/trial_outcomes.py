@@ -15,15 +15,24 @@ from codetaste.results.roots import root_of
 from codetaste.results.run_jobs import RunJobs, read_jobs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from codetaste.evaluation.trials.records import TrialRecord, TrialScores
+    from codetaste.evaluation.trials.records import TrialRecord
     from codetaste.results.outcome import OutcomeFacet
     from codetaste.results.read import RunResults
     from codetaste.results.rows.job import JobResult
 
 _PATCHED = frozenset({TrialStatus.SCORED, TrialStatus.DOES_NOT_APPLY, TrialStatus.PARTIAL})
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSteps:
+    """The jobs of a trial's steps, in their order, the one that ended it, and what became of it."""
+
+    jobs: tuple[JobResult, ...]
+    last: JobResult | None
+    outcome: OutcomeFacet
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +43,7 @@ class TrialOutcomes:
 
     def of(self, record: TrialRecord) -> OutcomeFacet:
         """Return what became of a trial."""
-        run = self.jobs[root_of(record, self.jobs)]
-        return facet_of_record(record, run.ends.get(ending_step(steps_of(record, run), record.scores), ""))
+        return steps_of(record, self.jobs[root_of(record, self.jobs)]).outcome
 
 
 def read_outcomes(results: RunResults) -> TrialOutcomes:
@@ -44,16 +52,17 @@ def read_outcomes(results: RunResults) -> TrialOutcomes:
     return TrialOutcomes({root: read_jobs(root, names[root]) for root in results.roots})
 
 
-def steps_of(record: TrialRecord, run: RunJobs) -> dict[str, JobResult]:
-    """Return the jobs of a trial's steps by key."""
-    keys = map(original_identity(record).step_key, StepKind)
-    return {key: run.jobs[key] for key in keys if key in run.jobs}
+def steps_of(record: TrialRecord, run: RunJobs) -> TrialSteps:
+    """Return the steps of a trial that the journal of its run has."""
+    keys = [key for key in map(original_identity(record).step_key, StepKind) if key in run.jobs]
+    last = _ending_step(keys, run, record.scores.status)
+    outcome = facet_of_record(record, run.ends.get(last, ""))
+    return TrialSteps(tuple(run.jobs[key] for key in keys), run.jobs.get(last), outcome)
 
 
-def ending_step(steps: Mapping[str, JobResult], scores: TrialScores) -> str:
+def _ending_step(keys: Sequence[str], run: RunJobs, status: TrialStatus) -> str:
     """Return the key of the step that ended a trial: the last one, or the first without a result."""
-    if not steps:
+    if not keys:
         return ""
-    last = list(steps)[-1]
-    without = (key for key, job in steps.items() if job.state != JobState.DONE)
-    return last if scores.status in _PATCHED else next(without, last)
+    without = (key for key in keys if run.jobs[key].state != JobState.DONE)
+    return keys[-1] if status in _PATCHED else next(without, keys[-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 from codetaste.core.text import printable
 from codetaste.evaluation.trials.records import TrialSource, TrialStatus
@@ -12,30 +12,25 @@ from codetaste.report.statistics import measures
 from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.measures import Measure
 from codetaste.report.statistics.view import aggregate_trials
-from codetaste.results.outcome import facet_of_record
 from codetaste.results.roots import root_of
 from codetaste.results.rows.job_totals import job_totals
+from codetaste.results.rows.schema import columns_of
 from codetaste.results.rows.trial import TrialResult
 from codetaste.results.rows.trial_files import read_trial_files
-from codetaste.results.trial_outcomes import ending_step, steps_of
+from codetaste.results.trial_outcomes import steps_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from codetaste.evaluation.trials.records import TrialRecord, TrialScores
     from codetaste.report.statistics.view import AggregatedTrials
     from codetaste.results.read import RunResults
-    from codetaste.results.rows.job import JobResult
     from codetaste.results.run_jobs import RunJobs
 
 MEASURES: tuple[Measure, ...] = tuple(each for each in vars(measures).values() if isinstance(each, Measure))
 """All measures of the report; each is a column."""
 _SCORES = tuple(each for each in MEASURES if each.is_score)
-_TYPES = {
-    name: next(kind for kind in (bool, int, float) if kind.__name__ in str(hint))
-    for name, hint in get_type_hints(TrialResult).items()
-    if name in {each.name for each in MEASURES}
-}
+_TYPES = {column.name: column.type for column in columns_of(TrialResult)}
 
 
 def record_rows(results: RunResults, jobs: Sequence[RunJobs]) -> Iterator[TrialResult]:
@@ -58,7 +53,6 @@ def _row(record: TrialRecord, views: Sequence[AggregatedTrials], run: RunJobs, r
     scores, metadata = record.scores, record.metadata
     files = read_trial_files(record, real_root)
     steps = steps_of(record, run)
-    end = run.ends.get(ending_step(steps, scores), "")
     has_folder = record.folder != run.root
     return TrialResult(
         run=record.run,
@@ -77,11 +71,11 @@ def _row(record: TrialRecord, views: Sequence[AggregatedTrials], run: RunJobs, r
         language=record.language or None,
         category=record.category or None,
         attempt=record.attempt,
-        outcome=facet_of_record(record, end).value,
+        outcome=steps.outcome.value,
         status=scores.status.value,
         reason=scores.reason or metadata.message or None,
         finish_reason=metadata.finish_reason or None,
-        cause=_cause(steps, scores),
+        cause=steps.last.cause if steps.last is not None else None,
         **_measured(record),
         **_aggregated(record, views),
         ifr_unflagged=scores.ifr_unflagged,
@@ -92,7 +86,7 @@ def _row(record: TrialRecord, views: Sequence[AggregatedTrials], run: RunJobs, r
         rules_sha256=scores.rules_sha256 or None,
         notes=scores.notes,
         **files.values,
-        **job_totals(list(steps.values()), files.tokens),
+        **job_totals(steps.jobs, files.tokens),
     )
 
 
@@ -133,8 +127,3 @@ def _tests(scores: TrialScores) -> dict[str, Any]:
         "tests_error": (tests and tests.error and printable(tests.error)) or None,
         "test_flags": scores.test_flags if tests else None,
     }
-
-
-def _cause(steps: Mapping[str, JobResult], scores: TrialScores) -> str | None:
-    key = ending_step(steps, scores)
-    return steps[key].cause if key else None
