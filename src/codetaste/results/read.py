@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -135,8 +136,8 @@ def read_results(roots: Sequence[Path], benchmark: Benchmark | None = None) -> R
 def run_names(results: RunResults) -> dict[Path, str]:
     """Return the name of the run in each folder, as the rows of its trials have it."""
     names = {root: root.absolute().name for root in results.roots}
-    twice = {name for name in names.values() if list(names.values()).count(name) > 1}
-    found = {root: printable(str(root) if name in twice else name) for root, name in names.items()}
+    uses = Counter(names.values())
+    found = {root: printable(str(root) if uses[name] > 1 else name) for root, name in names.items()}
     for record in results.records.records:
         found[root_of(record, found)] = record.run
     return found

@@ -52,11 +52,11 @@ def read_jobs(root: Path, run: str) -> RunJobs:
     """
     if not (root / JOURNAL_FILE).is_file():
         return RunJobs(root)
-    problem = None
     try:
         watcher = RunWatcher(root)
     except CodetasteError as error:
         return RunJobs(root, problem=_problem(error))
+    problem = None
     try:
         status = watcher.poll()
     except JournalError as error:
@@ -65,17 +65,22 @@ def read_jobs(root: Path, run: str) -> RunJobs:
             status = watcher.status()
         except (LookupError, TypeError, ValueError, ArithmeticError):
             return RunJobs(root, problem=problem)
-    view = watcher.view
-    tokens: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for call in watcher.history.calls.values():
-        if call.call in view.calls:
-            tokens[call.key].update(view.calls[call.call].usage)
+    view, tokens = watcher.view, _tokens_of_jobs(watcher)
     until = status.at if status.owner else view.last_at
     jobs = {
         job.key: _row(job, run, watcher.history.job(job.key).title, view, tokens[job.key], until)
         for job in status.jobs
     }
     return RunJobs(root, jobs, {job.key: _end(job) for job in status.jobs}, problem)
+
+
+def _tokens_of_jobs(watcher: RunWatcher) -> defaultdict[str, Counter[str]]:
+    """Return the tokens of the calls of each job by kind; none of a job without calls."""
+    tokens: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for call in watcher.history.calls.values():
+        if call.call in watcher.view.calls:
+            tokens[call.key].update(watcher.view.calls[call.call].usage)
+    return tokens
 
 
 def _problem(error: CodetasteError) -> ReadProblem:
