@@ -1,10 +1,14 @@
-"""Parse and format quantities of a config: durations (``"45m"``), sizes (``"8GiB"``), dollars (``3.50``)."""
+"""Parse and format quantities of a config: durations (``"45m"``), sizes (``"8GiB"``), dollars (``3.50``).
+
+And moments of records: seconds of the epoch, as ISO 8601 text.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from contextlib import suppress
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
 
@@ -117,6 +121,19 @@ def format_size(size: int) -> str:
             return f"{size} B" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1024
     return f"{amount:.1f} GiB"
+
+
+def format_iso_time(at: float) -> str:
+    """Return seconds of the epoch as an ISO time in UTC, exact to a microsecond."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds")
+
+
+def parse_iso_time(value: object) -> float | None:
+    """Return an ISO time as seconds of the epoch; None for anything else."""
+    try:
+        return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _number_or_text(number: str) -> WithJsonSchema:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from codetaste.core.files import read_regular_file
 from codetaste.core.text import printable, replace_surrogates
+from codetaste.core.units import parse_iso_time
 from codetaste.errors import ConfigError
 from codetaste.transcripts.blocks import content_text, json_text
 from codetaste.transcripts.event import EventKind, ReplyFacts, TranscriptEvent
@@ -111,7 +111,7 @@ class _Reader:
 
     def events(self, step: Mapping[str, Any]) -> Iterator[TranscriptEvent]:
         """Yield the events of a step in any order; their numbers say which comes first."""
-        own, at = _own(step), _time(step.get("timestamp"))
+        own, at = _own(step), parse_iso_time(step.get("timestamp"))
         if own.get("others") is True:
             return
         if step.get("source") == "agent":
@@ -141,11 +141,12 @@ class _Reader:
             text = content_text([part]) if isinstance(part, dict) else _text(part)
             if text or numbers.get(kind):
                 made.append(self._event(numbers.get(kind, []), kind, text, at=at))
-        for call in _listed(step.get("tool_calls")):
-            made += [self._call(numbers.get(EventKind.CALL, []), call, at)] if isinstance(call, dict) else []
+        places = numbers.get(EventKind.CALL, [])
+        calls = (each for each in _listed(step.get("tool_calls")) if isinstance(each, dict))
+        made += [self._call(places, call, at) for call in calls]
         if made:
             first = min(range(len(made)), key=lambda place: made[place].number)
-            made[first] = _with_facts(made[first], facts)
+            made[first] = replace(made[first], reply=facts)
         yield from made
 
     def _call(self, numbers: list[int], call: Mapping[str, Any], at: float | None) -> TranscriptEvent:
@@ -158,16 +159,16 @@ class _Reader:
 
     def _results(self, step: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[TranscriptEvent]:
         for result in _results(step):
-            mine = _own(result)
-            turn, self._turn = self._turn, _count(mine.get("turn"), self._turn)
-            number = mine.get("event")
+            extra = _own(result)
+            turn, self._turn = self._turn, _count(extra.get("turn"), self._turn)
+            number = extra.get("event")
             yield self._event(
                 [number] if type(number) is int else [],
                 EventKind.RESULT,
                 content_text(result["content"]) if result.get("content") is not None else "",
-                at=_time(mine.get("at")),
+                at=parse_iso_time(extra.get("at")),
                 call_id=_text(result.get("source_call_id")) or _text(own.get("call_id")),
-                is_error=mine.get("is_error") is True,
+                is_error=extra.get("is_error") is True,
             )
             self._turn = turn
 
@@ -199,24 +200,9 @@ class _Reader:
             _text(own.get("stop")),
             _usage(own.get("usage"), metrics),
             _dollars(cost),
-            _time(own.get("sent_at")),
+            parse_iso_time(own.get("sent_at")),
             float(duration_s) if isinstance(duration_s, int | float) else None,
         )
-
-
-def _with_facts(event: TranscriptEvent, facts: ReplyFacts | None) -> TranscriptEvent:
-    return TranscriptEvent(
-        event.number,
-        event.kind,
-        event.turn,
-        event.text,
-        event.tool,
-        event.call_id,
-        event.is_error,
-        event.agent,
-        event.at,
-        facts,
-    )
 
 
 def _usage(own: object, metrics: Mapping[str, Any]) -> dict[str, int] | None:
@@ -274,10 +260,3 @@ def _text(value: object) -> str:
 
 def _count(value: object, default: int) -> int:
     return value if type(value) is int and value >= 0 else default
-
-
-def _time(value: object) -> float | None:
-    try:
-        return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else None
-    except (ValueError, OverflowError):
-        return None

@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from codetaste.core.files import open_regular_file
 from codetaste.core.text import shorten
+from codetaste.core.units import parse_iso_time
 from codetaste.errors import JournalError
 from codetaste.llm.codec import value_from_json
 from codetaste.llm.messages import Usage
@@ -133,7 +133,7 @@ class _Reader:
         tools = _names(line["tools"]) if "tools" in line else before.tools if before else ()
         system = _names(line["system"]) if "system" in line else before.system if before else ()
         thread = self._thread(line, before if common else None, tools, messages)
-        sent_at = _time(line.get("time"))
+        sent_at = parse_iso_time(line.get("time"))
         self._events.agent, self._events.at = thread.agent, sent_at
         facts = ReplyFacts(
             effect=str(line.get("effect", "")), model=str(line.get("model", "")), sent_at=sent_at
@@ -295,13 +295,6 @@ def _ranges(numbers: Iterable[int]) -> str:
         else:
             found.append([number, number])
     return ", ".join(f"{first}–{last}" if first < last else str(first) for first, last in found)
-
-
-def _time(value: object) -> float | None:
-    try:
-        return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else None
-    except (ValueError, OverflowError):
-        return None
 
 
 def _number(value: object) -> float | None:

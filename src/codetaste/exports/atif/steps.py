@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.units import format_iso_time
 from codetaste.transcripts.atif import EXTRA
 from codetaste.transcripts.event import EventKind
 
@@ -164,7 +164,7 @@ def _result(event: TranscriptEvent) -> dict[str, Any]:
     if event.is_error:
         extra["is_error"] = True
     if event.at is not None:
-        extra["at"] = iso_time(event.at)
+        extra["at"] = format_iso_time(event.at)
     return {"content": event.text, "extra": {EXTRA: extra}}
 
 
@@ -183,16 +183,11 @@ def _metrics(facts: ReplyFacts) -> dict[str, Any]:
         if value := getattr(facts, name):
             extra[name] = value
     if facts.sent_at is not None:
-        extra["sent_at"] = iso_time(facts.sent_at)
+        extra["sent_at"] = format_iso_time(facts.sent_at)
     if facts.duration_s is not None:
         extra["duration_s"] = facts.duration_s
     return {**made, "extra": {EXTRA: extra}}
 
 
-def iso_time(at: float) -> str:
-    """Return seconds of the epoch as an ISO time in UTC, exact to a microsecond."""
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds")
-
-
 def _timestamp(at: float | None) -> dict[str, str]:
-    return {} if at is None else {"timestamp": iso_time(at)}
+    return {} if at is None else {"timestamp": format_iso_time(at)}

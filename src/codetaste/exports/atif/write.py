@@ -90,7 +90,7 @@ class _Writer:
             aside: dict[str, list[TranscriptEvent]] = defaultdict(list)
             for step in steps_of(_own_events(self._events(main), aside)):
                 self._step(step, written)
-            others |= {f"{main.name}#{agent}": self._steps(events) for agent, events in aside.items()}
+            others |= self._sub_agents(main, aside)
             others |= self._other_conversations(main)
         if not written.steps:
             self._step(
@@ -116,8 +116,13 @@ class _Writer:
                 continue
             aside: dict[str, list[TranscriptEvent]] = defaultdict(list)
             found[each.name] = self._steps(_own_events(self._events(each), aside))
-            found |= {f"{each.name}#{agent}": self._steps(events) for agent, events in aside.items()}
+            found |= self._sub_agents(each, aside)
         return {name: steps for name, steps in found.items() if steps}
+
+    def _sub_agents(
+        self, conversation: RecordedConversation, aside: dict[str, list[TranscriptEvent]]
+    ) -> dict[str, list[dict[str, Any]]]:
+        return {f"{conversation.name}#{agent}": self._steps(events) for agent, events in aside.items()}
 
     def _events(self, conversation: RecordedConversation) -> Iterator[TranscriptEvent]:
         return read_events(conversation, self._trial.journal)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from codetaste.exports.atif.steps import iso_time
+from codetaste.core.units import format_iso_time
 from codetaste.exports.inspect.messages import (
     add_to_reply,
     assistant_message,
@@ -73,7 +73,7 @@ class SampleEvents:
             {
                 "uuid": f"{span}-event-{number}",
                 "span_id": span,
-                "timestamp": iso_time(self._at),
+                "timestamp": format_iso_time(self._at),
                 "working_start": max(0.0, self._at - self._began),
                 "event": kind,
                 **fields,

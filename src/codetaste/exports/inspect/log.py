@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -35,13 +35,12 @@ _ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _UNKNOWN_TIME = "1970-01-01T00:00:00+00:00"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class InspectLog:
-    """A log that was written: its path and its number of samples."""
+    """A log that was written: its path, and the number of its trials by outcome."""
 
     path: Path
-    samples: int = 0
-    outcomes: dict[str, int] = field(default_factory=dict)
+    outcomes: dict[str, int]
 
 
 def write_log(trials: Sequence[ExportedTrial], folder: Path) -> InspectLog:
@@ -69,7 +68,7 @@ def write_log(trials: Sequence[ExportedTrial], folder: Path) -> InspectLog:
             partial.unlink(missing_ok=True)
     except OSError as error:
         raise storage_error(error, folder, JournalError) from error
-    return InspectLog(path, len(trials), made.outcomes)
+    return InspectLog(path, made.outcomes)
 
 
 class _LogFile:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from codetaste.exports.atif.steps import iso_time
+from codetaste.core.units import format_iso_time
 from codetaste.exports.inspect.events import SampleEvents
 from codetaste.exports.inspect.messages import add_usage, messages_of, usage_of
 from codetaste.exports.trial import safe_name
@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from codetaste.exports.trial import ExportedTrial
     from codetaste.transcripts.event import RecordedConversation, TranscriptEvent
 
-_LIMITS = {
-    OutcomeFacet.TIMEOUT: "time",
-    OutcomeFacet.BUDGET_EXCEEDED: "cost",
-    OutcomeFacet.MAX_TURNS: "turn",
-}
 _ERRORS = frozenset({OutcomeFacet.INFRASTRUCTURE_ERROR, OutcomeFacet.UNREADABLE})
 _MAX_SUMMARY_CHARS = 1024
 
@@ -51,8 +46,8 @@ def make_sample(trial: ExportedTrial) -> tuple[dict[str, Any], dict[str, Any]]:
         "target": "",
         "messages": messages,
         "output": _output(trial, messages),
-        "scores": scores_of(trial),
-        "metadata": metadata_of(trial),
+        "scores": _scores(trial),
+        "metadata": _metadata(trial),
         **vars(events.record),
         "model_usage": usage,
         "turn_count": turns,
@@ -67,7 +62,7 @@ def sample_id(trial: ExportedTrial) -> str:
     return safe_name(trial.instance) if "/" in trial.instance else trial.instance
 
 
-def scores_of(trial: ExportedTrial) -> dict[str, dict[str, Any]]:
+def _scores(trial: ExportedTrial) -> dict[str, dict[str, Any]]:
     """Return the scores that were measured; of a trial that failed those are 0."""
     return {
         name: {"value": value, "explanation": trial.facet.label}
@@ -76,7 +71,7 @@ def scores_of(trial: ExportedTrial) -> dict[str, dict[str, Any]]:
     }
 
 
-def metadata_of(trial: ExportedTrial) -> dict[str, Any]:
+def _metadata(trial: ExportedTrial) -> dict[str, Any]:
     """Return what Inspect has no field for."""
     return {
         "outcome": trial.facet.value,
@@ -116,9 +111,9 @@ def _span(trial: ExportedTrial) -> tuple[float, float | None]:
 
 
 def _times(trial: ExportedTrial, began: float, ended: float | None) -> dict[str, Any]:
-    made: dict[str, Any] = {"started_at": iso_time(began)} if began else {}
+    made: dict[str, Any] = {"started_at": format_iso_time(began)} if began else {}
     if ended is not None:
-        made["completed_at"] = iso_time(ended)
+        made["completed_at"] = format_iso_time(ended)
     if trial.time_s is not None:
         made["total_time"] = trial.time_s
         waited_s = sum(each.waited_s(ended or began, since=each.began) for each in trial.timelines)
@@ -131,14 +126,14 @@ def _ending(trial: ExportedTrial, turns: int) -> dict[str, Any]:
     if trial.facet in _ERRORS:
         text = trial.message or trial.facet.label
         return {"error": {"message": text, "traceback": "", "traceback_ansi": ""}}
-    if trial.facet in _LIMITS:
-        reached = {
-            OutcomeFacet.TIMEOUT: trial.time_s,
-            OutcomeFacet.BUDGET_EXCEEDED: trial.cost_usd,
-            OutcomeFacet.MAX_TURNS: float(turns),
-        }
-        limit = reached[trial.facet] or 0.0
-        return {"limit": {"type": _LIMITS[trial.facet], "limit": limit, "reason": trial.message}}
+    limits = {
+        OutcomeFacet.TIMEOUT: ("time", trial.time_s),
+        OutcomeFacet.BUDGET_EXCEEDED: ("cost", trial.cost_usd),
+        OutcomeFacet.MAX_TURNS: ("turn", float(turns)),
+    }
+    if trial.facet in limits:
+        kind, reached = limits[trial.facet]
+        return {"limit": {"type": kind, "limit": reached or 0.0, "reason": trial.message}}
     return {}
 
 
