@@ -12,9 +12,9 @@ from codetaste.figures.drawing.bars import MARGIN, STEP, THICKNESS, name_rows, t
 from codetaste.figures.drawing.panels import LOG_FROM, note_below, omitted, panel_grid
 from codetaste.figures.drawing.style import LIGHT, SERIES
 from codetaste.figures.figure import Plot
-from codetaste.figures.funnels import read_funnels, read_steps
 from codetaste.report.render.paper import PAGE_HEIGHT
 from codetaste.report.tables.funnel import funnel_table, steps_table
+from codetaste.results.funnels import read_funnels, read_steps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

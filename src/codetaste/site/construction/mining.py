@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from codetaste.benchmark.layout import CANDIDATES_FILE, MINING_FOLDER
 from codetaste.core.files import read_text_file
 from codetaste.core.text import printable
-from codetaste.figures.funnels import read_funnels, read_steps
 from codetaste.report.render.csv import render_csv
 from codetaste.report.tables.funnel import funnel_reasons_table, funnel_table, steps_table
+from codetaste.results.funnels import read_funnels, read_steps
 from codetaste.site.html.address import file_name
 from codetaste.site.html.site_file import SiteFile
 from codetaste.site.html.templates import render_page
