@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -16,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codetaste.errors import ToolMissing
-from codetaste.results import extra
 from codetaste.results.rows.files import RowFormat, render_rows
 from codetaste.results.rows.frames import to_pandas, to_polars
 from codetaste.results.rows.rule import RuleVerdict
@@ -137,10 +137,8 @@ def test_polars_has_the_types_of_the_schema() -> None:
 
 
 def test_what_is_missing_is_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_module(name: str) -> None:
-        raise ImportError(f"No module named {name!r}")
-
-    monkeypatch.setattr(extra, "import_module", no_module)
+    for name in ("pyarrow", "polars"):
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ToolMissing, match=r"Parquet needs .* pyarrow .* install codetaste\[report\]"):
         render_rows(TrialResult, [], "parquet")
     with pytest.raises(ToolMissing, match=r"to_polars needs .* polars .* install polars"):

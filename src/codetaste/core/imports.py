@@ -1,4 +1,4 @@
-"""Import an object by ``package.module:name``, or by ``path/to/file.py:name`` relative to the config."""
+"""Imports at run time: of an object that a config names, and of a package that may be missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.core.files import read_regular_file
 from codetaste.core.text import did_you_mean, printable
-from codetaste.errors import ConfigError
+from codetaste.errors import ConfigError, ToolMissing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,11 @@ _MAX_SOURCE_BYTES = 16 * 1024**2
 
 
 def load_object(text: str, *, base_dir: Path) -> Any:  # noqa: ANN401 - whatever the path names
-    """Import the object that ``text`` names; file paths are relative to ``base_dir``.
+    """Import the object that ``text`` names: ``package.module:name``, or ``path/to/file.py:name``.
+
+    Args:
+        text: the name.
+        base_dir: file paths are relative to it.
 
     Raises:
         ConfigError: the module, file or name does not exist, or importing it failed.
@@ -34,6 +38,26 @@ def load_object(text: str, *, base_dir: Path) -> Any:  # noqa: ANN401 - whatever
     except AttributeError:
         names = [each for each in vars(module) if not each.startswith("_")]
         raise ConfigError(f"{where} has no {name!r}{did_you_mean(name, names)}") from None
+
+
+def import_package(name: str, use: str, install: str = "") -> Any:  # noqa: ANN401 - a module
+    """Import a package that only some users need.
+
+    Args:
+        name: of the module.
+        use: what needs it, as the subject of the message.
+        install: what to install; default the package itself.
+
+    Raises:
+        ToolMissing: it is not installed, or cannot be imported.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        package = name.partition(".")[0]
+        raise ToolMissing(
+            f"{use} needs the Python package {package} ({error}); install {install or package}"
+        ) from error
 
 
 def _load_module(name: str) -> ModuleType:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
-from codetaste.errors import ToolMissing
+from codetaste.core.imports import import_package
 
 
 def import_extra(name: str) -> Any:  # noqa: ANN401 - a module
@@ -14,9 +13,4 @@ def import_extra(name: str) -> Any:  # noqa: ANN401 - a module
     Raises:
         ToolMissing: it is not installed, or cannot be imported.
     """
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ToolMissing(
-            f"retrieval needs the Python package {name} ({error}); install codetaste[retrieval]"
-        ) from error
+    return import_package(name, "retrieval", "codetaste[retrieval]")

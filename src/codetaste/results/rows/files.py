@@ -7,8 +7,8 @@ import io
 import json
 from typing import TYPE_CHECKING, Any, Literal
 
+from codetaste.core.imports import import_package
 from codetaste.report.render.csv import spreadsheet_safe
-from codetaste.results.extra import import_package
 from codetaste.results.rows.schema import SCHEMA_VERSION, columns_of, row_values
 
 if TYPE_CHECKING:

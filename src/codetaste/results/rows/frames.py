@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codetaste.results.extra import import_package
+from codetaste.core.imports import import_package
 from codetaste.results.rows.schema import columns_of, row_values
 
 if TYPE_CHECKING:
