@@ -50,7 +50,7 @@ class FigureData:
 
     def setting(self, track: str | None, mode: str | None) -> str:
         """Return the title of a track and mode."""
-        if (track, mode) not in self._settings:
+        if (track, mode) not in self._settings:  # each of 100,000 rules asks for it
             self._settings[track, mode] = TrackMode(track or "", mode or "").title
         return self._settings[track, mode]
 

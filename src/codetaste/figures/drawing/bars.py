@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from matplotlib.patches import Patch
 
@@ -19,7 +19,7 @@ from codetaste.figures.drawing.style import SMALL
 from codetaste.report.render.paper import PAGE_HEIGHT, PaperWidth
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -30,6 +30,8 @@ STEP: Final = 0.17
 """Inches from one bar to the next."""
 MARGIN: Final = 0.45
 THICKNESS: Final = 0.72
+EDGE: Final[Mapping[str, Any]] = {"edgecolor": "black", "linewidth": 0.4}
+"""The outline of a bar."""
 
 
 def stacked_bars(
@@ -46,9 +48,7 @@ def stacked_bars(
         shares = [
             bars[name][place] / total if total else 0.0 for name, total in zip(names, sums, strict=True)
         ]
-        drawn = axes.barh(
-            range(len(names)), shares, THICKNESS, left, color=look.colour, edgecolor="black", linewidth=0.4
-        )
+        drawn = axes.barh(range(len(names)), shares, THICKNESS, left, color=look.colour, **EDGE)
         for patch, share in zip(drawn, shares, strict=True):
             patch.set_visible(share > 0)
             patch.set_hatch(look.hatch)
@@ -59,14 +59,15 @@ def stacked_bars(
     axes.set_xlim(0, 1.0)
     axes.set_xlabel("Trials (%), and their number", labelpad=1.5)
     name_rows(axes, names)
-    handles = [
-        Patch(facecolor=each.colour, hatch=each.hatch, edgecolor="black", linewidth=0.4)
-        for each in parts.values()
-    ]
-    legend_above(figure, handles, list(parts), columns)
+    legend_above(figure, bar_handles(parts.values()), list(parts), columns)
     if more := omitted(len(bars) - len(names), "agent"):
         note_below(figure, more)
     return figure
+
+
+def bar_handles(looks: Iterable[Series]) -> list[Patch]:
+    """Return what a legend shows of bars with these looks."""
+    return [Patch(facecolor=look.colour, hatch=look.hatch, **EDGE) for look in looks]
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 LINE: Final = 0.125
 """Inches that a line of a legend or a note takes."""
+LOG_FROM: Final = 8
+"""A ratio of the largest to the smallest value from which a logarithmic axis is easier to read."""
+_TWO_LABELS_FROM: Final = 10
+"""A ratio from which a logarithmic axis has labels at 1 and 3 times powers of ten."""
+_ONE_LABEL_FROM: Final = 60
+"""A ratio from which it has labels at powers of ten alone."""
 
 
 def panel_grid(
@@ -45,13 +51,21 @@ def panel_grid(
 
 
 def percent_axis(axes: Axes, name: str, *, top: float = 1.0) -> None:
-    """Make the axis ``name`` ("x" or "y") one of fractions in 0..``top``, shown as percents."""
+    """Make the axis ``name`` ("x" or "y") one of fractions in 0..``top``, at most 1, shown as percents."""
+    top = min(1.0, top) or 1.0
     axis = axes.xaxis if name == "x" else axes.yaxis
     margin = 0.03 * top
     (axes.set_xlim if name == "x" else axes.set_ylim)(-margin, top + margin)
     axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * 100:.4g}"))
     axes.grid(visible=True, axis="x" if name == "x" else "y")
+
+
+def title_axes(axes: Axes, x: str, y: str) -> None:
+    """Write the titles of both axes of a panel; that of the y axis only in the first column."""
+    axes.set_xlabel(x, labelpad=1.5)
+    if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
+        axes.set_ylabel(y, labelpad=1.5)
 
 
 def money_axis(axes: Axes, values: Sequence[float]) -> None:
@@ -70,17 +84,9 @@ def money_axis(axes: Axes, values: Sequence[float]) -> None:
 
 def _labelled(ratio: float) -> tuple[float, ...]:
     """Return which multiples of powers of ten have labels: a narrow panel has place for four or five."""
-    if ratio < ONE_DECADE:
+    if ratio < _TWO_LABELS_FROM:
         return (1.0, 2.0, 5.0)
-    return (1.0, 3.0) if ratio < MANY_DECADES else (1.0,)
-
-
-ONE_DECADE: Final = 10
-"""A ratio from which a logarithmic axis has labels at 1 and 3 times powers of ten."""
-MANY_DECADES: Final = 60
-"""A ratio from which it has labels at powers of ten alone."""
-LOG_FROM: Final = 8
-"""A ratio of the largest to the smallest value from which a logarithmic axis is easier to read."""
+    return (1.0, 3.0) if ratio < _ONE_LABEL_FROM else (1.0,)
 
 
 def legend_above(figure: Figure, handles: Sequence[Artist], labels: Sequence[str], columns: int) -> None:

@@ -90,29 +90,15 @@ _STYLE: Final[dict[str, Any]] = {
     "pdf.fonttype": 42,  # publishers reject Type 3
     "pdf.compression": 6,
 }
+_DRAWING_SETTINGS: Final = (
+    {"agg", "axes", "boxplot", "contour", "errorbar", "figure", "font", "grid", "hatch", "hist", "image"}
+    | {"legend", "lines", "markers", "mathtext", "patch", "path", "pdf", "polaraxes", "savefig", "scatter"}
+    | {"svg", "text", "xaxis", "xtick", "yaxis", "ytick"}
+)
 _PLAIN: Final[dict[str, Any]] = {
-    name: value
-    for name, value in mpl.rcParamsDefault.items()
-    if name.partition(".")[0]
-    in {*("axes", "boxplot", "errorbar", "figure", "font", "grid", "hatch", "image", "legend", "lines")}
-    | {
-        *(
-            "markers",
-            "patch",
-            "path",
-            "pdf",
-            "polaraxes",
-            "savefig",
-            "scatter",
-            "svg",
-            "text",
-            "xaxis",
-            "xtick",
-        )
-    }
-    | {*("yaxis", "ytick", "agg", "hist", "contour", "mathtext")}
+    name: value for name, value in mpl.rcParamsDefault.items() if name.partition(".")[0] in _DRAWING_SETTINGS
 }
-"""What a user's own matplotlibrc may have changed."""
+"""The defaults of what a user's own matplotlibrc may have changed."""
 
 
 def figure_style() -> AbstractContextManager[None]:

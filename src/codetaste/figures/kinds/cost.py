@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.lines import Line2D
 
-from codetaste.figures.drawing.panels import legend_above, money_axis, percent_axis
+from codetaste.figures.drawing.panels import legend_above, money_axis, percent_axis, title_axes
 from codetaste.figures.drawing.scatter import MAX_POINTS, AgentPoint, marked_look, number_points, scatter_grid
 from codetaste.figures.drawing.span import span_of
 from codetaste.figures.drawing.style import SERIES
@@ -85,10 +85,8 @@ def draw_cost(table: Table, width: PaperWidth) -> Figure:
         )
         money_axis(each, costs)
         highest = max((point.y.high for point in points), default=1.0)
-        percent_axis(each, "y", top=min(1.0, highest) or 1.0)
-        each.set_xlabel("Cost of a trial", labelpad=1.5)
-        if each.get_subplotspec().is_first_col():  # type: ignore[union-attr]
-            each.set_ylabel(f"{table.columns[2].title} (%)", labelpad=1.5)
+        percent_axis(each, "y", top=highest)
+        title_axes(each, "Cost of a trial", f"{table.columns[2].title} (%)")
     handles = [Line2D([], [], linestyle="", **marked_look(marked=marked)) for marked in (True, False)]
     legend_above(figure, handles, ["On the Pareto front", "Not on it"], 2)
     number_points(figure, axes, panels)

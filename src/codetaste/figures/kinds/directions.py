@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from codetaste.figures.drawing.panels import percent_axis
+from codetaste.figures.drawing.panels import percent_axis, title_axes
 from codetaste.figures.drawing.scatter import MAX_POINTS, AgentPoint, number_points, scatter_grid
 from codetaste.figures.drawing.span import span_of
 from codetaste.figures.drawing.style import GREY
@@ -68,8 +68,6 @@ def draw_directions(table: Table, width: PaperWidth) -> Figure:
         each.plot([0, top], [0, top], color=GREY, linewidth=0.6, linestyle=(0, (3, 2)), zorder=0.5)
         percent_axis(each, "x", top=top)
         percent_axis(each, "y", top=top)
-        each.set_xlabel(f"{table.columns[1].title} (%)", labelpad=1.5)
-        if each.get_subplotspec().is_first_col():  # type: ignore[union-attr]
-            each.set_ylabel(f"{table.columns[2].title} (%)", labelpad=1.5)
+        title_axes(each, f"{table.columns[1].title} (%)", f"{table.columns[2].title} (%)")
     number_points(figure, axes, panels)
     return figure

@@ -32,7 +32,7 @@ _REASONS: Final = {
     FinishReason.UNKNOWN: "Not known",
     _OTHER: "Other",
 }
-_LOOKS: Final = dict(zip((title for title in _REASONS.values()), SERIES, strict=True))
+_LOOKS: Final = dict(zip(_REASONS.values(), SERIES, strict=True))
 
 
 def ending_plots(data: FigureData) -> list[Plot]:

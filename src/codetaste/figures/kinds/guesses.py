@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from matplotlib.patches import Patch
-
+from codetaste.figures.drawing.bars import EDGE, bar_handles
 from codetaste.figures.drawing.panels import legend_above, panel_grid, percent_axis
 from codetaste.figures.drawing.span import span_of
 from codetaste.figures.drawing.style import SERIES, SMALL
@@ -74,12 +73,11 @@ def draw_guesses(table: Table, width: PaperWidth) -> Figure:
             _THICKNESS,
             color=look.colour,
             hatch=look.hatch,
-            edgecolor="black",
-            linewidth=0.4,
+            **EDGE,
         )
         axes.vlines(xs, [span.low for span in spans], [span.high for span in spans], "black", linewidth=0.8)
         highest = max([highest, *(span.high for span in spans)])
-    percent_axis(axes, "y", top=min(1.0, highest) or 1.0)
+    percent_axis(axes, "y", top=highest)
     axes.set_ylim(bottom=0)
     axes.set_ylabel("Satisfied rules (%)", labelpad=1.5)
     shares = [format_cell(row.cells[3], table.columns[3])[0] for row in table.rows]
@@ -89,9 +87,6 @@ def draw_guesses(table: Table, width: PaperWidth) -> Figure:
     axes.tick_params(axis="x", length=0)
     axes.set_xlabel("(%): additive rules with names to guess", fontsize=SMALL, labelpad=2)
     axes.set_xlim(-0.6, len(table.rows) - 0.4)
-    handles = [
-        Patch(facecolor=look.colour, hatch=look.hatch, edgecolor="black", linewidth=0.4)
-        for look in (SERIES[1], SERIES[0])
-    ]
+    handles = bar_handles((SERIES[1], SERIES[0]))
     legend_above(figure, handles, [column.title for column in table.columns[1:3]], 2)
     return figure

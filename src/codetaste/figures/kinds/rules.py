@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from matplotlib.lines import Line2D
 
-from codetaste.figures.drawing.panels import legend_above, panel_grid, percent_axis
+from codetaste.figures.drawing.panels import legend_above, panel_grid, percent_axis, title_axes
 from codetaste.figures.drawing.span import span_of
 from codetaste.figures.drawing.style import SERIES
 from codetaste.figures.figure import Plot
@@ -78,9 +78,7 @@ def draw_rules(table: Table, width: PaperWidth) -> Figure:
             _draw_line(each, shares, look.colour, _LINES[direction])
         percent_axis(each, "x")
         percent_axis(each, "y")
-        each.set_xlabel("Rules (%)", labelpad=1.5)
-        if each.get_subplotspec().is_first_col():  # type: ignore[union-attr]
-            each.set_ylabel("Satisfied by trials (%)", labelpad=1.5)
+        title_axes(each, "Rules (%)", "Satisfied by trials (%)")
     handles = [
         Line2D([], [], color=look.colour, linestyle=_LINES[direction])
         for direction, look in zip(Direction, SERIES, strict=False)

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Final
 from matplotlib.lines import Line2D
 
 from codetaste.figures.drawing.labels import make_labels
-from codetaste.figures.drawing.panels import (
-    legend_above,
-    note_below,
-    omitted,
-    panel_grid,
-    percent_axis,
-)
+from codetaste.figures.drawing.panels import legend_above, note_below, omitted, panel_grid, percent_axis
 from codetaste.figures.drawing.span import span_of
 from codetaste.figures.drawing.style import BLACK, GREY, LIGHT, SERIES
 from codetaste.figures.figure import Plot
@@ -38,8 +32,6 @@ REFERENCES: Final = "References"
 _GOLDEN: Final = next(iter(REFERENCE_TITLES.values()))
 _MARGIN: Final = 0.75
 """Inches above and below the rows: legend, tick labels, axis label."""
-
-
 _DASHES: Final = (0, (3, 2))
 
 
@@ -114,7 +106,7 @@ def draw_scores(table: Table, width: PaperWidth) -> Figure:
         if golden and golden[0] < 1:
             highest = max(highest, golden[0])
             each.axvline(golden[0], color=GREY, linewidth=0.8, linestyle=_DASHES, zorder=0.5)
-        percent_axis(each, "x", top=min(1.0, highest) or 1.0)
+        percent_axis(each, "x", top=highest)
         each.set_xlabel(f"{column.title} (%)", labelpad=1.5)
     labels = make_labels(agents)
     axes[0].set_yticks(range(len(agents)), [labels[agent] for agent in agents])

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from matplotlib.patches import Patch
-
+from codetaste.figures.drawing.bars import EDGE, bar_handles
 from codetaste.figures.drawing.labels import glyphs, make_labels, shorten_middle
 from codetaste.figures.drawing.panels import LINE, legend_above, note_below, omitted, panel_grid
 from codetaste.figures.drawing.style import SERIES, SMALL, SMALLEST
@@ -60,8 +59,7 @@ def draw_strategies(table: Table, width: PaperWidth) -> Figure:
                 thickness,
                 color=look.colour,
                 hatch=look.hatch,
-                edgecolor="black",
-                linewidth=0.4,
+                **EDGE,
             )
             if numbered:
                 each.bar_label(bars, [f"{count:,.0f}" for count in counts], padding=1, fontsize=SMALLEST)
@@ -74,10 +72,7 @@ def draw_strategies(table: Table, width: PaperWidth) -> Figure:
         fontsize=SMALL,
     )
     labels = make_labels(strategies, 24)
-    handles = [
-        Patch(facecolor=look.colour, hatch=look.hatch, edgecolor="black", linewidth=0.4)
-        for look in SERIES[: len(strategies)]
-    ]
+    handles = bar_handles(SERIES[: len(strategies)])
     legend_above(figure, handles, [labels[each] for each in strategies], columns)
     if more := omitted(len(models) - len(shown), "model"):
         note_below(figure, more)
