@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from codetaste.case_study.config import StudyKind
 from codetaste.case_study.evidence import EvidenceRecord
 from codetaste.case_study.plan import StudiedTrial, StudySubject, StudyTask
-from codetaste.case_study.publish import check_report, render_study
+from codetaste.case_study.publish import check_report, render_study, study_to_json
 from codetaste.case_study.reply import read_report
-from codetaste.case_study.study import FailureLabel
+from codetaste.case_study.study import CaseStudy, FailureLabel
 from codetaste.harness.config import AgentConfig
 from codetaste.transcripts.commands import RecordedCommand
 
@@ -88,8 +88,9 @@ def test_what_is_filed_runs_nothing_in_a_viewer() -> None:
     study = check_report(
         task(), report, EvidenceRecord([RecordedCommand("ls", "x")]), task().agent.budget_usd, "now"
     )
-    text = render_study(json.loads(study))
-    assert study.encode()
+    assert isinstance(study, CaseStudy)
+    text = render_study(study)
+    assert study_to_json(study).encode()
     assert all(char.isprintable() or char == "\n" for char in text)
     plain = [line for line in text.splitlines() if not line.startswith("        ")]
     assert not [line for line in plain if "<" in line or "![" in line]

@@ -18,7 +18,7 @@ from codetaste.case_study.agent_run import BASE, GOLDEN_TREE, STUDY, StudyRun
 from codetaste.case_study.evidence import EvidenceRecord, read_statements
 from codetaste.case_study.inputs import AGAIN_PROMPT, SYSTEM_PROMPT, prompt_of, study_inputs
 from codetaste.case_study.material.folder import StudyMaterial
-from codetaste.case_study.publish import StudyResult, check_report, file_study
+from codetaste.case_study.publish import StudyResult, check_report, file_study, study_to_json
 from codetaste.case_study.reply import REPORT_FILE, ReportText, read_report
 from codetaste.core.files import remove_tree
 from codetaste.core.text import shorten
@@ -242,8 +242,8 @@ async def _finish(
         return result_to_json(StudyResult("", "; ".join(report.problems)))
     spent = job.budget.snapshot().spent.usd
     study = check_report(task, report, record, spent, utc_now())
-    digest = await job.store_text(study)
-    await to_thread.run_sync(file_study, task, study)
+    digest = await job.store_text(study_to_json(study))
+    await to_thread.run_sync(file_study, study)
     return result_to_json(StudyResult.of(study, digest))
 
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
 from codetaste.benchmark.layout import CASE_STUDIES_FOLDER, attempt_name
 from codetaste.case_study.config import StudyKind
 from codetaste.case_study.evidence import check_claims, check_evidence
-from codetaste.case_study.read import LABELS, REPORTS, SCHEMA_VERSION
-from codetaste.case_study.study import FailureLabel, StudyOrigin
+from codetaste.case_study.read import LABELS, REPORTS, SCHEMA_VERSION, study_from_json
+from codetaste.case_study.study import CaseStudy, FailureLabel, StudyOrigin, TrialLabel
 from codetaste.core.files import write_atomically
 from codetaste.core.text import plural
 from codetaste.core.units import format_exact_usd
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable
     from decimal import Decimal
     from typing import Self
 
@@ -42,16 +42,12 @@ class StudyResult:
     label: str = ""
 
     @classmethod
-    def of(cls, study: str, digest: str) -> Self:
-        """Return the result of a report, as JSON text."""
-        data = json.loads(study)
-        if "label" in data:
-            found = data["evidence"]
-            good = [each for each in found if not each["problem"]]
-            return cls(digest, "", len(found), len(good), data["label"])
-        claims = [claim for trial in data["trials"] for claim in trial["claims"]]
-        good = [each for each in claims if _is_verified(each["evidence"])]
-        return cls(digest, "", len(claims), len(good))
+    def of(cls, study: CaseStudy | TrialLabel, digest: str) -> Self:
+        """Return the result of a checked report, which is stored under ``digest``."""
+        if isinstance(study, TrialLabel):
+            verified = sum(each.verified for each in study.evidence)
+            return cls(digest, "", len(study.evidence), verified, study.label)
+        return cls(digest, "", len(study.claims), sum(each.verified for each in study.claims))
 
     def describe(self) -> str:
         """Describe the result in one line."""
@@ -69,8 +65,8 @@ def check_report(
     record: EvidenceRecord,
     spent_usd: Decimal,
     finished_at: str,
-) -> str:
-    """Return a report as it is filed, JSON text, with the problems of its evidence.
+) -> CaseStudy | TrialLabel:
+    """Return a report with the problems of its evidence.
 
     Args:
         task: what it is about.
@@ -79,46 +75,46 @@ def check_report(
         spent_usd: US dollars of its runs.
         finished_at: when, UTC, ISO 8601.
     """
-    by, model = task.agent.id, task.model_label
-    subject = task.subject
-    origin = StudyOrigin(subject.id, subject.track, subject.mode, by, model, spent_usd, finished_at)
-    data: dict[str, Any] = {
-        "schema_version": SCHEMA_VERSION,
-        "origin": {**asdict(origin), "cost_usd": format_exact_usd(spent_usd)},
-    }
-    if task.kind is StudyKind.LABELS:
-        data |= {"agent": task.trials[0].agent, "attempt": task.trials[0].attempt}
-        data |= {"label": str(report.label), "reason": report.summary}
-        data["evidence"] = [asdict(each) for each in check_evidence(report.evidence, record)]
-    else:
-        checked = [replace(each, claims=check_claims(each.claims, record)) for each in report.trials]
-        data |= {"summary": report.summary, "trials": [asdict(each) for each in checked]}
-    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    subject, path = task.subject, study_path(task)
+    origin = StudyOrigin(
+        subject.id, subject.track, subject.mode, task.agent.id, task.model_label, spent_usd, finished_at
+    )
+    if report.label is not None:
+        trial, evidence = task.trials[0], check_evidence(report.evidence, record)
+        return TrialLabel(path, origin, trial.agent, trial.attempt, report.label, report.summary, evidence)
+    checked = (replace(each, claims=check_claims(each.claims, record)) for each in report.trials)
+    return CaseStudy(path, origin, report.summary, tuple(checked))
+
+
+def study_to_json(study: CaseStudy | TrialLabel) -> str:
+    """Return a study as the text of its JSON file, which ``study_from_json`` reads."""
+    data = asdict(study)
+    del data["path"]
+    if study.origin.cost_usd is not None:
+        data["origin"]["cost_usd"] = format_exact_usd(study.origin.cost_usd)
+    return json.dumps({"schema_version": SCHEMA_VERSION, **data}, indent=1, ensure_ascii=False) + "\n"
 
 
 def study_path(task: StudyTask) -> Path:
-    """Return the JSON file of a study."""
+    """Return the file of a study for people: a comparison as Markdown, beside its JSON, or a label's JSON."""
     folder = task.run / CASE_STUDIES_FOLDER
-    name = f"{task.agent.id}.json"
     if task.kind is StudyKind.COMPARISON:
-        return folder / REPORTS / task.subject.path / name
+        return folder / REPORTS / task.subject.path / f"{task.agent.id}.md"
     trial = task.trials[0]
     first = trial.name.removesuffix(f".{attempt_name(trial.attempt)}")
     later = Path() if trial.attempt == 1 else Path(attempt_name(trial.attempt))
-    return folder / LABELS / task.subject.path / first / later / name
+    return folder / LABELS / task.subject.path / first / later / f"{task.agent.id}.json"
 
 
-def file_study(task: StudyTask, study: str) -> Path:
-    """Write the files of a study, and return the one to be read by people. Does blocking I/O.
+def file_study(study: CaseStudy | TrialLabel) -> None:
+    """Write the files of a study. Does blocking I/O.
 
     Raises:
         JournalError: a file cannot be written; StorageFull is one of these.
     """
-    path = study_path(task)
-    if task.kind is StudyKind.COMPARISON:
-        write_atomically(path.with_suffix(".md"), render_study(json.loads(study)))
-    write_atomically(path, study)
-    return path.with_suffix(".md") if task.kind is StudyKind.COMPARISON else path
+    if isinstance(study, CaseStudy):
+        write_atomically(study.path, render_study(study))
+    write_atomically(_json_path(study.path), study_to_json(study))
 
 
 async def restore_study(
@@ -132,39 +128,40 @@ async def restore_study(
     if not result.report:
         return None
     path = study_path(task)
-    shown = path.with_suffix(".md") if task.kind is StudyKind.COMPARISON else path
-    if await to_thread.run_sync(lambda: path.is_file() and shown.is_file()):
-        return shown
-    return await to_thread.run_sync(file_study, task, await load(result.report))
+    if not await to_thread.run_sync(lambda: path.is_file() and _json_path(path).is_file()):
+        study = study_from_json(task.kind, json.loads(await load(result.report)), path)
+        await to_thread.run_sync(file_study, study)
+    return path
 
 
-def render_study(data: Mapping[str, Any]) -> str:
+def _json_path(path: Path) -> Path:
+    return path.with_suffix(".json")
+
+
+def render_study(study: CaseStudy) -> str:
     """Return a comparison as Markdown; the agent's texts are quoted, and its commands are code."""
-    origin = data["origin"]
+    origin = study.origin
+    cost = "unknown cost" if origin.cost_usd is None else f"${format_exact_usd(origin.cost_usd)}"
     lines = [
-        f"# {origin['instance']}, {'/'.join(filter(None, (origin['track'], origin['mode'])))}",
+        f"# {origin.instance}, {'/'.join(filter(None, (origin.track, origin.mode)))}",
         "",
-        f"Case study by {origin['by']} ({origin['model']}), {origin['finished_at']}, ${origin['cost_usd']}.",
+        f"Case study by {origin.by} ({origin.model}), {origin.finished_at}, {cost}.",
         "A claim is *verified* if its commands were run in the agent's sandbox and printed what is quoted;",
         "whether that proves the claim is for the reader to judge.",
         "",
-        *_quoted(data["summary"]),
+        *_quoted(study.summary),
     ]
-    for trial in data["trials"]:
-        again = f", attempt {trial['attempt']}" if trial["attempt"] > 1 else ""
-        lines += ["", f"## {_one_line(trial['agent'])}{again}", "", *_quoted(trial["text"]), ""]
-        for number, claim in enumerate(trial["claims"], 1):
-            state = "verified" if _is_verified(claim["evidence"]) else "**not verified**"
-            lines += [f"{number}. {_one_line(claim['text'])} ({state})", ""]
-            for each in claim["evidence"]:
-                lines += [*_code(f"$ {each['command']}\n{each['excerpt']}"), ""]
-                lines += [f"    Not verified: {each['problem']}.", ""] if each["problem"] else []
-            lines += [] if claim["evidence"] else ["    Not verified: it has no evidence.", ""]
+    for trial in study.trials:
+        again = f", attempt {trial.attempt}" if trial.attempt > 1 else ""
+        lines += ["", f"## {_one_line(trial.agent)}{again}", "", *_quoted(trial.text), ""]
+        for number, claim in enumerate(trial.claims, 1):
+            state = "verified" if claim.verified else "**not verified**"
+            lines += [f"{number}. {_one_line(claim.text)} ({state})", ""]
+            for each in claim.evidence:
+                lines += [*_code(f"$ {each.command}\n{each.excerpt}"), ""]
+                lines += [f"    Not verified: {each.problem}.", ""] if each.problem else []
+            lines += [] if claim.evidence else ["    Not verified: it has no evidence.", ""]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _is_verified(evidence: Sequence[Mapping[str, Any]]) -> bool:
-    return bool(evidence) and not any(each["problem"] for each in evidence)
 
 
 def _quoted(text: str) -> Iterable[str]:

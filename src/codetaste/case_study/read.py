@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from codetaste.benchmark.layout import CASE_STUDIES_FOLDER
+from codetaste.case_study.config import StudyKind
 from codetaste.case_study.study import CaseStudy, TrialLabel
 from codetaste.core.text import one_line, printable, replace_surrogates
 from codetaste.evaluation.trials.untrusted_files import FileProblem, read_json_object
@@ -21,6 +22,7 @@ SCHEMA_VERSION = 1
 REPORTS, LABELS = "reports", "labels"
 """The folders of case studies and of labels, in ``case_studies/``."""
 _Record = TypeVar("_Record", CaseStudy, TrialLabel)
+_CASE_STUDY, _LABEL = TypeAdapter(CaseStudy), TypeAdapter(TrialLabel)
 
 
 def read_case_studies(run: Path, problems: list[str] | None = None) -> tuple[CaseStudy, ...]:
@@ -29,7 +31,7 @@ def read_case_studies(run: Path, problems: list[str] | None = None) -> tuple[Cas
     A file that is damaged, too large, a link out of the folder, or of a newer version is left out, as is a
     folder that cannot be read, and ``problems`` gets a line for it.
     """
-    return _read(run, REPORTS, TypeAdapter(CaseStudy), ".md", problems)
+    return _read(run, REPORTS, _CASE_STUDY, ".md", problems)
 
 
 def read_labels(run: Path, problems: list[str] | None = None) -> tuple[TrialLabel, ...]:
@@ -37,19 +39,19 @@ def read_labels(run: Path, problems: list[str] | None = None) -> tuple[TrialLabe
 
     Several agents may have labelled the same trial.
     """
-    return _read(run, LABELS, TypeAdapter(TrialLabel), ".json", problems)
+    return _read(run, LABELS, _LABEL, ".json", problems)
 
 
 def _read(
-    run: Path, name: str, adapter: TypeAdapter[_Record], suffix: str, problems: list[str] | None
+    run: Path, name: str, form: TypeAdapter[_Record], suffix: str, problems: list[str] | None
 ) -> tuple[_Record, ...]:
     folder = run / CASE_STUDIES_FOLDER / name
     found = list[_Record]()
     faults = list[OSError]()
     for path in _json_files(folder, faults):
         try:
-            data = _read_data(path, os.path.realpath(folder))
-            found.append(adapter.validate_python({**data, "path": path.with_suffix(suffix)}))
+            data = read_json_object(path, os.path.realpath(folder))
+            found.append(_validated(form, data, path.with_suffix(suffix)))
         except (FileProblem, ValueError, RecursionError) as error:
             if problems is not None:
                 what = "is not a case study" if isinstance(error, ValidationError) else one_line(error)
@@ -59,17 +61,22 @@ def _read(
     return tuple(found)
 
 
-def _read_data(path: Path, root: str) -> dict[str, Any]:
-    """Return the content of a file.
+def study_from_json(kind: StudyKind, data: Any, path: Path) -> CaseStudy | TrialLabel:  # noqa: ANN401 - JSON
+    """Return a study of the content of its JSON file; ``path`` is its file for people.
 
     Raises:
-        FileProblem: it cannot be read.
-        ValueError: it is of another version.
+        ValueError: it is of another version, or not of the form of this kind.
     """
-    data: dict[str, Any] = clean_json(read_json_object(path, root))
+    if kind is StudyKind.COMPARISON:
+        return _validated(_CASE_STUDY, data, path)
+    return _validated(_LABEL, data, path)
+
+
+def _validated(form: TypeAdapter[_Record], data: Any, path: Path) -> _Record:  # noqa: ANN401 - JSON
+    data = clean_json(data)
     if (version := data.get("schema_version")) != SCHEMA_VERSION:
         raise ValueError(f"has the version {version!r}; this program reads {SCHEMA_VERSION}")
-    return data
+    return form.validate_python({**data, "path": path})
 
 
 def _named(run: Path, error: OSError) -> str:

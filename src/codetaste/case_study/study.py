@@ -122,6 +122,11 @@ class CaseStudy:
     summary: str
     trials: tuple[TrialAssessment, ...]
 
+    @property
+    def claims(self) -> list[Claim]:
+        """The claims about all trials."""
+        return [claim for trial in self.trials for claim in trial.claims]
+
 
 @dataclass(frozen=True, slots=True)
 class TrialLabel:
