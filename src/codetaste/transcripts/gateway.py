@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from codetaste.core.files import open_regular_file
 from codetaste.core.text import shorten
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from codetaste.transcripts.blocks import MessageBlock
     from codetaste.transcripts.event import TranscriptEvent
+    from codetaste.transcripts.record_lines import RecordLine
 
 _MIN_SYSTEM_CHARS = 500
 """Shorter ones are shown at the beginning only: Claude Code changes its first block with every request."""
@@ -40,11 +41,10 @@ _NOT_RESENT = frozenset({EventKind.REASONING, EventKind.SYSTEM, EventKind.ERROR}
 _CLEARED = frozenset({"[Old tool result content cleared]"})
 """What Claude Code sends in place of old results when its conversation gets long."""
 _MAX_NOTE_CHARS = 2000
-
 _MAX_REQUESTS = 256
 """Requests whose messages are stored: the writer continues one of the last 32."""
-
-Key = tuple[str, str, bytes]
+_Key: TypeAlias = tuple[str, str, bytes]
+"""The key of a block; see ``MessageBlock.key``."""
 
 
 def gateway_events(path: Path, run: Path) -> Iterator[TranscriptEvent]:
@@ -66,7 +66,7 @@ def gateway_events(path: Path, run: Path) -> Iterator[TranscriptEvent]:
                 case {"transcript": _}:
                     reader.begin()
                 case {"part": str(name)}:
-                    reader.places.setdefault(name, (line.offset, len(line.data)))
+                    reader.parts.add(name, line)
                 case {"request": int(number)}:
                     yield from reader.request(number, written)
                 case {"reply": int(number)}:
@@ -76,7 +76,7 @@ def gateway_events(path: Path, run: Path) -> Iterator[TranscriptEvent]:
 
 
 @dataclass(slots=True)
-class _Thread:
+class _Conversation:
     """One conversation.
 
     Attributes:
@@ -90,15 +90,15 @@ class _Thread:
 
     agent: str
     tools: tuple[str, ...] = ()
-    sent: dict[str, list[tuple[Key, int]]] = field(default_factory=dict)
-    replied: list[tuple[Key, int]] = field(default_factory=list)
+    sent: dict[str, list[tuple[_Key, int]]] = field(default_factory=dict)
+    replied: list[tuple[_Key, int]] = field(default_factory=list)
     results: set[str] = field(default_factory=set)
     system: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    thread: _Thread
+    conversation: _Conversation
     turn: int
     messages: tuple[str, ...]
     tools: tuple[str, ...]
@@ -116,9 +116,9 @@ class _Reader:
 
     def begin(self) -> None:
         """Begin a session: nothing of an earlier one is part of its requests."""
-        self.places: dict[str, tuple[int, int]] = {}
+        self.parts = _Parts(self._path, self._blobs)
         self._requests: dict[int, _Request] = {}
-        self._main: _Thread | None = None
+        self._main: _Conversation | None = None
 
     def problem(self, text: str) -> TranscriptEvent:
         return self._events.make(EventKind.PROBLEM, self._turn, text)
@@ -132,20 +132,20 @@ class _Reader:
         messages = (*(before.messages[:common] if before else ()), *_names(line["added"]))
         tools = _names(line["tools"]) if "tools" in line else before.tools if before else ()
         system = _names(line["system"]) if "system" in line else before.system if before else ()
-        thread = self._thread(line, before if common else None, tools, messages)
+        conversation = self._conversation_of(line, before if common else None, tools, messages)
         sent_at = parse_iso_time(line.get("time"))
-        self._events.agent, self._events.at = thread.agent, sent_at
+        self._events.agent, self._events.at = conversation.agent, sent_at
         facts = ReplyFacts(
             effect=str(line.get("effect", "")), model=str(line.get("model", "")), sent_at=sent_at
         )
-        self._requests[number] = _Request(thread, self._turn, messages, tools, system, facts)
-        yield from self._system(thread, system)
-        yield from self._messages(thread, messages)
+        self._requests[number] = _Request(conversation, self._turn, messages, tools, system, facts)
+        yield from self._system(conversation, system)
+        yield from self._messages(conversation, messages)
 
     def reply(self, number: int, line: Mapping[str, Any]) -> Iterator[TranscriptEvent]:
         request = self._requests[number]
-        thread = request.thread
-        self._events.agent = thread.agent
+        conversation = request.conversation
+        self._events.agent = conversation.agent
         duration_s = _number(line.get("duration_s"))
         if duration_s is not None and request.facts.sent_at is not None:
             self._events.at = request.facts.sent_at + duration_s
@@ -165,73 +165,75 @@ class _Reader:
             return
         blocks: list[MessageBlock] = []
         for name in _names(line.get("messages", [])):
-            value, problem = self._value(name)
+            value, problem = self.parts.value(name)
             if problem:
                 yield self._events.make(EventKind.PROBLEM, request.turn, problem)
             blocks += message_blocks(value)
         yield from reply_events(self._events, request.turn, blocks, facts)
         first = self._events.number - len(blocks) + 1
-        thread.replied += [(block.key, first + place) for place, block in enumerate(blocks)]
+        conversation.replied += [(block.key, first + place) for place, block in enumerate(blocks)]
 
-    def _thread(
+    def _conversation_of(
         self, line: Mapping[str, Any], before: _Request | None, tools: tuple[str, ...], names: Sequence[str]
-    ) -> _Thread:
+    ) -> _Conversation:
         """Return the conversation of a request that shares messages with ``before``, or with no other."""
         side_call = line.get("side_call") is True
-        if before is not None and side_call == before.thread.agent.startswith("side call"):
-            thread = before.thread
-            if self._continues(thread, tools, names):
-                thread.tools = tools
-                return thread
+        if before is not None and side_call == before.conversation.agent.startswith("side call"):
+            conversation = before.conversation
+            if self._continues(conversation, tools, names):
+                conversation.tools = tools
+                return conversation
         if side_call:
-            return _Thread(self._name("side call"), tools)
+            return _Conversation(self._name("side call"), tools)
         if self._main is None:
-            self._main = _Thread("", tools)
+            self._main = _Conversation("", tools)
             return self._main
         if tools == self._main.tools:
             return self._main
-        return _Thread(self._name("sub-agent"), tools)
+        return _Conversation(self._name("sub-agent"), tools)
 
-    def _continues(self, thread: _Thread, tools: tuple[str, ...], names: Sequence[str]) -> bool:
+    def _continues(self, conversation: _Conversation, tools: tuple[str, ...], names: Sequence[str]) -> bool:
         """Whether a request goes on with a conversation, and not only begins with the same messages."""
-        if tools == thread.tools and thread is self._main:
+        if tools == conversation.tools and conversation is self._main:
             return True
-        shared = len(thread.sent.keys() & set(names))
-        return shared == len(thread.sent) or (tools == thread.tools and 2 * shared > len(thread.sent))
+        shared = len(conversation.sent.keys() & set(names))
+        return shared == len(conversation.sent) or (
+            tools == conversation.tools and 2 * shared > len(conversation.sent)
+        )
 
     def _name(self, kind: str) -> str:
         self._names[kind] += 1
         return f"{kind} {self._names[kind]}"
 
-    def _system(self, thread: _Thread, names: Sequence[str]) -> Iterator[TranscriptEvent]:
-        begins = not thread.system
+    def _system(self, conversation: _Conversation, names: Sequence[str]) -> Iterator[TranscriptEvent]:
+        begins = not conversation.system
         for name in names:
-            if name in thread.system:
+            if name in conversation.system:
                 continue
-            thread.system.add(name)
-            value, problem = self._value(name)
+            conversation.system.add(name)
+            value, problem = self.parts.value(name)
             if problem:
                 yield self.problem(problem)
             text = "\n".join(block.text for block in message_blocks(value))
             if text and (begins or len(text) >= _MIN_SYSTEM_CHARS):
                 yield self._events.make(EventKind.SYSTEM, self._turn - 1, text)
 
-    def _messages(self, thread: _Thread, names: Sequence[str]) -> Iterator[TranscriptEvent]:
+    def _messages(self, conversation: _Conversation, names: Sequence[str]) -> Iterator[TranscriptEvent]:
         """Yield what the request has and no event has shown, and a note on what it has no longer."""
-        known, sent = thread.sent, dict[str, list[tuple[Key, int]]]()
-        gone = [block for name in known.keys() - set(names) for block in known[name]] + thread.replied
+        known, sent = conversation.sent, dict[str, list[tuple[_Key, int]]]()
+        gone = [block for name in known.keys() - set(names) for block in known[name]] + conversation.replied
         for name in names:
             if name in known:
                 sent[name] = known[name]
             if name in sent:
                 continue
             sent[name] = []
-            value, problem = self._value(name)
+            value, problem = self.parts.value(name)
             if problem:
                 yield self.problem(problem)
             for block in message_blocks(value):
                 shown = _take(gone, block.key)
-                if shown is None and block.call_id in thread.results and block.kind is EventKind.RESULT:
+                if shown is None and block.call_id in conversation.results and block.kind is EventKind.RESULT:
                     yield from self._other_result(block)
                     continue
                 if shown is None:
@@ -239,9 +241,9 @@ class _Reader:
                     yield replace(event, from_client=block.kind.of_model)
                     shown = event.number
                     if block.kind is EventKind.RESULT and block.call_id:
-                        thread.results.add(block.call_id)
+                        conversation.results.add(block.call_id)
                 sent[name].append((block.key, shown))
-        thread.sent, thread.replied = sent, []
+        conversation.sent, conversation.replied = sent, []
         if left_out := [number for key, number in gone if key[0] not in _NOT_RESENT]:
             text = f"From here on these events are no longer sent, or are sent shortened: {_ranges(left_out)}"
             yield self._events.make(EventKind.NOTE, self._turn - 1, text)
@@ -254,11 +256,23 @@ class _Reader:
             )
             yield self._events.make(EventKind.NOTE, self._turn - 1, text, call_id=block.call_id)
 
-    def _value(self, name: str) -> tuple[Any, str]:
+
+class _Parts:
+    """The parts of conversations that a session has written so far; they are read when they are shown."""
+
+    def __init__(self, path: Path, blobs: Blobs) -> None:
+        self._path, self._blobs = path, blobs
+        self._places: dict[str, tuple[int, int]] = {}
+
+    def add(self, name: str, line: RecordLine) -> None:
+        """Note the line of a part; the first one of a name counts."""
+        self._places.setdefault(name, (line.offset, len(line.data)))
+
+    def value(self, name: str) -> tuple[Any, str]:
         """Return the content of a part, or what is wrong with it."""
-        if name not in self.places:
+        if name not in self._places:
             return None, f"a part of the conversation is missing: {name[:32]}"
-        offset, size = self.places[name]
+        offset, size = self._places[name]
         try:
             with open_regular_file(self._path) as file:
                 file.seek(offset)
@@ -273,7 +287,7 @@ class _Reader:
             return None, "a part of the conversation is damaged"
 
 
-def _take(gone: list[tuple[Key, int]], key: Key) -> int | None:
+def _take(gone: list[tuple[_Key, int]], key: _Key) -> int | None:
     """Remove the first block with this key, and return the number of its event."""
     for place, (other, number) in enumerate(gone):
         if other == key:
