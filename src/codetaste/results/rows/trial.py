@@ -33,7 +33,7 @@ class TrialResult:
         language: language of the instance.
         category: category of the instance; in SWE-Refactor the type of the refactoring.
         attempt: number of the attempt, from 1.
-        outcome: what became of it, the same words for both benchmarks, listed below.
+        outcome: what became of it: one of the outcomes, which are the same for both benchmarks.
         status: in CodeTaste "scored", "not_scored", "failed", "refused", "does_not_apply", "partial" or
             "unreadable"; in SWE-Refactor the outcome of its own tables, such as "tests_fail".
         reason: why it ended like that, or why a value is missing, in one line.
