@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from codetaste.orchestration.budget.node import CallState
-    from codetaste.orchestration.journal.history import JobState
     from codetaste.orchestration.wait import Wait
 
 
@@ -53,7 +52,6 @@ class ToolSpan:
     effect: str
     began: float
     ended: float
-    is_error: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +79,6 @@ class JobTimeline:
 
     Attributes:
         key: the job's key.
-        title: what it is for, for people.
-        state: its state now, INTERRUPTED if its process ended before it.
         created: when it was added.
         ended: when it ended; None if it has not.
         attempts: its attempts, in order.
@@ -90,30 +86,16 @@ class JobTimeline:
         tools: its tool calls by their end.
         waits: its waits by their beginning, those before its first attempt included.
         retries: retried calls by model and cause.
-        notes: the last lines for people.
     """
 
     key: str
-    title: str
-    state: JobState
     created: float
     ended: float | None
     attempts: tuple[AttemptSpan, ...] = ()
     turns: tuple[TurnSpan, ...] = ()
     tools: tuple[ToolSpan, ...] = ()
     waits: tuple[WaitSpan, ...] = ()
-    retries: Mapping[tuple[str, str], int] | None = None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def settled_usd(self) -> Decimal:
-        """What was billed for the job."""
-        return sum((turn.settled_usd for turn in self.turns), Decimal(0))
-
-    @property
-    def unknown_usd(self) -> Decimal:
-        """What may have been billed beside it."""
-        return sum((turn.unknown_usd for turn in self.turns), Decimal(0))
+    retries: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def began(self) -> float:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from codetaste.core.files import open_regular_file
 from codetaste.core.text import one_line
 from codetaste.errors import CodetasteError
-from codetaste.orchestration.journal.history import LIVE_STATES, History, JobState
+from codetaste.orchestration.journal.history import History
 from codetaste.orchestration.journal.journal import JOURNAL_FILE, read_lines
 from codetaste.orchestration.journal.run_lock import lock_owner
 from codetaste.orchestration.wait import Wait, WaitReason
@@ -52,7 +52,6 @@ class _JobRecord:
     attempts: list[AttemptSpan] = field(default_factory=list)
     waits: list[WaitSpan] = field(default_factory=list)
     effects: list[EffectPlace] = field(default_factory=list)
-    failed_tools: set[str] = field(default_factory=set)
     calls: list[CallRecord] = field(default_factory=list)
 
 
@@ -90,11 +89,6 @@ class JournalReader:
         except _DAMAGE as error:
             self.problem = f"{self.path}: a line is not in the format that codetaste writes ({error!r})"
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys of all jobs, in the order in which they were added."""
-        return tuple(self._jobs)
-
     def keys_of(self, prefix: str) -> tuple[str, ...]:
         """Return the key ``prefix`` if there is such a job, and the keys one level below it."""
         own = (prefix,) if prefix in self._jobs else ()
@@ -123,15 +117,10 @@ class JournalReader:
         record = self._jobs.get(key)
         if record is None:
             return None
-        history, view = self._history.job(key), self._view.jobs.get(key)
-        state = history.state
-        if state in LIVE_STATES and not self._live:
-            state = JobState.INTERRUPTED
+        view = self._view.jobs.get(key)
         end = None if self._live and record.ended is None else record.ended or self.at
         return JobTimeline(
             key,
-            history.title,
-            state,
             record.created,
             record.ended,
             tuple(record.attempts),
@@ -139,7 +128,6 @@ class JournalReader:
             _tools(record),
             tuple(sorted(self._waits(record, key, end), key=lambda span: span.began)),
             dict(view.retries) if view else {},
-            tuple(view.notes) if view else (),
         )
 
     def _restart(self) -> None:
@@ -175,8 +163,6 @@ class JournalReader:
         if isinstance(call_id, str) and call_id in self._history.calls:  # a reply of unknown cost
             place = replace(place, of_call=call_id)
         record.effects.append(place)
-        if isinstance(value, dict) and value.get("is_error") is True:
-            record.failed_tools.add(place.effect)
 
     def _job_line(self, event: str, line: Mapping[str, Any], record: _JobRecord, at: float) -> None:
         match event:
@@ -264,7 +250,7 @@ def _without_content(value: Any) -> Any:  # noqa: ANN401 - JSON
     """Return what the folds need of an effect's value, which may be long."""
     if not isinstance(value, dict):
         return True
-    needed: dict[str, Any] = {name: value[name] for name in ("call", "is_error") if name in value}
+    needed: dict[str, Any] = {"call": value["call"]} if "call" in value else {}
     return {**needed, "usage": usage_in(value)}
 
 
@@ -277,7 +263,6 @@ def _tools(record: _JobRecord) -> tuple[ToolSpan, ...]:
         while start is not None and start <= place.at:
             before, start = max(before, start), next(starts, None)
         if not place.of_call:
-            failed = place.effect in record.failed_tools
-            spans.append(ToolSpan(place.effect, before, place.at, failed))
+            spans.append(ToolSpan(place.effect, before, place.at))
         before = place.at
     return tuple(spans)
