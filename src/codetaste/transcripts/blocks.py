@@ -99,8 +99,8 @@ def _content_block(kind: EventKind, block: Any) -> Iterator[MessageBlock]:  # no
         return
     if not isinstance(block, dict):
         return
-    match block.get("type"):
-        case found if isinstance(found, str) and found in _TEXTS:
+    match _text(block.get("type")):
+        case name if name in _TEXTS:
             yield MessageBlock(kind, _text(block.get("text", block.get("refusal"))))
         case "tool_result":
             text, failed = content_text(block.get("content")), block.get("is_error") is True
@@ -108,7 +108,7 @@ def _content_block(kind: EventKind, block: Any) -> Iterator[MessageBlock]:  # no
         case "result":  # of the own loop
             text, failed = content_text(block.get("content")), block.get("error") is True
             yield MessageBlock(EventKind.RESULT, text, call_id=_text(block.get("call")), is_error=failed)
-        case found if isinstance(found, str) and found in _PICTURES:
+        case name if name in _PICTURES:
             yield MessageBlock(kind, "[picture]")
         case _:
             parts = [*_item(block)]
@@ -119,8 +119,8 @@ def _content_block(kind: EventKind, block: Any) -> Iterator[MessageBlock]:  # no
 
 def _item(item: Mapping[str, Any]) -> Iterator[MessageBlock]:
     """Yield the parts of an item of OpenAI's Responses, a block of Anthropic's, or an event of Codex."""
-    match item.get("type"):
-        case found if isinstance(found, str) and found in _TEXTS:
+    match _text(item.get("type")):
+        case name if name in _TEXTS:
             yield MessageBlock(EventKind.USER, _text(item.get("text")))
         case "agent_message":
             yield MessageBlock(EventKind.TEXT, _text(item.get("text")))
