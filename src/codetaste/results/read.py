@@ -21,6 +21,7 @@ from codetaste.flows.environment.publish import ENVIRONMENTS_FOLDER
 from codetaste.orchestration.journal.journal import JOURNAL_FILE
 from codetaste.report.discovery.passes import read_passes
 from codetaste.report.statistics.merge import merge_runs
+from codetaste.results.problems import make_problem, place_problem
 from codetaste.results.roots import root_of
 from codetaste.results.trial_studies import StudiesOfRuns, read_studies
 from codetaste.run.resolve import find_benchmark
@@ -100,11 +101,7 @@ def read_results(roots: Sequence[Path], benchmark: Benchmark | None = None) -> R
     opened = benchmark or benchmark_of_runs(roots)
     several = len(roots) > 1
     problems = [
-        ReadProblem(
-            ProblemKind.MISSING,
-            f"{printable(str(root))}: {JOURNAL_FILE}" if several else JOURNAL_FILE,
-            _NO_JOURNAL,
-        )
+        place_problem(ReadProblem(ProblemKind.MISSING, JOURNAL_FILE, _NO_JOURNAL), root, roots)
         for root in roots
         if (root / RUN_CONFIG_FILE).is_file() and not (root / JOURNAL_FILE).is_file()
     ]
@@ -115,7 +112,7 @@ def read_results(roots: Sequence[Path], benchmark: Benchmark | None = None) -> R
         answers = read_runs(answering) if answering else MergedRows(())
     except ConfigError as error:
         answers = MergedRows(())
-        problems += [_problem(text) for text in error.problems]
+        problems += [make_problem(text) for text in error.problems]
     others = passes or environments or answering
     with_trials = [root for root in roots if (root / OUTPUTS_FOLDER).is_dir()] if others else list(roots)
     records = read_trial_records(with_trials, opened)
@@ -158,11 +155,7 @@ def read_trial_records(roots: Sequence[Path], benchmark: Benchmark | None) -> Tr
             label = printable(str(root))
             found = replace(found, records=tuple(replace(each, run=label) for each in found.records))
             own = {label}
-        if len(roots) > 1:
-            placed = [
-                replace(each, location=f"{printable(str(root))}: {each.location}") for each in found.problems
-            ]
-            found = replace(found, problems=tuple(placed))
+        found = replace(found, problems=tuple(place_problem(each, root, roots) for each in found.problems))
         names |= own
         readings.append(found)
     return readings[0] if len(readings) == 1 else merge_records(readings)
@@ -198,10 +191,5 @@ def _parts(
         try:
             found += read(root)
         except (ConfigError, JournalError, OSError) as error:
-            problems.append(_problem(str(error)))
+            problems.append(make_problem(str(error)))
     return found
-
-
-def _problem(text: str) -> ReadProblem:
-    location, _, rest = text.partition(": ")
-    return ReadProblem(ProblemKind.UNREADABLE, printable(location), printable(rest or text))

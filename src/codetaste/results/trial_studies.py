@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from codetaste.benchmark.trial_identity import TrialIdentity
 from codetaste.case_study.plan import METHOD_TRACK
 from codetaste.case_study.read import read_case_studies, read_labels
-from codetaste.core.text import printable
-from codetaste.evaluation.trials.records import ProblemKind, ReadProblem
 from codetaste.report.statistics.merge import original_identity
+from codetaste.results.problems import make_problem, place_problem
 from codetaste.results.roots import root_of
 from codetaste.swe_refactor.report.merge import original_key
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codetaste.case_study.study import CaseStudy, StudyOrigin, TrialAssessment, TrialLabel
-    from codetaste.evaluation.trials.records import TrialRecord
+    from codetaste.evaluation.trials.records import ReadProblem, TrialRecord
     from codetaste.swe_refactor.report.trial_row import TrialRow
 
 _Key: TypeAlias = "tuple[Path, TrialIdentity]"
@@ -80,10 +79,7 @@ def read_studies(roots: Sequence[Path], problems: list[ReadProblem]) -> StudiesO
             for each in study.trials:
                 filed = by_trial[root, _identity(study.origin, each.agent, each.attempt)]
                 filed.assessments.append((study, each))
-        for fault in dict.fromkeys(faults):
-            location, _, text = fault.partition(": ")
-            where = f"{printable(str(root))}: {location}" if len(roots) > 1 else location
-            problems.append(ReadProblem(ProblemKind.UNREADABLE, where, text))
+        problems += (place_problem(make_problem(fault), root, roots) for fault in dict.fromkeys(faults))
     return StudiesOfRuns(tuple(roots), tuple(studies), dict(by_trial))
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
-from codetaste.core.text import printable
 from codetaste.errors import CodetasteError
-from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialRecords
+from codetaste.evaluation.trials.records import TrialRecords
 from codetaste.report.statistics.merge import merge_runs
+from codetaste.results.problems import make_problem
 from codetaste.results.read import RunResults, read_results
 from codetaste.site.build import open_site, site_files
 from codetaste.site.live.background import Workers
@@ -125,12 +125,12 @@ def _read(roots: Sequence[Path], benchmark: Benchmark | None, earlier: RunResult
     try:
         return read_results(roots, benchmark)
     except CodetasteError as error:
-        problem = _problem(error)
+        problem = make_problem(str(error))
     readable = [root for root in roots if len(roots) > 1 and _is_readable(root, benchmark)]
     try:
         return read_results(readable, benchmark) if readable else replace(earlier, problems=(problem,))
     except CodetasteError as error:
-        return replace(earlier, problems=(_problem(error),))
+        return replace(earlier, problems=(make_problem(str(error)),))
 
 
 def _is_readable(root: Path, benchmark: Benchmark | None) -> bool:
@@ -139,11 +139,6 @@ def _is_readable(root: Path, benchmark: Benchmark | None) -> bool:
     except CodetasteError:
         return False
     return True
-
-
-def _problem(error: CodetasteError) -> ReadProblem:
-    location, _, rest = str(error).partition(": ")
-    return ReadProblem(ProblemKind.UNREADABLE, printable(location), printable(rest or str(error)))
 
 
 def _empty(roots: Sequence[Path]) -> RunResults:
