@@ -11,7 +11,7 @@ from codetaste.core.files import read_regular_file
 from codetaste.core.text import printable, replace_surrogates
 from codetaste.core.units import parse_iso_time
 from codetaste.errors import ConfigError
-from codetaste.transcripts.blocks import content_text, json_text
+from codetaste.transcripts.blocks import as_list, content_text, json_text
 from codetaste.transcripts.event import EventKind, ReplyFacts, TranscriptEvent
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _trajectories(data: Mapping[str, Any]) -> list[AtifTrajectory]:
         each = pending.pop(0)
         if isinstance(each.get("steps"), list):
             found.append(_trajectory(each))
-        pending += [sub for sub in _listed(each.get("subagent_trajectories")) if isinstance(sub, dict)]
+        pending += [sub for sub in as_list(each.get("subagent_trajectories")) if isinstance(sub, dict)]
     return found
 
 
@@ -142,7 +142,7 @@ class _Reader:
             if text or numbers.get(kind):
                 made.append(self._event(numbers.get(kind, []), kind, text, at=at))
         places = numbers.get(EventKind.CALL, [])
-        calls = (each for each in _listed(step.get("tool_calls")) if isinstance(each, dict))
+        calls = (each for each in as_list(step.get("tool_calls")) if isinstance(each, dict))
         made += [self._call(places, call, at) for call in calls]
         if made:
             first = min(range(len(made)), key=lambda place: made[place].number)
@@ -224,14 +224,14 @@ def _dollars(value: object) -> Decimal | None:
 
 
 def _results(step: Mapping[str, Any]) -> list[dict[str, Any]]:
-    results = _listed(_object(step.get("observation")).get("results"))
+    results = as_list(_object(step.get("observation")).get("results"))
     return [result for result in results if isinstance(result, dict)]
 
 
 def _numbers(own: Mapping[str, Any]) -> dict[EventKind, list[int]]:
     """Return the numbers of the events of a step by kind."""
     found: dict[EventKind, list[int]] = {}
-    for place in _listed(own.get("places")):
+    for place in as_list(own.get("places")):
         match place:
             case [int(number), str(kind)] if kind in set(EventKind):
                 found.setdefault(EventKind(kind), []).append(number)
@@ -248,10 +248,6 @@ def _own(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _listed(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _text(value: object) -> str:

@@ -70,16 +70,16 @@ def _role_blocks(role: str, message: Mapping[str, Any]) -> Iterator[MessageBlock
             break
     raw = message.get("raw")
     if isinstance(raw, dict):  # of the own loop: a provider's blocks have the reasoning
-        for block in _listed(raw.get("blocks")):
+        for block in as_list(raw.get("blocks")):
             yield from (each for each in message_blocks(block) if each.kind is EventKind.REASONING)
     content = message.get("content")
     if isinstance(content, str):
         if content:
             yield MessageBlock(kind, content)
     else:
-        for block in _listed(content):
+        for block in as_list(content):
             yield from _content_block(kind, block)
-    for call in _listed(message.get("tool_calls")):
+    for call in as_list(message.get("tool_calls")):
         if isinstance(call, dict):
             yield from _chat_call(call)
 
@@ -164,7 +164,7 @@ def _codex_item(name: str, item: Mapping[str, Any]) -> Iterator[MessageBlock]:
 def _reasoning_text(item: Mapping[str, Any]) -> str:
     if isinstance(item.get("text"), str):
         return str(item["text"])
-    parts = [*_listed(item.get("summary")), *_listed(item.get("content"))]
+    parts = [*as_list(item.get("summary")), *as_list(item.get("content"))]
     return "\n\n".join(_text(part.get("text")) for part in parts if isinstance(part, dict)) or "[encrypted]"
 
 
@@ -198,5 +198,6 @@ def _text(value: Any) -> str:  # noqa: ANN401 - JSON
     return value if isinstance(value, str) else json_text(value)
 
 
-def _listed(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
+def as_list(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
+    """Return a list as it is; what is none is an empty one."""
     return value if isinstance(value, list) else []

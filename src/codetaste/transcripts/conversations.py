@@ -81,12 +81,12 @@ def conversations_of_logs(folder: Path) -> tuple[RecordedConversation, ...]:
 def _files(run: Path, root: str, prefix: str) -> Iterator[RecordedConversation]:
     """Yield what is in the folder ``prefix``, and the files whose name begins with it."""
     folder = run / root / prefix
-    for path in _listed(folder, ""):
+    for path in _record_files(folder, ""):
         stem, attempt = _without_attempt(path.name.removesuffix(_SUFFIX))
         step, _, part = stem.partition(".")
         yield _conversation(run, root, path, f"{prefix}/{step}", step, part, attempt)
     key = folder.name
-    for path in _listed(folder.parent, key):
+    for path in _record_files(folder.parent, key):
         stem, attempt = _without_attempt(path.name.removesuffix(_SUFFIX))
         if stem == key or stem.startswith(f"{key}."):
             part = stem.removeprefix(key).removeprefix(".")
@@ -99,7 +99,7 @@ def _step_of(key: str) -> str:
     return last if last in _STEPS else key.partition("/")[0]
 
 
-def _listed(folder: Path, prefix: str) -> list[Path]:
+def _record_files(folder: Path, prefix: str) -> list[Path]:
     """Return the files whose name begins with ``prefix``; there may be thousands of others."""
     try:
         with os.scandir(folder) as entries:
