@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
@@ -31,7 +31,7 @@ from codetaste.flows.inputs import InputSource, digest_of_inputs, digests_of_inp
 from codetaste.flows.sources import SOURCES, digest_parts, sources_handler, sources_job
 from codetaste.orchestration.budget.cost import BudgetPath, NamedLimits
 from codetaste.orchestration.job import Job
-from codetaste.orchestration.journal.results import result_to_json
+from codetaste.orchestration.journal.results import result_from_json, result_to_json
 from codetaste.orchestration.shortfall import Shortfall
 from codetaste.sandbox.base import OUTPUT
 from codetaste.source.checkout import checkout_trees
@@ -169,6 +169,23 @@ def _prompt(task: StudyTask, context: StudyContext, problems: tuple[str, ...]) -
     return f"{text}\n\n{again}"
 
 
+@dataclass(frozen=True, slots=True)
+class _EndedRun:
+    """One run of the agent, as the journal has it.
+
+    Attributes:
+        run: how it ended, and what it cost.
+        text: digest of its report, "" if it left none.
+        problem: why it left none.
+        cut: whether a limit ended it before it left one.
+    """
+
+    run: Json
+    text: str
+    problem: str
+    cut: bool
+
+
 async def _make_study(task: StudyTask, context: StudyContext, job: JobContext) -> Json:
     """Run the agent until it leaves a usable report, file it, and return the job's value.
 
@@ -180,12 +197,14 @@ async def _make_study(task: StudyTask, context: StudyContext, job: JobContext) -
     """
     origin = context.origin(task.subject)
     trees = await checkout_trees(origin, context.agents.cache)
-    report, record, ended = ReportText(("no run",)), EvidenceRecord(()), {}
+    report, record, cut = ReportText(), EvidenceRecord(()), False
     async with _material(task, context, trees) as material:
         for number in range(1, context.tries + 1):
             name = f"try-{number}"
-            if not job.is_recorded(name):
-                prompt = _prompt(task, context, report.problems if number > 1 else ())
+            if job.is_recorded(name):
+                ended = result_from_json(_EndedRun, job.recorded(name))
+            else:
+                prompt = _prompt(task, context, report.problems)
                 setting = task.subject.track, task.subject.mode
                 spec = AgentRunSpec(
                     task.agent, origin, prompt, task.model_label, name, *setting, SYSTEM_PROMPT
@@ -195,21 +214,23 @@ async def _make_study(task: StudyTask, context: StudyContext, job: JobContext) -
                     await run.run_agent()
                 with job.cleanup_scope():
                     ended = await _record(run, name, job)
-            else:
-                ended = dict(_as_object(job.recorded(name)))
             # An earlier run had another sandbox: its commands prove nothing of this one.
             commands = await to_thread.run_sync(_read_run_commands, context.agents.out, job, name)
             record = EvidenceRecord(commands, await to_thread.run_sync(read_statements, material))
-            text = await job.load_text(ended["text"]) if ended["text"] else ""
-            report = read_report(text, task) if text else ReportText((ended["problem"],))
-            if not report.problems or ended["cut"]:
+            text = await job.load_text(ended.text) if ended.text else ""
+            report, cut = read_report(text, task) if text else ReportText((ended.problem,)), ended.cut
+            if not report.problems or cut:
                 break
             job.note(f"try {number} of {context.tries} left no usable report: {'; '.join(report.problems)}")
     with job.cleanup_scope():
-        return await _finish(task, report, record, ended, job)
+        if report.problems:
+            if not cut:
+                job.fall_short(Shortfall("no_report", shorten("; ".join(report.problems))))
+            return result_to_json(StudyResult("", "; ".join(report.problems)))
+        return await _file(task, report, record, job)
 
 
-async def _record(run: StudyRun, name: str, job: JobContext) -> dict[str, Any]:
+async def _record(run: StudyRun, name: str, job: JobContext) -> _EndedRun:
     """Note how a run ended, and record it, unless a limit ended it: under a higher limit it continues."""
     result, shortfall = run.result, run.result.shortfall
     cut = shortfall is not None and shortfall.by_limit and not run.text
@@ -218,28 +239,19 @@ async def _record(run: StudyRun, name: str, job: JobContext) -> dict[str, Any]:
     text = await job.store_text(run.text) if run.text else ""
     end = "" if shortfall is None else shortfall.text
     why = f"{run.problem} ({shorten(end)})" if end else run.problem
-    ended: dict[str, Json] = {"run": result.to_json(), "text": text, "problem": why, "cut": cut}
+    ended = _EndedRun(result.to_json(), text, why, cut)
     if cut and result.finish_reason in _LIMITS:
         kind, what = _LIMITS[result.finish_reason]
         job.end_early(kind(f"{what} after {result.turns} turns"))
     elif cut and shortfall is not None:  # its maximum of turns
         job.fall_short(shortfall)
     else:
-        await job.record(name, ended)
+        await job.record(name, result_to_json(ended))
     return ended
 
 
-async def _finish(
-    task: StudyTask,
-    report: ReportText,
-    record: EvidenceRecord,
-    ended: Mapping[str, Any],
-    job: JobContext,
-) -> Json:
-    if report.problems:
-        if not ended["cut"]:
-            job.fall_short(Shortfall("no_report", shorten("; ".join(report.problems))))
-        return result_to_json(StudyResult("", "; ".join(report.problems)))
+async def _file(task: StudyTask, report: ReportText, record: EvidenceRecord, job: JobContext) -> Json:
+    """Check a report, file it, and return the job's value."""
     spent = job.budget.snapshot().spent.usd
     study = check_report(task, report, record, spent, utc_now())
     digest = await job.store_text(study_to_json(study))
@@ -273,8 +285,3 @@ async def _material(task: StudyTask, context: StudyContext, trees: Trees) -> Asy
     finally:
         with anyio.CancelScope(shield=True):
             await to_thread.run_sync(remove_tree, folder)
-
-
-def _as_object(value: Json) -> dict[str, Any]:
-    assert isinstance(value, dict)  # noqa: S101 - as it was recorded
-    return value
