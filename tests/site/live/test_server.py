@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -74,16 +74,15 @@ def test_odd_requests_get_an_answer_and_harm_no_other(
 ) -> None:
     address = serve(root)
     with connect(address) as connection:
-        connection.sendall(
-            f"{request_line} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode()
-        )
-        connection.shutdown(socket.SHUT_WR)
         answer = b""
-        try:
+        with suppress(OSError):  # the server may close before it has read all
+            connection.sendall(
+                f"{request_line} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode()
+            )
+            connection.shutdown(socket.SHUT_WR)
+        with suppress(ConnectionResetError):
             while part := connection.recv(65536):
                 answer += part
-        except ConnectionResetError:
-            pass  # what it had not read yet
     if answer:
         assert int(answer.split(b" ", 2)[1]) in {200, 400, 404, 405, 431}
         assert b"root:" not in answer
