@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from codetaste.evaluation.trials.records import TrialMetadata, TrialRecord, TrialScores, TrialStatus
-from codetaste.results.outcome import OutcomeFacet, facet_of_answer, facet_of_record
+from codetaste.results.outcome import OutcomeFacet, facet_of_answer, facet_of_record, reason_of_record
 from codetaste.swe_refactor.report.outcome import NOT_COUNTED, OUTCOMES
 
 F = OutcomeFacet
@@ -65,6 +66,23 @@ def test_a_trial_without_a_success_has_the_facet_of_its_cause(
     status: TrialStatus, finish: str, end: str, expected: F
 ) -> None:
     assert facet_of_record(record(status, finish), end) is expected
+
+
+@pytest.mark.parametrize(
+    ("passed", "ifr", "missing", "expected"),
+    [
+        (None, 0.0, "no test results are recorded", "no rule is satisfied; no test results are recorded"),
+        (False, 1.0, "", "the tests do not pass"),
+        (False, 0.0, "", "the tests do not pass; no rule is satisfied"),
+        (None, 1.0, "no test results are recorded", "no test results are recorded"),
+        (True, 0.5, "", ""),
+    ],
+)
+def test_the_reason_of_a_failure_is_its_verdict_before_what_is_missing(
+    passed: bool | None, ifr: float, missing: str, expected: str
+) -> None:
+    scored = record(S.SCORED, passed=passed, ifr=ifr)
+    assert reason_of_record(replace(scored, scores=replace(scored.scores, reason=missing))) == expected
 
 
 def test_a_limit_explains_a_patch_without_success_but_takes_no_success_away() -> None:

@@ -134,6 +134,21 @@ def _verdict(scores: TrialScores) -> OutcomeFacet:
     return OutcomeFacet.PARTIAL_SUCCESS if scores.ifr > 0 else OutcomeFacet.FAILURE
 
 
+def reason_of_record(record: TrialRecord) -> str:
+    """Return why a trial of CodeTaste ended like that, or why a value is missing, in one line; "" if unknown.
+
+    What a verdict is based on comes before what is missing: a patch without any satisfied rule is a failure
+    whether or not its tests ran.
+    """
+    scores = record.scores
+    causes = [
+        "the tests do not pass" if scores.passed is False else "",
+        "no rule is satisfied" if scores.ifr == 0 else "",
+        scores.reason,
+    ]
+    return "; ".join(filter(None, causes))
+
+
 def facet_of_answer(outcome: TrialOutcome) -> OutcomeFacet:
     """Return what became of a trial of SWE-Refactor."""
     if outcome in NOT_COUNTED and outcome not in _OF_ANSWER:

@@ -12,6 +12,7 @@ from codetaste.report.statistics import measures
 from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.measures import Measure
 from codetaste.report.statistics.view import aggregate_trials
+from codetaste.results.outcome import reason_of_record
 from codetaste.results.roots import root_of
 from codetaste.results.rows.job_totals import job_totals
 from codetaste.results.rows.schema import columns_of
@@ -73,7 +74,7 @@ def _row(record: TrialRecord, views: Sequence[AggregatedTrials], run: RunJobs, r
         attempt=record.attempt,
         outcome=steps.outcome.value,
         status=scores.status.value,
-        reason=scores.reason or metadata.message or None,
+        reason=reason_of_record(record) or metadata.message or None,
         finish_reason=metadata.finish_reason or None,
         cause=steps.last.cause if steps.last is not None else None,
         **_measured(record),

@@ -22,6 +22,7 @@ from codetaste.report.statistics.measures import (
 )
 from codetaste.report.statistics.merge import track_mode_of
 from codetaste.report.table import Column, format_cell
+from codetaste.results.outcome import reason_of_record
 
 if TYPE_CHECKING:
     from codetaste.evaluation.trials.records import TrialRecord
@@ -62,7 +63,7 @@ def trial_facts(trial: TrialRecord) -> list[tuple[str, str]]:
     flags = [f"{scores.flagged_rules} rules satisfied by code without effect"] if scores.flagged_rules else []
     flags += [f"{scores.test_flags} signs that tests pass without the code"] if scores.test_flags else []
     facts = [
-        ("Reason", scores.reason),
+        ("Reason", reason_of_record(trial)),
         ("Instance", trial.instance),
         ("Repository", trial.repository),
         ("Track and mode", track_mode_of(trial).title if trial.track else ""),
@@ -93,7 +94,7 @@ def trial_to_json(trial: TrialRecord, facet: OutcomeFacet) -> dict[str, Any]:
         "attempt": trial.attempt,
         "outcome": facet.value,
         "status": trial.scores.status.value,
-        "reason": trial.scores.reason,
+        "reason": reason_of_record(trial),
         "finish_reason": trial.metadata.finish_reason,
         "model": trial.metadata.model,
         "added": trial.scores.added,
