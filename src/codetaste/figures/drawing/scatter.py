@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import cos, pi, sin
 from typing import TYPE_CHECKING, Any, Final
 
 from codetaste.figures.drawing.labels import make_labels
@@ -11,7 +12,7 @@ from codetaste.figures.drawing.style import GREY, SERIES, SMALL
 from codetaste.report.render.paper import PaperWidth
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -25,10 +26,19 @@ _PANEL: Final = 1.7
 _CROWD: Final = 15
 """With more agents panels are large."""
 _MARGIN: Final = 0.4
-_NEAR: Final = 0.09
-"""Inches between two numbers from which both can be read."""
+_NUMBER: Final = (0.13, 0.09)
+"""Inches that a number takes: two numbers with these distances can both be read."""
+_MARKER: Final = (0.08, 0.06)
+"""Inches between the centres of a number and of a marker that it leaves free."""
 _SIDES: Final = tuple((x * 0.085, y * 0.065) for y in (1, -1) for x in (1, -1))
-"""Where a number can be beside its point, in inches."""
+"""Where a number is beside its point, in inches."""
+_FARTHER: Final = tuple(
+    (0.085 * ring * cos(turn * pi / 8), 0.085 * ring * sin(turn * pi / 8))
+    for ring in range(2, 10)
+    for turn in range(16)
+)
+"""Where it is if there is no place beside its point; then a line leads to it."""
+_LEADER: Final = {"arrowstyle": "-", "color": GREY, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,34 +68,47 @@ def scatter_grid(panels: Mapping[str, Sequence[AgentPoint]], width: PaperWidth) 
 
 
 def number_points(figure: Figure, axes: Sequence[Axes], panels: Mapping[str, Sequence[AgentPoint]]) -> None:
-    """Write beside each point the number of its agent, unless it would cover another one: marked ones first.
+    """Write near each point the number of its agent, inside of the panel: marked ones first.
 
     To be called when the limits of the axes are set.
     """
     numbers = _numbers(panels)
     figure.draw_without_rendering()
     for each, points in zip(axes, panels.values(), strict=True):
+        box = each.get_window_extent().padded(-_NUMBER[1] / 2 * figure.dpi)
+        markers = [each.transData.transform((point.x.mean, point.y.mean)) / figure.dpi for point in points]
         placed: list[tuple[float, float]] = []
-        for point in sorted(points, key=lambda point: not point.marked):
-            x, y = each.transData.transform((point.x.mean, point.y.mean)) / figure.dpi
-            side = next((side for side in _SIDES if _is_free(x + side[0], y + side[1], placed)), None)
-            if side is None:
-                continue
-            placed.append((x + side[0], y + side[1]))
+        for point, (x, y) in sorted(zip(points, markers, strict=True), key=lambda pair: not pair[0].marked):
+            inside = [
+                (right, up)
+                for right, up in (*_SIDES, *_FARTHER)
+                if box.contains((x + right) * figure.dpi, (y + up) * figure.dpi)
+            ]
+            right, up = next(
+                (
+                    side
+                    for side in inside
+                    if _is_free(x + side[0], y + side[1], placed, _NUMBER)
+                    and _is_free(x + side[0], y + side[1], markers, _MARKER)
+                ),
+                inside[0],
+            )
+            placed.append((x + right, y + up))
             text = each.annotate(
                 str(numbers[point.agent]),
                 (point.x.mean, point.y.mean),
-                (side[0] * 72, side[1] * 72),
+                (right * 72, up * 72),
                 textcoords="offset points",
                 fontsize=SMALL,
                 ha="center",
                 va="center",
+                arrowprops=None if (right, up) in _SIDES else _LEADER,
             )
             text.set_in_layout(False)
 
 
-def _is_free(x: float, y: float, placed: Sequence[tuple[float, float]]) -> bool:
-    return not any(abs(x - left) < _NEAR * 1.4 and abs(y - low) < _NEAR for left, low in placed)
+def _is_free(x: float, y: float, taken: Iterable[Sequence[float]], room: tuple[float, float]) -> bool:
+    return not any(abs(x - at[0]) < room[0] and abs(y - at[1]) < room[1] for at in taken)
 
 
 def _numbers(panels: Mapping[str, Sequence[AgentPoint]]) -> dict[str, int]:
