@@ -120,8 +120,8 @@ def load(*paths: str | os.PathLike[str], benchmark: str | os.PathLike[str] = "")
 
     Args:
         paths: folders of runs, or their names below ``runs/``, or folders of outputs in the published layout.
-        benchmark: folder or name of the benchmark, for languages, categories and baselines; default the one
-            that all runs name.
+        benchmark: folder or name of the benchmark, for languages, categories and baselines; default those
+            that the runs name.
 
     Raises:
         ConfigError: no folder is given, or one does not exist or has nothing that is a result.

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.benchmark.layout import OUTPUTS_FOLDER, RUN_CONFIG_FILE
-from codetaste.core.files import read_regular_file
 from codetaste.core.text import printable
 from codetaste.environment.record import read_records
 from codetaste.errors import ConfigError, JournalError
@@ -21,10 +18,10 @@ from codetaste.flows.environment.publish import ENVIRONMENTS_FOLDER
 from codetaste.orchestration.journal.journal import JOURNAL_FILE
 from codetaste.report.discovery.passes import read_passes
 from codetaste.report.statistics.merge import merge_runs
+from codetaste.results.benchmarks import RunBenchmarks, benchmarks_of_runs
 from codetaste.results.problems import make_problem, place_problem
 from codetaste.results.roots import root_of
 from codetaste.results.trial_studies import StudiesOfRuns, read_studies
-from codetaste.run.resolve import find_benchmark
 from codetaste.swe_refactor.dataset.layout import FOLDER
 from codetaste.swe_refactor.report.merge import MergedRows, read_runs
 from codetaste.swe_refactor.report.trials_file import TRIALS_FILE
@@ -50,7 +47,6 @@ class RunResults:
 
     Attributes:
         roots: the folders that were read, each once.
-        benchmark: the instances of the trials; None if no benchmark was found.
         records: the trials of CodeTaste as each run has them.
         trials: these with unique agent names and without duplicates.
         passes: passes of rule discovery.
@@ -58,10 +54,10 @@ class RunResults:
         answers: the trials of SWE-Refactor.
         problems: what could not be read, by file or folder.
         studies: the case studies and failure labels that are filed beside the trials.
+        benchmarks: what the trials' instances are of, as far as runs name it and it can be opened.
     """
 
     roots: tuple[Path, ...]
-    benchmark: Benchmark | None
     records: TrialRecords
     trials: MergedTrials
     passes: tuple[PassRecord, ...]
@@ -69,6 +65,7 @@ class RunResults:
     answers: MergedRows
     problems: tuple[ReadProblem, ...]
     studies: StudiesOfRuns = field(default_factory=StudiesOfRuns)
+    benchmarks: RunBenchmarks = field(default_factory=RunBenchmarks)
 
     @property
     def empty(self) -> bool:
@@ -85,20 +82,23 @@ def run_folders(runs: Sequence[Path]) -> list[Path]:
     return list(folders.values())
 
 
-def read_results(roots: Sequence[Path], benchmark: Benchmark | None = None) -> RunResults:
+def read_results(
+    roots: Sequence[Path], benchmark: Benchmark | None = None, repos: Path | None = None
+) -> RunResults:
     """Read the results of runs, also of runs that go on or were killed. Blocking.
 
     A part that cannot be read becomes a problem, so that the others are shown.
 
     Args:
         roots: folders of runs, or in the published layout of outputs, each once.
-        benchmark: the instances with language, category and baselines; default the one that all runs name,
-            if it can be opened.
+        benchmark: the instances of all runs with language, category and baselines; default the one that each
+            run names, if it can be opened.
+        repos: a folder of clones of the benchmarks that runs name.
 
     Raises:
         ConfigError: a folder does not exist or has nothing that is a result.
     """
-    opened = benchmark or benchmark_of_runs(roots)
+    benchmarks = benchmarks_of_runs(roots, benchmark, repos)
     several = len(roots) > 1
     problems = [
         place_problem(ReadProblem(ProblemKind.MISSING, JOURNAL_FILE, _NO_JOURNAL), root, roots)
@@ -115,18 +115,18 @@ def read_results(roots: Sequence[Path], benchmark: Benchmark | None = None) -> R
         problems += [make_problem(text) for text in error.problems]
     others = passes or environments or answering
     with_trials = [root for root in roots if (root / OUTPUTS_FOLDER).is_dir()] if others else list(roots)
-    records = read_trial_records(with_trials, opened)
+    records = read_trial_records(with_trials, benchmarks)
     studies = read_studies(roots, problems)
     return RunResults(
         tuple(roots),
-        opened,
         records,
         merge_runs(records.records),
         tuple(passes),
         tuple(environments),
         answers,
-        (*records.problems, *problems),
+        (*records.problems, *problems, *benchmarks.problems),
         studies,
+        benchmarks,
     )
 
 
@@ -140,7 +140,7 @@ def run_names(results: RunResults) -> dict[Path, str]:
     return found
 
 
-def read_trial_records(roots: Sequence[Path], benchmark: Benchmark | None) -> TrialRecords:
+def read_trial_records(roots: Sequence[Path], benchmarks: RunBenchmarks) -> TrialRecords:
     """Read the trials of several folders; runs of the same name are labelled by their paths. Blocking.
 
     Raises:
@@ -149,7 +149,7 @@ def read_trial_records(roots: Sequence[Path], benchmark: Benchmark | None) -> Tr
     readings: list[TrialRecords] = []
     names: set[str] = set()
     for root in roots:
-        found = read_outputs(root, benchmark)
+        found = read_outputs(root, benchmarks.by_root.get(root))
         own = {record.run for record in found.records}
         if own & names:
             label = printable(str(root))
@@ -159,27 +159,6 @@ def read_trial_records(roots: Sequence[Path], benchmark: Benchmark | None) -> Tr
         names |= own
         readings.append(found)
     return readings[0] if len(readings) == 1 else merge_records(readings)
-
-
-def benchmark_of_runs(roots: Sequence[Path], repos: Path | None = None) -> Benchmark | None:
-    """Open the benchmark that all runs name in their configs; None if it cannot be opened. Blocking."""
-    names = {_benchmark_of_run(root) for root in roots}
-    name = names.pop() if len(names) == 1 else ""
-    try:
-        return find_benchmark(BenchmarkConfig(path=name, repos=repos), Path()) if name else None
-    except (ConfigError, ValueError):
-        return None
-
-
-def _benchmark_of_run(root: Path) -> str:
-    """Return the benchmark in a run's frozen config, "" if there is none."""
-    for folder in (root, root.parent):
-        try:
-            config = json.loads(read_regular_file(folder / RUN_CONFIG_FILE))
-            return str(config["benchmark"]["path"])
-        except (OSError, ValueError, RecursionError, LookupError, TypeError):
-            continue
-    return ""
 
 
 def _parts(

@@ -12,6 +12,7 @@ from codetaste.orchestration.job import Status
 from codetaste.report.discovery.tables import DISCOVERY_TABLES, discovery_tables
 from codetaste.report.ending import ending_of
 from codetaste.report.render.csv import render_csv
+from codetaste.results.benchmarks import RunBenchmarks
 from codetaste.rules.registration import Direction, RegisteredRule
 from support.site.passes import KEY, PAGE, REJECTED, record, rule, write_conversation
 from support.site.results import make_site, site_texts
@@ -28,10 +29,13 @@ GOLDEN = """diff --git a/pack/a.py b/pack/a.py
 """
 
 
-def benchmark(folder: Path, patch: str = GOLDEN) -> Any:
+def benchmarks(folder: Path, patch: str = GOLDEN) -> RunBenchmarks:
     (folder / "golden.diff").write_text(patch)
     instance = SimpleNamespace(id="o__r-12345678")
-    return SimpleNamespace(instances=[instance], golden_path=lambda _: folder / "golden.diff")
+    opened: Any = SimpleNamespace(
+        root=folder, instances=[instance], golden_path=lambda _: folder / "golden.diff"
+    )
+    return RunBenchmarks({folder: opened})
 
 
 def test_overview_has_the_tables_of_the_report() -> None:
@@ -45,7 +49,7 @@ def test_overview_has_the_tables_of_the_report() -> None:
 
 
 def test_page_of_a_pass_has_its_rules_and_the_golden_lines_that_they_cover(tmp_path: Path) -> None:
-    made = site_texts(make_site(passes=(record(),), benchmark=benchmark(tmp_path)))
+    made = site_texts(make_site(passes=(record(),), benchmarks=benchmarks(tmp_path)))
     page = made["discovery/m/o__r-12345678/additive/index.html"]
     assert 'id="rule-new-names"' in page
     assert "pattern: f(...)" in page
@@ -59,7 +63,7 @@ def test_page_of_a_pass_has_its_rules_and_the_golden_lines_that_they_cover(tmp_p
 
 def test_reductive_rules_are_compared_with_removed_lines(tmp_path: Path) -> None:
     old = record(Direction.REDUCTIVE, rules=(rule("old-name", ("pack/a.py", 2)),))
-    made = site_texts(make_site(passes=(old,), benchmark=benchmark(tmp_path)))
+    made = site_texts(make_site(passes=(old,), benchmarks=benchmarks(tmp_path)))
     page = made["discovery/m/o__r-12345678/reductive/index.html"]
     assert "1, of which rules cover 1" in page
     assert page.count('class="del marked"') == 1

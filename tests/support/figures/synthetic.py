@@ -45,7 +45,6 @@ def synthetic_results(
     records = TrialRecords((*made, *pseudo) if made else ())
     return RunResults(
         roots=tuple(roots),
-        benchmark=None,
         records=records,
         trials=merge_runs(records.records),
         passes=(),

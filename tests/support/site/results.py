@@ -17,7 +17,7 @@ from codetaste.swe_refactor.report.merge import MergedRows
 
 def make_site(roots: Sequence[Path] = (), **parts: Any) -> Site:
     """Return the site of results without trials, with these other parts."""
-    known = {"benchmark": None, "passes": (), "environments": (), "answers": MergedRows(()), "problems": ()}
+    known = {"passes": (), "environments": (), "answers": MergedRows(()), "problems": ()}
     known["studies"] = read_studies(roots, [])
     return open_site(
         RunResults(tuple(roots), records=TrialRecords(), trials=merge_runs(()), **{**known, **parts}), "runs"

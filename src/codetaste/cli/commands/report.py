@@ -39,7 +39,7 @@ from codetaste.report.tables.environments import (
 from codetaste.report.tables.groups import GroupBy
 from codetaste.report.tables.report import DEFAULT_TABLES, TABLE_NAMES, TableName, make_report, problems_table
 from codetaste.results.load import Results, RowTable
-from codetaste.results.read import benchmark_of_runs, read_results, run_folders
+from codetaste.results.read import read_results, run_folders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,8 +114,8 @@ def report(
         raise ConfigError("name a run, a folder of outputs, or --benchmark for its Tables 1 and 2")
     rows = requested_rows(table, format_ or "text", grouped=bool(by), as_json=json_)
     roots = run_folders(runs)
-    opened = _find_benchmark(benchmark, source.repos, roots)
-    results = read_results(roots, opened)
+    named = _find_benchmark(benchmark, source.repos)
+    results = read_results(roots, named, source.repos)
     aggregations = list(Aggregation) if aggregation == "both" else [Aggregation(aggregation)]
     if figures.figure:
         if table or by or format_ is not None or output.redact:
@@ -131,7 +131,7 @@ def report(
         raise ConfigError("--redact is for the site: name its folder with -o, and no table or format")
     text_format = cast("TextFormat", format_ or "text")  # the others are of rows
     chosen = _ChosenTables(table, by, text_format, output.out, figures.width, bool(benchmark))
-    return _print_tables(results, opened, chosen, aggregations, as_json=json_)
+    return _print_tables(results, named or results.benchmarks.only, chosen, aggregations, as_json=json_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,13 +217,11 @@ def _report_to_json(results: RunResults, made: TrialReport, files: Sequence[str]
     }
 
 
-def _find_benchmark(name: str, repos: Path | None, roots: Sequence[Path]) -> Benchmark | None:
-    """Open the benchmark ``name``, or else the one that all runs name, if it can be opened."""
+def _find_benchmark(name: str, repos: Path | None) -> Benchmark | None:
+    """Open the benchmark ``name``, if there is a name."""
     if repos is not None and not repos.is_dir():
         raise ConfigError(f"--repos: {repos} is not a folder")
-    if name:
-        return resolve_benchmark(name, repos)
-    return benchmark_of_runs(roots, repos)
+    return resolve_benchmark(name, repos) if name else None
 
 
 def _beside_existing(passes: Sequence[PassRecord], benchmark: Benchmark | None) -> list[Table]:

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
 def language_plots(data: FigureData) -> list[Plot]:
     """Return the plot of the benchmark's instances; without a benchmark, of the instances of trials."""
-    benchmark = data.results.benchmark
-    if benchmark is not None:
-        languages = {each.id: each.language for each in benchmark.instances}
-    else:
+    languages = {each.id: each.language for each in data.results.benchmarks.instances}
+    if not languages:
         languages = {each.instance: each.language for each in data.results.trials.agents}
     counts = Counter(language or "unknown" for language in languages.values())
     if not counts:

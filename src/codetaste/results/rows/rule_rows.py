@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from codetaste.benchmark.benchmark import Benchmark
-    from codetaste.benchmark.instance import Instance
     from codetaste.evaluation.trials.records import TrialRecord
+    from codetaste.results.benchmarks import RunBenchmarks
     from codetaste.results.read import RunResults
     from codetaste.rules.rule import Rule
 
@@ -56,7 +55,7 @@ def rule_rows(results: RunResults, *, counted: bool = True) -> tuple[list[RuleVe
             which rules match, which takes a fraction of the time.
     """
     roots = {root: os.path.realpath(root) for root in results.roots}
-    reader = _RuleReader(results.benchmark, roots, counted)
+    reader = _RuleReader(results.benchmarks, roots, counted)
     rows = [
         row
         for record in (*results.trials.agents, *results.trials.pseudo)
@@ -81,18 +80,13 @@ class _TrialRules:
 class _RuleReader:
     """Reads rules once for each content of a rule file, because the trials of an instance have the same."""
 
-    benchmark: Benchmark | None
+    benchmarks: RunBenchmarks
     roots: Mapping[Path, str]
     """The real path of each folder that was read."""
     counted: bool
     problems: list[ReadProblem] = field(default_factory=list)
-    _instances: dict[str, Instance] = field(default_factory=dict)
     _parsed: dict[bytes, tuple[Rule, ...]] = field(default_factory=dict)
     _rules: dict[tuple[str, str, bytes], _TrialRules] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        instances = self.benchmark.instances if self.benchmark is not None else ()
-        self._instances = {each.id: each for each in instances}
 
     def rows(self, record: TrialRecord) -> Iterator[RuleVerdict]:
         """Yield the rows of one trial, the additive rules first, each direction in the order of its file."""
@@ -126,12 +120,13 @@ class _RuleReader:
     def _guessed(
         self, record: TrialRecord, rules: Mapping[Direction, Sequence[Rule]]
     ) -> dict[str, tuple[str, ...]] | None:
-        instance = self._instances.get(record.instance)
-        if self.benchmark is None or instance is None or record.track not in set(Track):
+        found = self.benchmarks.find(record.instance)
+        if found is None or record.track not in set(Track):
             return None
-        path = description_path(self.benchmark.root, instance, Track(record.track))
+        benchmark, instance = found
+        path = description_path(benchmark.root, instance, Track(record.track))
         try:
-            text = read_file(path, os.path.realpath(self.benchmark.root), _MAX_DESCRIPTION_BYTES)
+            text = read_file(path, os.path.realpath(benchmark.root), _MAX_DESCRIPTION_BYTES)
         except FileProblem:
             return None
         known = names_in(each.body for each in rules[Direction.REDUCTIVE])
@@ -141,10 +136,10 @@ class _RuleReader:
     def _rule_file(self, record: TrialRecord, root: str, direction: Direction) -> bytes:
         """Return the content of a rule file, b"" if there is none."""
         places = [(record.folder / EVALUATION_FOLDER / RULES_FILES[direction], root)]
-        instance = self._instances.get(record.instance)
-        if self.benchmark is not None and instance is not None:
-            path = rules_path(self.benchmark.root, instance, direction)
-            places.append((path, os.path.realpath(self.benchmark.root)))
+        if found := self.benchmarks.find(record.instance):
+            benchmark, instance = found
+            path = rules_path(benchmark.root, instance, direction)
+            places.append((path, os.path.realpath(benchmark.root)))
         for path, real in places:
             try:
                 return read_file(path, real, MAX_BYTES)

@@ -77,9 +77,8 @@ def _page(site: Site, record: PassRecord, address: str) -> bytes:
 
 def _golden_patch(site: Site, record: PassRecord) -> MarkedPatch:
     """Return the golden patch of the instance, marked with what the rules cover; empty if it is not known."""
-    benchmark = site.results.benchmark
-    found = [each for each in benchmark.instances if each.id == record.instance] if benchmark else []
-    path = benchmark.golden_path(found[0]) if benchmark is not None and found else None
+    found = site.results.benchmarks.find(record.instance)
+    path = found[0].golden_path(found[1]) if found else None
     if path is None or not path.is_file():
         return MarkedPatch(problem="the benchmark has no golden patch of this instance")
     matches = tuple(_matches(record))

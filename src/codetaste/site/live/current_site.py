@@ -143,4 +143,4 @@ def _is_readable(root: Path, benchmark: Benchmark | None) -> bool:
 
 def _empty(roots: Sequence[Path]) -> RunResults:
     nothing = TrialRecords()
-    return RunResults(tuple(roots), None, nothing, merge_runs(nothing.records), (), (), MergedRows(()), ())
+    return RunResults(tuple(roots), nothing, merge_runs(nothing.records), (), (), MergedRows(()), ())

@@ -81,9 +81,10 @@ def instance_rows(site: Site) -> list[InstanceRow]:
 
 def descriptions_of(site: Site, name: str) -> list[tuple[str, str]]:
     """Return the task descriptions of an instance as far as the benchmark has them. Blocking."""
-    benchmark, instance = site.results.benchmark, _instance(site, name)
-    if benchmark is None or instance is None:
+    known = site.results.benchmarks.find(name)
+    if known is None:
         return []
+    benchmark, instance = known
     found = []
     for track in Track:
         try:
@@ -154,8 +155,8 @@ def _page(site: Site, reference: Reference) -> bytes:
 
 
 def _instance(site: Site, name: str) -> Instance | None:
-    benchmark = site.results.benchmark
-    return next((each for each in benchmark.instances if each.id == name), None) if benchmark else None
+    found = site.results.benchmarks.find(name)
+    return found[1] if found else None
 
 
 def _trials_data(site: Site, name: str) -> bytes:

@@ -78,15 +78,19 @@ class Reference:
 def find_references(site: Site) -> dict[str, Reference]:
     """Return the references of all instances that have a trial, by id."""
     folders = {(trial.instance, trial.agent): trial.folder for trial in site.results.trials.pseudo}
-    benchmark = site.results.benchmark
-    patches: dict[str, Path] = {}
-    for instance in benchmark.instances if benchmark is not None else ():
-        if benchmark is not None and (path := benchmark.golden_path(instance)).is_file():
-            patches[instance.id] = path
     return {
-        name: Reference(name, folders.get((name, GOLDEN)), folders.get((name, NULL)), patches.get(name))
+        name: Reference(
+            name, folders.get((name, GOLDEN)), folders.get((name, NULL)), _golden_of_benchmark(site, name)
+        )
         for name in sorted({trial.instance for trial in site.results.trials.agents})
     }
+
+
+def _golden_of_benchmark(site: Site, name: str) -> Path | None:
+    """Return the golden patch that the benchmark has of an instance, None if it has none."""
+    found = site.results.benchmarks.find(name)
+    path = found[0].golden_path(found[1]) if found else None
+    return path if path is not None and path.is_file() else None
 
 
 def reductive_matches_in_base(reference: Reference) -> RuleMatches:
@@ -205,10 +209,8 @@ def rule_texts(site: Site, reference: Reference, trial: TrialRecord) -> dict[tup
     found: dict[tuple[str, str], str] = {}
     for direction, name in RULES_FILES.items():
         path = trial.folder / EVALUATION_FOLDER / name
-        benchmark = site.results.benchmark
-        if not path.is_file() and benchmark is not None:
-            instance = next((each for each in benchmark.instances if each.id == reference.instance), None)
-            path = benchmark.rules_path(instance, direction) if instance is not None else path
+        if not path.is_file() and (known := site.results.benchmarks.find(reference.instance)):
+            path = known[0].rules_path(known[1], direction)
         try:
             content = read_file(path, os.path.realpath(path.parent), _MAX_RULES_BYTES)
         except FileProblem:
