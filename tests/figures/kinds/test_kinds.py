@@ -91,6 +91,14 @@ def test_costs_are_those_of_the_table_of_effort(data: FigureData) -> None:
             assert row.cells[1] == expected[row.section, str(row.cells[0])]
 
 
+@pytest.mark.parametrize("name", ["cost", "directions", "strategies"])
+def test_panels_side_by_side_have_one_scale(data: FigureData, name: FigureName) -> None:
+    for plot in plots(data, name):
+        with figure_style():
+            figure = plot.draw(plot.table, PaperWidth.PAGE)
+        assert len({axes.get_xlim() + axes.get_ylim() for axes in figure.axes}) == 1
+
+
 def test_endings_count_every_trial(data: FigureData) -> None:
     (plot,) = plots(data, "endings")
     reasons = Counter((each.agent, each.metadata.finish_reason) for each in data.results.trials.agents)

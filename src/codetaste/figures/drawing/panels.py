@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Final, Literal
 
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
 from codetaste.core.text import plural
 from codetaste.figures.drawing.style import GREY, SMALL
@@ -25,10 +27,10 @@ LINE: Final = 0.125
 """Inches that a line of a legend or a note takes."""
 LOG_FROM: Final = 8
 """A ratio of the largest to the smallest value from which a logarithmic axis is easier to read."""
-_TWO_LABELS_FROM: Final = 10
-"""A ratio from which a logarithmic axis has labels at 1 and 3 times powers of ten."""
-_ONE_LABEL_FROM: Final = 60
-"""A ratio from which it has labels at powers of ten alone."""
+_CHAR_SHARE: Final = 0.045
+"""The share of the width of a narrow panel that a character of a label takes."""
+_LOG_FACTORS: Final = ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,))
+"""Which multiples of powers of ten have labels on a logarithmic axis: the most that fit."""
 
 
 def panel_grid(
@@ -51,14 +53,23 @@ def panel_grid(
 
 
 def percent_axis(axes: Axes, name: str, *, top: float = 1.0) -> None:
-    """Make the axis ``name`` ("x" or "y") one of fractions in 0..``top``, at most 1, shown as percents."""
-    top = min(1.0, top) or 1.0
+    """Make the axis ``name`` ("x" or "y") one of fractions in 0..1, shown as percents.
+
+    It ends at the first tick that is at least ``top``, and at most at 100 %.
+    """
     axis = axes.xaxis if name == "x" else axes.yaxis
-    margin = 0.03 * top
-    (axes.set_xlim if name == "x" else axes.set_ylim)(-margin, top + margin)
-    axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+    ticks = MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]).tick_values(0, min(1.0, top) or 1.0)
+    margin = 0.03 * ticks[-1]
+    (axes.set_xlim if name == "x" else axes.set_ylim)(-margin, ticks[-1] + margin)
+    axis.set_major_locator(FixedLocator(ticks))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * 100:.4g}"))
     axes.grid(visible=True, axis="x" if name == "x" else "y")
+
+
+def count_axis(axes: Axes, name: str, highest: float) -> None:
+    """Make the axis ``name`` ("x" or "y") one of counts in 0..``highest``, with room for their numbers."""
+    (axes.set_xlim if name == "x" else axes.set_ylim)(0, (highest or 1) * 1.15)
+    (axes.xaxis if name == "x" else axes.yaxis).set_major_locator(MaxNLocator(5, integer=True))
 
 
 def title_axes(axes: Axes, x: str, y: str) -> None:
@@ -68,25 +79,39 @@ def title_axes(axes: Axes, x: str, y: str) -> None:
         axes.set_ylabel(y, labelpad=1.5)
 
 
-def money_axis(axes: Axes, values: Sequence[float]) -> None:
-    """Make the x axis one of US dollars; logarithmic if the values differ much."""
+def money_axis(axes: Axes, values: Sequence[float], ends: Sequence[float] = ()) -> None:
+    """Make the x axis one of US dollars; logarithmic if the values differ much.
+
+    The axis shows the ``ends`` of intervals too, a logarithmic one down to a tenth of the values.
+    """
     low, high = min(values, default=0), max(values, default=0)
     if low > 0 and high / low > LOG_FROM:
+        low, high = max(low / 10, min((low, *ends))) / 1.2, max((high, *ends)) * 1.2
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=_labelled(high / low)))
+        axes.set_xlim(low, high)
+        axes.xaxis.set_major_locator(FixedLocator(_log_ticks(low, high)))
         axes.xaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))
     else:
-        axes.set_xlim(left=0)
+        axes.set_xlim(0, max((high, *ends)) * 1.05 or 1.0)
         axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"${value:,.10g}"))
+    axes.xaxis.set_major_formatter(FuncFormatter(_dollars))
     axes.grid(visible=True, axis="x")
 
 
-def _labelled(ratio: float) -> tuple[float, ...]:
-    """Return which multiples of powers of ten have labels: a narrow panel has place for four or five."""
-    if ratio < _TWO_LABELS_FROM:
-        return (1.0, 2.0, 5.0)
-    return (1.0, 3.0) if ratio < _ONE_LABEL_FROM else (1.0,)
+def _log_ticks(low: float, high: float) -> list[float]:
+    """Return the values of a logarithmic axis whose labels do not touch below a narrow panel."""
+    powers = [10.0**power for power in range(floor(log10(low)), ceil(log10(high)) + 1)]
+    ticks: list[float] = []
+    for factors in _LOG_FACTORS:
+        ticks = [power * factor for power in powers for factor in factors if low <= power * factor <= high]
+        room = max(len(_dollars(tick)) for tick in ticks) * _CHAR_SHARE * log10(high / low)
+        if all(log10(right / left) > room for left, right in pairwise(ticks)):
+            return ticks
+    return ticks[:: ceil(room)]
+
+
+def _dollars(value: float, _: float = 0) -> str:
+    return f"${value:,.10g}"
 
 
 def legend_above(figure: Figure, handles: Sequence[Artist], labels: Sequence[str], columns: int) -> None:

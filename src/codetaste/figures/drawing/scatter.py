@@ -76,7 +76,8 @@ def number_points(figure: Figure, axes: Sequence[Axes], panels: Mapping[str, Seq
     figure.draw_without_rendering()
     for each, points in zip(axes, panels.values(), strict=True):
         box = each.get_window_extent().padded(-_NUMBER[1] / 2 * figure.dpi)
-        markers = [each.transData.transform((point.x.mean, point.y.mean)) / figure.dpi for point in points]
+        means = [(point.x.mean, point.y.mean) for point in points]
+        markers = [(each.transData.transform(mean) / figure.dpi).tolist() for mean in means]
         placed: list[tuple[float, float]] = []
         for point, (x, y) in sorted(zip(points, markers, strict=True), key=lambda pair: not pair[0].marked):
             inside = [

@@ -66,13 +66,16 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> list[bool]:
 
 
 def draw_cost(table: Table, width: PaperWidth) -> Figure:
-    """Draw a panel for each track and mode; agents on the front are filled and joined by steps."""
+    """Draw a panel for each track and mode, all with one scale; agents on the front are joined by steps."""
     panels: dict[str, Sequence[AgentPoint]] = {
         mode: [point for row in rows if (point := _point(row)) is not None][:MAX_POINTS]
         for mode, rows in groupby(table.rows, key=lambda row: row.section)
     }
     figure, axes = scatter_grid(panels, width)
-    costs = [point.x.mean for points in panels.values() for point in points]
+    every = [point for points in panels.values() for point in points]
+    costs = [point.x.mean for point in every]
+    ends = [end for point in every for end in (point.x.low, point.x.high)]
+    highest = max((point.y.high for point in every), default=1.0)
     for each, points in zip(axes, panels.values(), strict=True):
         front = sorted((point.x.mean, point.y.mean) for point in points if point.marked)
         each.step(
@@ -83,8 +86,7 @@ def draw_cost(table: Table, width: PaperWidth) -> Figure:
             linewidth=0.8,
             zorder=1,
         )
-        money_axis(each, costs)
-        highest = max((point.y.high for point in points), default=1.0)
+        money_axis(each, costs, ends)
         percent_axis(each, "y", top=highest)
         title_axes(each, "Cost of a trial", f"{table.columns[2].title} (%)")
     handles = [Line2D([], [], linestyle="", **marked_look(marked=marked)) for marked in (True, False)]

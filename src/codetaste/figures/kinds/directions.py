@@ -52,7 +52,7 @@ def direction_plots(data: FigureData) -> list[Plot]:
 
 
 def draw_directions(table: Table, width: PaperWidth) -> Figure:
-    """Draw a panel for each track and mode; on the diagonal both rates are equal."""
+    """Draw a panel for each track and mode, all with one scale; on the diagonal both rates are equal."""
     panels: dict[str, Sequence[AgentPoint]] = {
         mode: [
             AgentPoint(str(row.cells[0]), plus, minus, marked=True)
@@ -62,12 +62,11 @@ def draw_directions(table: Table, width: PaperWidth) -> Figure:
         for mode, rows in groupby(table.rows, key=lambda row: row.section)
     }
     figure, axes = scatter_grid(panels, width)
-    for each, points in zip(axes, panels.values(), strict=True):
-        highest = max((max(point.x.high, point.y.high) for point in points), default=1.0)
-        top = min(1.0, highest) or 1.0
-        each.plot([0, top], [0, top], color=GREY, linewidth=0.6, linestyle=(0, (3, 2)), zorder=0.5)
-        percent_axis(each, "x", top=top)
-        percent_axis(each, "y", top=top)
+    ends = [end for points in panels.values() for point in points for end in (point.x.high, point.y.high)]
+    for each in axes:
+        each.plot([0, 1], [0, 1], color=GREY, linewidth=0.6, linestyle=(0, (3, 2)), zorder=0.5)
+        percent_axis(each, "x", top=max(ends, default=1.0))
+        percent_axis(each, "y", top=max(ends, default=1.0))
         title_axes(each, f"{table.columns[1].title} (%)", f"{table.columns[2].title} (%)")
     number_points(figure, axes, panels)
     return figure

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from codetaste.figures.drawing.bars import MARGIN, STEP, THICKNESS, name_rows
-from codetaste.figures.drawing.panels import note_below, omitted, panel_grid
+from codetaste.figures.drawing.panels import count_axis, note_below, omitted, panel_grid
 from codetaste.figures.drawing.style import SERIES, SMALL
 from codetaste.figures.figure import Plot
 from codetaste.report.render.paper import PAGE_HEIGHT
@@ -42,7 +42,7 @@ def draw_languages(table: Table, width: PaperWidth) -> Figure:
     bars = axes.barh(range(len(shown)), counts, THICKNESS, color=SERIES[0].colour)
     axes.bar_label(bars, [f"{count:,.0f}" for count in counts], padding=2, fontsize=SMALL)
     axes.set_xlabel("Instances", labelpad=1.5)
-    axes.margins(x=0.1)
+    count_axis(axes, "x", max(counts, default=0))
     name_rows(axes, [str(row.cells[0]) for row in shown])
     if more := omitted(len(table.rows) - len(shown), "language"):
         note_below(figure, more)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from codetaste.figures.drawing.bars import EDGE, bar_handles
 from codetaste.figures.drawing.labels import glyphs, make_labels, shorten_middle
-from codetaste.figures.drawing.panels import LINE, legend_above, note_below, omitted, panel_grid
+from codetaste.figures.drawing.panels import LINE, count_axis, legend_above, note_below, omitted, panel_grid
 from codetaste.figures.drawing.style import SERIES, SMALL, SMALLEST
 from codetaste.figures.figure import Plot
 from codetaste.report.render.paper import PAGE_HEIGHT, PaperWidth
@@ -43,6 +43,7 @@ def draw_strategies(table: Table, width: PaperWidth) -> Figure:
     shown = list(models)[: int((PAGE_HEIGHT - above) / _PANEL)]
     figure, axes = panel_grid(len(shown), 1, width, len(shown) * _PANEL + above, share="x")
     types = ["All", *(column.title for column in table.columns[2:])]
+    highest = max((cell for row in table.rows for cell in row.cells[1:] if isinstance(cell, int)), default=0)
     thickness = 0.84 / len(strategies)
     numbered = len(strategies) * len(types) <= _MAX_NUMBERED * (2 if width is PaperWidth.PAGE else 1)
     for each, model in zip(axes, shown, strict=True):
@@ -63,7 +64,7 @@ def draw_strategies(table: Table, width: PaperWidth) -> Figure:
             )
             if numbered:
                 each.bar_label(bars, [f"{count:,.0f}" for count in counts], padding=1, fontsize=SMALLEST)
-        each.margins(y=0.15)
+        count_axis(each, "y", highest)
         each.set_ylabel("Successes", labelpad=1.5)
         each.set_title(shorten_middle(glyphs(model), 60), pad=2)
     axes[-1].set_xticks(
