@@ -6,6 +6,7 @@ import csv
 import io
 import math
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codetaste.evaluation.trials.records import TrialSource
 from codetaste.figures.data import FigureData
 from codetaste.figures.drawing.style import figure_style
 from codetaste.figures.figure import Plot
@@ -97,6 +99,18 @@ def test_panels_side_by_side_have_one_scale(data: FigureData, name: FigureName) 
         with figure_style():
             figure = plot.draw(plot.table, PaperWidth.PAGE)
         assert len({axes.get_xlim() + axes.get_ylim() for axes in figure.axes}) == 1
+
+
+def test_the_title_of_the_cost_figure_names_the_agents_of_scripted_models(data: FigureData) -> None:
+    first = data.results.trials.agents[0]
+    metadata = replace(first.metadata, source=TrialSource.CODETASTE, provider="scripted")
+    trials = replace(
+        data.results.trials, agents=(replace(first, metadata=metadata), *data.results.trials.agents)
+    )
+    played = FigureData(replace(data.results, trials=trials), data.aggregation)
+    note = f"; scripted, with costs that are not real: {first.agent}"
+    assert all(plot.title.endswith(note) for plot in plots(played, "cost"))
+    assert not any("scripted" in plot.title for plot in plots(data, "cost"))
 
 
 def test_endings_count_every_trial(data: FigureData) -> None:

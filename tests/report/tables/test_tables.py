@@ -11,13 +11,15 @@ from codetaste.benchmark.facts.clones import PatchCounts
 from codetaste.benchmark.facts.facts import BenchmarkFacts, InstanceFacts, describe_benchmark
 from codetaste.benchmark.instance import Instance
 from codetaste.evaluation.activity.counts import Activity
-from codetaste.evaluation.trials.records import TrialRecord, TrialStatus
+from codetaste.evaluation.trials.records import TrialRecord, TrialSource, TrialStatus
 from codetaste.report.statistics.aggregate import Aggregation
+from codetaste.report.statistics.comparison import compare_systems
 from codetaste.report.statistics.intervals import Interval
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.report.statistics.view import AggregatedTrials, aggregate_trials
 from codetaste.report.table import Cell, Table
 from codetaste.report.tables.benchmark import table_1, table_2
+from codetaste.report.tables.comparison import comparison_table
 from codetaste.report.tables.effort import attempts_table, counts_table, effort_table
 from codetaste.report.tables.groups import GroupBy, group_table
 from codetaste.report.tables.scores import strict_success_table
@@ -47,6 +49,15 @@ def test_effort_table_has_the_figures_of_the_paper_text() -> None:
     assert any(
         "no value of" in note and "Ran tests in 1" in note for note in effort_table(aggregate(records)).notes
     )
+
+
+def test_tables_of_costs_and_comparisons_name_the_agents_of_scripted_models() -> None:
+    scripted = {"source": TrialSource.CODETASTE, "provider": "scripted"}
+    view = aggregate([trial("played", ifr=1.0, **scripted), trial("real", ifr=1.0, cost_usd=1.0)])
+    note = "scripted, with costs that are not real: played"
+    assert note in effort_table(view).notes
+    assert note in comparison_table(compare_systems(view)).notes
+    assert not any("scripted" in note for note in effort_table(aggregate([trial("real", ifr=1.0)])).notes)
 
 
 def test_counts_table_has_every_status_with_reasons() -> None:

@@ -14,6 +14,7 @@ from codetaste.figures.drawing.style import SERIES
 from codetaste.figures.figure import Plot
 from codetaste.report.statistics import measures
 from codetaste.report.statistics.measures import Unit
+from codetaste.report.statistics.scripted import scripted_notes
 from codetaste.report.table import Column, Row, Table, interval_legend
 from codetaste.report.tables.scores import measure_column
 
@@ -51,7 +52,10 @@ def cost_plots(data: FigureData) -> list[Plot]:
     table = Table(
         "cost", title, columns, tuple(rows), interval_legend(tuple(rows)), data.aggregation, "track and mode"
     )
-    return [Plot("cost", f"{title}, with 95 % intervals and the Pareto front", table, draw_cost)]
+    shown = "; ".join(
+        [f"{title}, with 95 % intervals and the Pareto front", *scripted_notes(data.view.trials.agents)]
+    )
+    return [Plot("cost", shown, table, draw_cost)]
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[bool]:

@@ -22,6 +22,7 @@ from codetaste.report.statistics.flagged import flagged_notes
 from codetaste.report.statistics.intervals import Interval, benjamini_hochberg, paired_permutation
 from codetaste.report.statistics.merge import REFERENCE_TITLES, track_mode_of
 from codetaste.report.statistics.power import detectable_difference
+from codetaste.report.statistics.scripted import scripted_notes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -244,8 +245,8 @@ def _rank(mean: float | None, means: Sequence[float]) -> int | None:
 
 
 def _caveats(view: AggregatedTrials, tests: Sequence[PairwiseTest]) -> list[str]:
-    notes = [*flagged_notes(view)]
     agents = view.trials.agents
+    notes = [*scripted_notes(agents), *flagged_notes(view)]
     statuses = Counter(str(record.scores.status).replace("_", " ") for record in agents)
     if set(statuses) - {"scored"}:
         by_status = ", ".join(f"{number:,} {status}" for status, number in statuses.most_common())

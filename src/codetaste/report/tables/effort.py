@@ -14,6 +14,7 @@ from codetaste.evaluation.trials.records import TrialStatus
 from codetaste.report.statistics import measures
 from codetaste.report.statistics.intervals import mean_interval, pass_at_k
 from codetaste.report.statistics.measures import Unit
+from codetaste.report.statistics.scripted import scripted_notes
 from codetaste.report.table import Cell, Column, Row, Table, interval_legend
 from codetaste.report.tables.scores import MODE_COLUMN, TRIALS_COLUMN, measure_column, missing_values_note
 
@@ -56,7 +57,11 @@ def effort_table(view: AggregatedTrials) -> Table:
         means = [view.interval(trials, measure) for measure in (*_SPENT, *_ACTIVITY)]
         rows.append(Row((track_mode.title, len(trials), *endings, *means), agent))
     shown = tuple(rows)
-    notes = (*interval_legend(shown), *missing_values_note(view, (*_SPENT, *_ACTIVITY)))
+    notes = (
+        *scripted_notes(view.trials.agents),
+        *interval_legend(shown),
+        *missing_values_note(view, (*_SPENT, *_ACTIVITY)),
+    )
     title = "Cost of trials and activity of agents: means of a trial, and shares of trials"
     return Table("effort", title, columns, shown, notes, view.aggregation, "agent")
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from codetaste.core.text import printable
-from codetaste.evaluation.trials.records import TrialSource, TrialStatus
+from codetaste.evaluation.trials.records import TrialStatus
 from codetaste.report.statistics import measures
 from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.measures import Measure
+from codetaste.report.statistics.scripted import is_scripted
 from codetaste.report.statistics.view import aggregate_trials
 from codetaste.results.outcome import reason_of_record
 from codetaste.results.roots import root_of
@@ -63,7 +64,7 @@ def _row(record: TrialRecord, views: Sequence[AggregatedTrials], run: RunJobs, r
         model=metadata.model or None,
         harness=metadata.harness or None,
         source=metadata.source.value if has_folder else None,
-        scripted=_is_scripted(record),
+        scripted=is_scripted(record),
         pseudo=record.pseudo,
         track=record.track or None,
         mode=record.mode or None,
@@ -89,14 +90,6 @@ def _row(record: TrialRecord, views: Sequence[AggregatedTrials], run: RunJobs, r
         **files.values,
         **job_totals(steps.jobs, files.tokens),
     )
-
-
-def _is_scripted(record: TrialRecord) -> bool | None:
-    """Whether our own program ran the trial with a scripted model; None if its files do not say."""
-    metadata = record.metadata
-    if metadata.source is not TrialSource.CODETASTE or not metadata.provider:
-        return None
-    return metadata.provider == "scripted"
 
 
 def _measured(record: TrialRecord) -> dict[str, Any]:
