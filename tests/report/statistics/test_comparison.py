@@ -12,6 +12,7 @@ from codetaste.evaluation.trials.records import TrialRecord
 from codetaste.report.statistics.measures import ALIGNMENT, IFR, PASS
 from codetaste.report.summary import render_comparison
 from codetaste.report.tables.comparison import compare, comparison_to_json
+from codetaste.site.overview.places import find_places
 from support.evaluation.records import several, trial
 
 
@@ -71,6 +72,22 @@ def test_only_instances_of_both_agents_are_compared() -> None:
     (pairwise,) = compare(records).tests
     assert pairwise.pairs == 5
     assert pairwise.difference == pytest.approx(0.1)
+
+
+def test_agents_without_a_common_instance_are_neither_tied_nor_compared_without_a_word() -> None:
+    records = [trial(agent, f"o__r{number}-1", 0.5) for number, agent in enumerate("abcd")]
+    comparison = compare([*records, trial("a", "o__r1-1", 0.4)])
+    [note] = [each for each in comparison.notes if "share no instance" in each]
+    assert note == (
+        "Open Direct: not compared, since they share no instance: b and c; b and d; c and d, and 2 more pairs"
+    )
+    places = find_places(comparison, "Open Direct")
+    assert {name: place.tied for name, place in places.items()} == {
+        "a": ("b",),
+        "b": ("a",),
+        "c": (),
+        "d": (),
+    }
 
 
 def test_attempts_are_averaged_before_pairing() -> None:

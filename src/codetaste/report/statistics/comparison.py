@@ -159,10 +159,12 @@ def compare_systems(view: AggregatedTrials, by: ComparisonAxis = "agent") -> Com
         len(trials.agents),
         len({record.instance for record in trials.agents}),
         len({record.repository or record.instance for record in trials.agents}),
-        (*trials.notes, *_caveats(view, tests)),
+        (*trials.notes, *_caveats(view, tests), *_untested(samples, systems, settings, view.primary_measure)),
     )
 
 
+_MAX_UNTESTED = 3
+"""Pairs without a common instance that a note names."""
 _Samples = dict[tuple[str, str, "Measure"], "Sample"]
 
 
@@ -242,6 +244,27 @@ def _references(view: AggregatedTrials, measured: Sequence[Measure]) -> Iterator
 def _rank(mean: float | None, means: Sequence[float]) -> int | None:
     """Return 1 + the number of greater means, so that equal means share a rank."""
     return None if mean is None else 1 + sum(other > mean for other in means)
+
+
+def _untested(
+    samples: _Samples, systems: Sequence[str], settings: Sequence[str], measure: Measure
+) -> Iterator[str]:
+    """Yield a note for each setting in which two systems have values, but of no instance in common."""
+    for setting in settings:
+        tried = {
+            system: sample.by_instance().keys()
+            for system in systems
+            if (sample := samples.get((system, setting, measure)))
+        }
+        pairs = [
+            f"{first} and {second}"
+            for (first, own), (second, other) in combinations(tried.items(), 2)
+            if own and other and own.isdisjoint(other)
+        ]
+        if pairs:
+            more = f", and {plural(len(pairs) - _MAX_UNTESTED, 'more pair')}" if pairs[_MAX_UNTESTED:] else ""
+            listed = "; ".join(pairs[:_MAX_UNTESTED])
+            yield f"{setting}: not compared, since they share no instance: {listed}{more}"
 
 
 def _caveats(view: AggregatedTrials, tests: Sequence[PairwiseTest]) -> list[str]:

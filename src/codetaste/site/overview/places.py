@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """The place of a system in one setting; ``tied`` are the systems from which it cannot be told apart."""
+    """The place of a system in one setting.
+
+    ``tied`` are the systems that were tested with it, and from which it cannot be told apart.
+    """
 
     number: int
     tied: tuple[str, ...]
@@ -29,17 +32,18 @@ def find_places(comparison: Comparison, setting: str) -> dict[str, Place]:
         if each.setting == setting and each.measure == comparison.primary and each.interval.mean is not None
     }
     better: dict[str, set[str]] = {system: set() for system in means}
-    worse: dict[str, set[str]] = {system: set() for system in means}
+    tied: dict[str, set[str]] = {system: set() for system in means}
     for test in comparison.tests:
-        if test.setting == setting and test.measure == comparison.primary and test.significant:
+        if test.setting != setting or test.measure != comparison.primary:
+            continue
+        if test.significant:
             winner, loser = (test.first, test.second)[:: 1 if test.difference > 0 else -1]
             better[loser].add(winner)
-            worse[winner].add(loser)
+        else:
+            tied[test.first].add(test.second)
+            tied[test.second].add(test.first)
     order = sorted(means, key=lambda system: (len(better[system]), -means[system], system))
     return {
-        system: Place(
-            1 + len(better[system]),
-            tuple(each for each in order if each not in {system, *better[system], *worse[system]}),
-        )
+        system: Place(1 + len(better[system]), tuple(each for each in order if each in tied[system]))
         for system in order
     }
