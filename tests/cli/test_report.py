@@ -13,7 +13,9 @@ import pytest
 
 from codetaste.cli.commands.report import BenchmarkOptions, report
 from codetaste.cli.site import OutputOptions
+from codetaste.swe_refactor.report.trials_file import write_trials
 from support.evaluation.published_outputs import PATH, Outputs
+from support.swe_refactor.trial_rows import trial_row
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "programs.md"
 OTHER = "Made/Other/89abcdef"
@@ -154,3 +156,13 @@ def test_report_missing_folder_is_bad_input_and_empty_is_reported(
     assert only_null.code == 1
     assert "there is no trial" in only_null.err
     assert json.loads(ReportOutput(capsys, made.root, json_=True).out)["comparisons"] == []
+
+
+def test_trials_of_swe_refactor_beside_those_of_codetaste_are_named(
+    made: Outputs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "methods"
+    write_trials(run / "swe_refactor/trials.jsonl", [trial_row(run="methods")])
+    printed = ReportOutput(capsys, made.root, run)
+    assert printed.code == 0
+    assert "not in these tables: 1 trial of SWE-Refactor" in printed.err

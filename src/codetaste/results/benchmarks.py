@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codetaste.benchmark.config import BenchmarkConfig
-from codetaste.benchmark.layout import RUN_CONFIG_FILE
+from codetaste.benchmark.layout import OUTPUTS_FOLDER, RUN_CONFIG_FILE
 from codetaste.core.files import read_regular_file
 from codetaste.core.text import printable
 from codetaste.errors import ConfigError
@@ -84,8 +84,11 @@ def benchmarks_of_runs(
     for root, name in names.items():
         found = opened.get(name)
         if isinstance(found, str):
-            problem = ReadProblem(ProblemKind.MISSING, RUN_CONFIG_FILE, found)
-            problems.append(place_problem(problem, root, roots))
+            if (
+                root / OUTPUTS_FOLDER
+            ).is_dir():  # other runs have a name for the benchmark that they could make
+                problem = ReadProblem(ProblemKind.MISSING, RUN_CONFIG_FILE, found)
+                problems.append(place_problem(problem, root, roots))
         elif found is not None:
             by_root[root] = found
     return RunBenchmarks(by_root, tuple(problems))

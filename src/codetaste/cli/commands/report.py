@@ -19,7 +19,7 @@ from codetaste.cli.tables import TextFormat, render_tables, write_tables
 from codetaste.console.command import command
 from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
-from codetaste.core.text import printable
+from codetaste.core.text import plural, printable
 from codetaste.errors import ConfigError
 from codetaste.flows.existing_rules.coverage import existing_coverage
 from codetaste.report.discovery.tables import (
@@ -181,6 +181,11 @@ def _print_tables(
         named = printable(", ".join(map(str, results.roots))) or "no run"
         notify(f"codetaste: there is no trial in {named}{hint}")
         return 1
+    if answers := len(results.answers.rows):
+        notify(
+            f"codetaste: not in these tables: {plural(answers, 'trial')} of SWE-Refactor; "
+            "codetaste swe-refactor report has them"
+        )
     return 0
 
 
