@@ -164,5 +164,5 @@ def test_trials_of_swe_refactor_beside_those_of_codetaste_are_named(
     run = tmp_path / "methods"
     write_trials(run / "swe_refactor/trials.jsonl", [trial_row(run="methods")])
     printed = ReportOutput(capsys, made.root, run)
-    assert printed.code == 0
+    assert printed.code == 0, printed.err
     assert "not in these tables: 1 trial of SWE-Refactor" in printed.err

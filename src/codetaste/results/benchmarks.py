@@ -84,9 +84,7 @@ def benchmarks_of_runs(
     for root, name in names.items():
         found = opened.get(name)
         if isinstance(found, str):
-            if (
-                root / OUTPUTS_FOLDER
-            ).is_dir():  # other runs have a name for the benchmark that they could make
+            if (root / OUTPUTS_FOLDER).is_dir():  # others name one that they could make
                 problem = ReadProblem(ProblemKind.MISSING, RUN_CONFIG_FILE, found)
                 problems.append(place_problem(problem, root, roots))
         elif found is not None:

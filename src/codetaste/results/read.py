@@ -114,7 +114,7 @@ def read_results(
         answers = MergedRows(())
         problems += [make_problem(text) for text in error.problems]
     others = passes or environments or answering
-    with_trials = [root for root in roots if (root / OUTPUTS_FOLDER).is_dir()] if others else list(roots)
+    with_trials = [root for root in roots if not others or _may_have_trials(root)]
     records = read_trial_records(with_trials, benchmarks)
     studies = read_studies(roots, problems)
     return RunResults(
@@ -128,6 +128,12 @@ def read_results(
         studies,
         benchmarks,
     )
+
+
+def _may_have_trials(root: Path) -> bool:
+    """Whether a folder has outputs, or is no run but perhaps outputs in the published layout."""
+    of_run = (RUN_CONFIG_FILE, JOURNAL_FILE, f"{FOLDER}/{TRIALS_FILE}", ENVIRONMENTS_FOLDER)
+    return (root / OUTPUTS_FOLDER).is_dir() or not any((root / name).exists() for name in of_run)
 
 
 def run_names(results: RunResults) -> dict[Path, str]:
