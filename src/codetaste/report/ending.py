@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from codetaste.orchestration.shortfall import Shortfall
 
 _STATUSES = {status.value: status for status in Status}
+ENDED_STATES = frozenset(_STATUSES)
+"""The states of jobs that have ended."""
 
 
 class Mark(Enum):

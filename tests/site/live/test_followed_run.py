@@ -173,6 +173,31 @@ def test_details_of_a_job_are_found_by_its_whole_key(tmp_path: Path) -> None:
     assert run.detail("infer/*") is None
 
 
+def test_jobs_and_events_change_before_the_sums_of_a_large_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followed_run, "_MAX_INTERVAL_S", 3600.0)
+    monkeypatch.setattr(followed_run, "_MAX_WHOLE_SHARE", 1e-9)
+    run = follow(write_journal(tmp_path, [SESSION, job("a"), job("b"), job("c")]))
+    first = look(run)
+    paid = [started("a"), reserved("a", "c1", "0.5"), settled("c1", "0.25"), ended("a")]
+    append_journal(tmp_path, [*paid, job("d"), {"event": "note", "key": "", "text": "for the whole run"}])
+    second = look(run, first.version)
+    assert second.status is not None
+    assert [(each.key, each.state) for each in second.jobs] == [("a", "done"), ("d", "interrupted")]
+    assert str(second.jobs[0].spend.settled_usd) == "0.25"
+    assert [each.key for each in second.status.jobs] == ["a", "b", "c", "d"]
+    assert (second.status.spend.settled_usd, run.ended_jobs) == (0, 1)
+    assert second.events[-1].text == "for the whole run"
+    assert look(run, second.version).version == second.version
+    monkeypatch.setattr(run, "_whole_interval_s", 0.0)
+    third = look(run, second.version)
+    assert third.status is not None
+    assert (third.jobs, str(third.status.spend.settled_usd)) == ((), "0.25")
+    append_journal(tmp_path, [SESSION])  # all jobs of the session before are interrupted
+    assert keys(look(run, third.version)) == set()
+
+
 def test_old_events_are_dropped(tmp_path: Path) -> None:
     notes = [{"event": "note", "key": "", "text": f"note {number}"} for number in range(3000)]
     view = look(follow(write_journal(tmp_path, [SESSION, *notes])))

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from codetaste.orchestration.budget.node import CallState
-from codetaste.report.ending import Ending, ending_in_state
+from codetaste.report.ending import ENDED_STATES, Ending, ending_in_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,6 +65,11 @@ class JobStatus:
     error: str
     shortfall: Shortfall | None = None
     """Why a job that is done did not end well."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the job has ended."""
+        return self.state in ENDED_STATES
 
     @property
     def ending(self) -> Ending | None:

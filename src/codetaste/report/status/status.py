@@ -13,19 +13,16 @@ from codetaste.core.files import open_regular_file
 from codetaste.core.text import printable
 from codetaste.errors import ConfigError, JournalError
 from codetaste.orchestration.budget.node import CallState
-from codetaste.orchestration.journal.history import LIVE_STATES, History, JobState
+from codetaste.orchestration.journal.history import CallRecord, History, JobState
 from codetaste.orchestration.journal.journal import JOURNAL_FILE, check_new, read_lines, replay_line
 from codetaste.orchestration.journal.run_lock import lock_owner
-from codetaste.orchestration.wait import Wait, WaitReason
-from codetaste.report.status.journal_view import RATE_WINDOW_S, JobTimes, JournalView
-from codetaste.report.status.model import Capacity, JobStatus, JobWait, ModelStatus, RunStatus, Spend
+from codetaste.report.status.current_job import RESOURCES, job_status
+from codetaste.report.status.journal_view import RATE_WINDOW_S, JournalView
+from codetaste.report.status.model import Capacity, JobStatus, ModelStatus, RunStatus, Spend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from codetaste.orchestration.journal.history import CallRecord
-
-_RESOURCES = frozenset({WaitReason.JOBS, WaitReason.SANDBOX, WaitReason.CPU})
 _MINUTE_S = 60.0
 _MARK_BYTES = 64
 """So much of both ends of what was read of a journal tells whether it is the same one."""
@@ -45,10 +42,16 @@ class RunWatcher:
         self.directory = find_run(run)
         self.replaced = 0
         self._observe = observe
-        self._end = 0
         self._marks = (b"", b"")
         self._owner = ""
-        self.history, self.view = History(), JournalView()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._end, self.history, self.view = 0, History(), JournalView()
+        self._calls = defaultdict[str, list[CallRecord]](list)
+        """The calls of each job."""
+        self._changed: dict[str, None] | None = None
+        """The jobs that lines since the last status are about; None if all may have changed."""
 
     def poll(self) -> RunStatus:
         """Return the run's status now.
@@ -85,22 +88,56 @@ class RunWatcher:
         began = self._end
         if self._end and self._marks != _marks(path, self._end):
             # Another run has replaced it.
-            began, self._end, self.history, self.view = -1, 0, History(), JournalView()
+            began = -1
+            self._forget()
             self.replaced += 1
         try:
             for end, line in read_lines(path, self._end):
                 replay_line(path, line, self.history.apply)
                 self.view.apply(line)
                 self._end = end
+                self._note_change(line)
                 if self._observe is not None:
                     self._observe(line)
         finally:
             self._marks = _marks(path, self._end)
         return self._end != began
 
+    def _note_change(self, line: Mapping[str, Any]) -> None:
+        if line["event"] == "session":
+            self._changed = None  # it interrupts the jobs of the one before
+        if line["event"] == "reserved":
+            self._calls[line["key"]].append(self.history.calls[line["call"]])
+        key, call = line.get("key"), line.get("call")
+        if not isinstance(key, str) and isinstance(call, str) and call in self.history.calls:
+            key = self.history.calls[call].key
+        if self._changed is not None and isinstance(key, str) and key in self.history.jobs:
+            self._changed[key] = None
+
     def status(self) -> RunStatus:
         """Return the run's status as of the last line that was read, also before a damaged one."""
+        self._changed, self._shown_owner = {}, self._owner
         return _status(self.directory, self._owner, self.history, self.view)
+
+    def changed_jobs(self) -> tuple[JobStatus, ...] | None:
+        """Return the jobs that lines since the last status are about, or None if others have changed too.
+
+        It takes a fraction of the time of ``status``, which counts all calls. What a queued job waits for may
+        have changed without a line about it.
+        """
+        if self._changed is None or self._owner != self._shown_owner:
+            return None
+        history, view, live = self.history, self.view, bool(self._owner)
+        free = _free(view, _in_use(history, view)) if live else None
+        jobs = []
+        for key in self._changed:
+            spend, model = Spend(), None
+            for call in self._calls.get(key, ()):
+                spend.add(call, call_state(call, history, live=live))
+                model = model_of_call(call, history.job(key).lane)
+            jobs.append(job_status(key, history, view, spend, model, free))
+        self._changed = {}
+        return tuple(jobs)
 
 
 def _marks(path: Path, end: int) -> tuple[bytes, bytes]:
@@ -171,14 +208,10 @@ def _status(directory: Path, owner: str, history: History, view: JournalView) ->
     for each in models.values():
         each.price_source = str(view.prices[each.id]["source"]) if each.id in view.prices else ""
 
-    in_use: defaultdict[str, float] = defaultdict(float)
-    for key, job in history.jobs.items():
-        if job.state is JobState.RUNNING:
-            for resource, amount in {"jobs": 1.0, **view.job(key).resources}.items():
-                in_use[resource] += amount
-    free = {name: capacity - in_use[name] for name, capacity in view.capacities.items()}
+    in_use = _in_use(history, view)
+    free = _free(view, in_use)
     jobs = tuple(
-        _job(key, history, view, by_job[key], model_by_job.get(key), free if live else None)
+        job_status(key, history, view, by_job[key], model_by_job.get(key), free if live else None)
         for key in history.jobs
     )
     used_s = history.clocks.get((), (0.0, 0.0))[0] + (max(0.0, at - view.clock_at) if live else 0.0)
@@ -203,68 +236,26 @@ def _status(directory: Path, owner: str, history: History, view: JournalView) ->
     )
 
 
+def _in_use(history: History, view: JournalView) -> defaultdict[str, float]:
+    """Return how much of each resource the running jobs use."""
+    in_use: defaultdict[str, float] = defaultdict(float)
+    for key, job in history.jobs.items():
+        if job.state is JobState.RUNNING:
+            for resource, amount in {"jobs": 1.0, **view.job(key).resources}.items():
+                in_use[resource] += amount
+    return in_use
+
+
+def _free(view: JournalView, in_use: Mapping[str, float]) -> dict[str, float]:
+    return {name: capacity - in_use.get(name, 0.0) for name, capacity in view.capacities.items()}
+
+
 def _rate(view: JournalView, until: float) -> Decimal:
     """Return the dollars settled per minute in the window before ``until``."""
     if not view.sessions:
         return Decimal(0)
     began = max(view.sessions[-1].at, until - RATE_WINDOW_S)
     return view.settled_since(began) / Decimal(max(1.0, until - began)) * Decimal(_MINUTE_S)
-
-
-def _job(
-    key: str,
-    history: History,
-    view: JournalView,
-    spend: Spend,
-    model: str | None,
-    free: Mapping[str, float] | None,
-) -> JobStatus:
-    """Return the status of a job; ``free`` is the free amount of each resource, None in a stopped run."""
-    job, times = history.jobs[key], view.jobs.get(key) or JobTimes()
-    state = job.state if free is not None or job.state not in LIVE_STATES else JobState.INTERRUPTED
-    not_ended = {*LIVE_STATES, JobState.INTERRUPTED}
-    # A need that the journal does not have yet has not ended either.
-    needs = tuple(
-        need for need in job.needs if need not in history.jobs or history.jobs[need].state in not_ended
-    )
-
-    waits: list[JobWait] = []
-    if free is not None:
-        if state is JobState.QUEUED and needs:
-            waits += [JobWait(Wait(WaitReason.NEED, need), times.since) for need in needs]
-        elif state is JobState.QUEUED:
-            ends = [view.jobs[need].since for need in job.needs if need in view.jobs]
-            waits.append(JobWait(Wait(_short_of(times.resources, free)), max([times.since, *ends])))
-        elif state is JobState.RETRYING:
-            waits.append(JobWait(Wait(WaitReason.RETRY, "", times.retry_delay_s), times.since))
-        waits += [JobWait(wait, begun[0]) for wait, begun in times.waits.items()]
-
-    retries: Counter[str] = Counter()
-    for (_, cause), count in times.retries.items():
-        retries[cause] += count
-    return JobStatus(
-        key,
-        job.lane if model is None else model,
-        state,
-        times.since,
-        job.attempts,
-        spend,
-        tuple(waits),
-        needs if state in {JobState.QUEUED, JobState.INTERRUPTED} else (),
-        dict(retries),
-        times.cause,
-        "" if state is JobState.DONE else job.error,
-        job.shortfall if state is JobState.DONE else None,
-    )
-
-
-def _short_of(wanted: Mapping[str, float], free: Mapping[str, float]) -> WaitReason:
-    """Return the resource that a queued job waits for: the first one of which too little is free."""
-    if free.get("jobs", 0.0) >= 1:
-        for name, amount in wanted.items():
-            if name in _RESOURCES and amount > free.get(name, amount):
-                return WaitReason(name)
-    return WaitReason.JOBS
 
 
 def _capacities(
@@ -279,7 +270,7 @@ def _capacities(
     waiting = Counter(
         f"model {wait.detail}" if wait.reason.of_model else wait.reason.value
         for wait in waits
-        if wait.reason.of_model or wait.reason in _RESOURCES
+        if wait.reason.of_model or wait.reason in RESOURCES
     )
     return tuple(
         Capacity(resource, limit, in_use[resource], waiting[resource])

@@ -10,7 +10,7 @@ import secrets
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from glob import escape
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +30,10 @@ MAX_EVENTS = 1000
 """So many of the last events are kept."""
 _MIN_INTERVAL_S = 1.0
 _MAX_INTERVAL_S = 30.0
-_MAX_SHARE = 0.003
-"""At most this share of a CPU goes into what each reading costs again, whatever the journal has more: the
-status and the pages that are made of it. Lines must be read once in any case."""
+_MAX_SHARE, _MAX_WHOLE_SHARE = 0.004, 0.001
+"""At most these shares of a CPU go into what each reading costs again, whatever the journal has more: the
+jobs that have changed with the pages that are made of them, and the status of the whole run. That is made
+less often: the sums of money in it may be older. Lines must be read once in any case."""
 _MAX_DIGITS = 12
 
 
@@ -82,6 +83,9 @@ class FollowedRun:
         self._problem = ""
         self._read_at, self._interval_s = -_MAX_INTERVAL_S, _MIN_INTERVAL_S
         self._pages_cpu_s = 0.0
+        self._whole_at, self._whole_interval_s = -_MAX_INTERVAL_S, 0.0
+        self._partial = False
+        """Whether lines were read since the status of the whole run."""
         self._new_events: deque[RunEvent] = deque(maxlen=MAX_EVENTS)
         self._forget()
 
@@ -132,27 +136,49 @@ class FollowedRun:
             self._pages_cpu_s += cpu_s
 
     def _read_on(self) -> None:
-        began, problem, status = time.thread_time(), "", self._status
+        began, problem, status, whole_s = time.thread_time(), "", self._status, 0.0
         try:
             if self._watcher is None:
                 self._watcher = RunWatcher(self.path, self._observe)
             grown = self._watcher.read_on()
             began = time.thread_time() if grown else began
+            self._partial |= grown
             # Of a run that no process works on, there is nothing new unless its journal grows.
-            if grown or status is None or status.owner or self._problem:
-                status = self._watcher.status()
+            if self._partial or status is None or status.owner or self._problem:
+                status = self._with_changed_jobs(self._watcher, status)
+                if status is None:
+                    status, whole_s = self._whole_status(self._watcher)
         except (ConfigError, JournalError) as error:
             problem = str(error)
             if self._watcher is not None and (problem != self._problem or self._new_events):
                 status = self._watcher.status()  # of a damaged journal, what is before the damage
         with self._lock:
-            if status is not self._status or problem != self._problem:
+            if status is not self._status or problem != self._problem or self._new_events:
                 self._publish(status, problem)
             # The pages that are made of this reading will cost about as much as those of the last one.
-            spent_s = time.thread_time() - began + self._pages_cpu_s
-            self._interval_s = min(max(spent_s / _MAX_SHARE, _MIN_INTERVAL_S), _MAX_INTERVAL_S)
+            self._interval_s = _interval_s(
+                time.thread_time() - began - whole_s + self._pages_cpu_s, _MAX_SHARE
+            )
             self._pages_cpu_s = 0.0
             self._read_at = time.monotonic()
+
+    def _with_changed_jobs(self, watcher: RunWatcher, status: RunStatus | None) -> RunStatus | None:
+        """Return the last status with the jobs that have changed; None if it is time for a whole one."""
+        if status is None or self._problem or time.monotonic() >= self._whole_at + self._whole_interval_s:
+            return None
+        changed = watcher.changed_jobs()
+        if not changed:
+            return None if changed is None else status
+        jobs = {job.key: job for job in (*status.jobs, *changed)}
+        return replace(status, at=time.time(), jobs=tuple(jobs.values()))
+
+    def _whole_status(self, watcher: RunWatcher) -> tuple[RunStatus, float]:
+        """Return the status of the whole run, and what it has cost in seconds of a CPU."""
+        began = time.thread_time()
+        status, self._partial = watcher.status(), False
+        spent_s = time.thread_time() - began
+        self._whole_at, self._whole_interval_s = time.monotonic(), _interval_s(spent_s, _MAX_WHOLE_SHARE)
+        return status, spent_s
 
     def _publish(self, status: RunStatus | None, problem: str) -> None:
         if self._watcher is not None and self._watcher.replaced != self._replaced:
@@ -163,13 +189,19 @@ class FollowedRun:
         self._events.extend((self._version, event) for event in self._new_events)
         self._new_events.clear()
         for job in status.jobs if status is not None else ():
-            if self._jobs.get(job.key) != job:
+            known = self._jobs.get(job.key)
+            if known is not job and known != job:
                 self._jobs[job.key] = job
                 self._changed[job.key] = self._version
-        self.ended_jobs = sum(job.ending is not None for job in self._jobs.values())
+        self.ended_jobs = sum(job.has_ended for job in self._jobs.values())
 
     def _observe(self, line: Mapping[str, Any]) -> None:
         if self._watcher is not None:
             event = event_of_line(line, self._watcher.history)
             if event is not None:
                 self._new_events.append(event)
+
+
+def _interval_s(spent_s: float, share: float) -> float:
+    """Return after how many seconds work that has cost ``spent_s`` may be done again for a share of a CPU."""
+    return min(max(spent_s / share, _MIN_INTERVAL_S), _MAX_INTERVAL_S)

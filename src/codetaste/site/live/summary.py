@@ -60,7 +60,7 @@ def summarise(view: RunView) -> RunSummary:
     status = view.status
     if status is None:
         return RunSummary("not begun", printable(view.problem, _MAX_TEXT))
-    ended = sum(job.ending is not None for job in status.jobs)
+    ended = sum(job.has_ended for job in status.jobs)
     return RunSummary(
         _state(status, ended),
         printable(view.problem or status.error, _MAX_TEXT),
@@ -135,9 +135,9 @@ def _count_states(jobs: Sequence[JobStatus]) -> tuple[tuple[str, int], ...]:
 def _count_waits(jobs: Sequence[JobStatus]) -> tuple[tuple[str, int], ...]:
     """Return why jobs wait now, the most frequent reason first; needs of queued jobs are not counted."""
     counts = Counter(
-        printable(each.wait.text)
+        each.wait.text
         for job in jobs
-        if not (job.state is JobState.QUEUED and job.needs)
+        if job.waits and not (job.state is JobState.QUEUED and job.needs)
         for each in job.waits
     )
-    return tuple(counts.most_common(_MAX_REASONS))
+    return tuple((printable(text), count) for text, count in counts.most_common(_MAX_REASONS))
