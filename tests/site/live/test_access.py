@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urljoin
 
@@ -13,8 +15,8 @@ from codetaste.site.live.access import HEADERS, Access
 from codetaste.site.live.app import ViewApp
 from codetaste.site.live.current_site import CurrentSite
 from codetaste.site.live.serve import followed_runs
+from support.site import requests
 from support.site.journals import SESSION, job, write_journal
-from support.site.requests import ask
 
 TOKEN = "a-token-of-enough-characters"
 
@@ -22,12 +24,20 @@ TOKEN = "a-token-of-enough-characters"
 class Client:
     """Sends requests to the application, as they come from a connection."""
 
-    def __init__(self, root: Path, access: Access) -> None:
-        runs = followed_runs([root])
-        self.app = ViewApp(access, CurrentSite([root], None, "runs"), runs)
+    def __init__(self, connection: requests.Client) -> None:
+        self._connection = connection
 
     def __call__(self, method: str, path: str, **headers: str) -> httpx.Response:
-        return ask(self.app, method, path, {name.replace("_", "-"): text for name, text in headers.items()})
+        named = {name.replace("_", "-"): text for name, text in headers.items()}
+        return self._connection.send(method, path, named)
+
+
+@contextmanager
+def serving(root: Path, access: Access) -> Iterator[Client]:
+    """Serve a run in one event loop: what one request has begun, a later one may wait for."""
+    app = ViewApp(access, CurrentSite([root], None, "runs"), followed_runs([root]))
+    with requests.connected(app) as connection:
+        yield Client(connection)
 
 
 @pytest.fixture
@@ -36,13 +46,15 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def client(root: Path) -> Client:
-    return Client(root, Access("127.0.0.1"))
+def client(root: Path) -> Iterator[Client]:
+    with serving(root, Access("127.0.0.1")) as client:
+        yield client
 
 
 @pytest.fixture
-def guarded(root: Path) -> Client:
-    return Client(root, Access("0.0.0.0", TOKEN))
+def guarded(root: Path) -> Iterator[Client]:
+    with serving(root, Access("0.0.0.0", TOKEN)) as client:
+        yield client
 
 
 PAGE = "/live/run/index.html"
