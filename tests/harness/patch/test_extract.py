@@ -122,6 +122,7 @@ async def test_patch_equals_plain_git_diff(project: Project) -> None:
     plain = project.tree.git("-c", "core.quotePath=false", "diff", "--cached", "--binary", "--full-index")
     assert extracted.patch == plain
     assert b"rename from src/a.py" in extracted.patch
+    assert extracted.files == 2
     assert b"b/src/\xc3\xa9.py" in extracted.patch
 
 

@@ -13,6 +13,7 @@ possible. If git cannot apply a patch with renames, the patch is made without th
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import dataclass
 from functools import lru_cache
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
     from codetaste.harness.testbed.testbed import Testbed
     from codetaste.sandbox.base import Sandbox
+
+_FILE_HEADER = re.compile(rb"^diff --git .*$", re.MULTILINE)
+"""Of a file in a patch; a file that becomes a link has it twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ class ExtractedPatch:
 
     Attributes:
         patch: applies to R, unless ``problem`` says otherwise.
-        files: number of files that differ from R.
+        files: number of files that it changes, as git counts them: a renamed file is one.
         problem: why the patch lacks changes of the agent, or does not apply; "" if nothing is wrong.
         notes: further facts for the user.
     """
@@ -169,7 +173,7 @@ async def _patch(
     except SourceError as error:
         patch_problem = f"the patch cannot be created: {error}"
     problem = "; ".join(filter(None, [*problems, patch_problem]))
-    return ExtractedPatch(patch, len(selection.changed) + len(selection.deleted), problem, selection.notes)
+    return ExtractedPatch(patch, len(set(_FILE_HEADER.findall(patch))), problem, selection.notes)
 
 
 @lru_cache(maxsize=4)
