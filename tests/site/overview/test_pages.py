@@ -18,9 +18,11 @@ from codetaste.report.statistics.comparison import compare_systems
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.report.statistics.view import aggregate_trials
 from codetaste.report.tables.comparison import comparison_table
+from codetaste.results.outcome import OutcomeFacet
 from codetaste.results.read import RunResults, read_results
 from codetaste.site.build import open_site, site_blocks, site_files
 from codetaste.site.output.write import MARKER, write_site
+from codetaste.site.overview.compare import compare_files
 from codetaste.site.overview.pairs import PairVerdict, compare_pair, tested_pairs
 from codetaste.site.overview.places import find_places
 from support.site.links import broken_links
@@ -192,3 +194,28 @@ def test_pages_say_how_large_a_difference_the_pairs_would_show(tmp_path: Path) -
     note = f"{test.setting} {points} points"
     assert note in pages["index.html"].make().decode()
     assert any(note in each for each in comparison_table(comparison).notes)
+
+
+def test_who_changes_nothing_useful_is_wrong_though_its_tests_pass(results: RunResults) -> None:
+    agents = tuple(
+        replace(trial, scores=replace(trial.scores, passed=True, ifr=0.0))
+        if trial.agent == "sonnet-4.5"
+        else trial
+        for trial in results.trials.agents
+    )
+    site = open_site(replace(results, trials=replace(results.trials, agents=agents)), "a")
+    for pair in tested_pairs(site):
+        for row in compare_pair(site, pair).rows:
+            for system, side in zip(pair, (row.first, row.second), strict=True):
+                outcomes = {site.facet(trial) for trial in side.trials}
+                assert side.right is bool(outcomes & {OutcomeFacet.SUCCESS, OutcomeFacet.PARTIAL_SUCCESS})
+                assert not (side.right and system.agent == "sonnet-4.5")
+
+
+def test_the_page_of_any_two_says_that_more_pairs_are_tested_than_have_a_page(
+    results: RunResults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codetaste.site.overview.compare._MAX_PAGES", 3)
+    files = {file.address: file for file in compare_files(open_site(results, "a"))}
+    assert sum(address.endswith("pair.csv") for address in files) == 3
+    assert "The first 3 of 4 tested pairs" in files["compare/index.html"].make().decode()

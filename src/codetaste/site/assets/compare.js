@@ -9,23 +9,31 @@
 
   const percent = (value) => (value === null || value === undefined ? "–" : (100 * value).toFixed(1));
 
-  function agreement(a, b, right) {
-    if (a[right] === null || b[right] === null || a[right] === undefined || b[right] === undefined) return "";
-    const isRight = (value) => (right === 2 ? value > 0.5 : value === 1);
-    return [["both wrong", "only the second"], ["only the first", "both right"]][Number(isRight(a[right]))][Number(isRight(b[right]))];
+  /** Return who is right, by the last value of both rows; unknown is "". */
+  function agreement(one, other) {
+    const [a, b] = [one.at(-1), other.at(-1)];
+    if (a === null || b === null) return "";
+    return [["both wrong", "only the second"], ["only the first", "both right"]][Number(a)][Number(b)];
+  }
+
+  /** Return the link to the page of two systems, or why there is none. */
+  function pageOfPair(a, b, pairs) {
+    const page = pairs[`${a.key}--${b.key}`] ?? pairs[`${b.key}--${a.key}`];
+    if (page) return element("a", { href: link(page) }, "Page of this pair with its tests");
+    if (a.key === b.key) return "Both are the same.";
+    if (a.agent !== b.agent && a.setting !== b.setting) return "This pair is not tested: the two differ in agent and in track and mode.";
+    return `Only the first ${Object.keys(pairs).length} tested pairs have a page; codetaste report --table ${a.setting === b.setting ? "differences" : "modes"} has the test of this one.`;
   }
 
   function show() {
     const { systems, measures, primary, pairs, instances } = codetaste.data.systems;
     const [a, b] = [first, second].map((field) => systems.find((each) => each.key === field.value));
     query.set({ a: a.key, b: b.key });
-    const measured = (at) => systems.some((each) => Object.values(each.instances).some((row) => row[at] !== null));
-    const right = measured(2) ? 2 : 3;
     const rows = Object.keys(a.instances).filter((name) => name in b.instances).map((name) => {
       const [one, other] = [a.instances[name], b.instances[name]];
       const [x, y] = [one[primary + 1], other[primary + 1]];
       const effect = x === null || y === null ? null : x - y;
-      return { name, one, other, effect, agreement: agreement(one, other, right) };
+      return { name, one, other, effect, agreement: agreement(one, other) };
     });
     rows.sort((x, y) => Math.abs(y.effect ?? 0) - Math.abs(x.effect ?? 0) || (x.name < y.name ? -1 : 1));
     const counts = ["both right", "only the first", "only the second", "both wrong"].map(
@@ -33,11 +41,8 @@
     );
     const effects = rows.map((row) => row.effect).filter((each) => each !== null);
     const mean = effects.length ? effects.reduce((sum, each) => sum + each, 0) / effects.length : null;
-    const page = pairs[`${a.key}--${b.key}`] ?? pairs[`${b.key}--${a.key}`];
-    const text = `${measures[primary]}: first − second is ${mean === null ? "–" : (100 * mean).toFixed(1)} points on ${effects.length} instances. `;
-    const summary = element("p", {}, text, page
-      ? element("a", { href: link(page) }, "Page of this pair with its tests")
-      : "This pair is not tested: the two differ in agent and in track and mode, or are the same.");
+    const text = `${measures[primary]}: first − second is ${mean === null ? "–" : (100 * mean).toFixed(1)} points on ${effects.length} ${effects.length === 1 ? "instance" : "instances"}. `;
+    const summary = element("p", {}, text, pageOfPair(a, b, pairs));
     const headers = ["Instance", "Right", "First − second", "First", `${measures[primary]} (first)`, "Second", `${measures[primary]} (second)`];
     const numbers = new Set([2, 4, 6]);
     const head = element("tr", {}, ...headers.map((title, at) => element("th", { scope: "col", class: numbers.has(at) ? "num" : null }, title)));

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from codetaste.report.statistics.aggregate import Aggregation
@@ -11,8 +12,15 @@ from codetaste.report.tables.scores import measure_column
 from codetaste.site.html.data_files import csv_file
 from codetaste.site.html.site_file import SiteFile, data_script
 from codetaste.site.html.templates import render_page
-from codetaste.site.overview.pairs import MEASURES, PairVerdict, compare_pair, systems_of, tested_pairs
-from codetaste.site.site import instance_address, trial_address
+from codetaste.site.overview.pairs import (
+    MEASURES,
+    PairVerdict,
+    compare_pair,
+    sides_of,
+    systems_of,
+    tested_pairs,
+)
+from codetaste.site.site import instance_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
 ADDRESS = "compare/index.html"
 _SCRIPT_DATA = "compare/systems.js"
 _MAX_PAGES = 200
-"""More pairs than this have no page of their own; the page of any two shows them."""
+"""More pairs than this have no page of their own; the page of any two shows them, and says so."""
 
 
 def compare_files(site: Site) -> Iterator[SiteFile]:
@@ -36,7 +44,8 @@ def compare_files(site: Site) -> Iterator[SiteFile]:
 
 
 def _pairs(site: Site) -> list[Pair]:
-    return list(tested_pairs(site))[:_MAX_PAGES]
+    """Return the tested pairs that have a page."""
+    return list(islice(tested_pairs(site), _MAX_PAGES))
 
 
 def _index_page(site: Site) -> bytes:
@@ -53,6 +62,7 @@ def _index_page(site: Site) -> bytes:
         "Compare",
         data=[("values of all systems (script)", _SCRIPT_DATA)],
         rows=rows,
+        tested=sum(1 for _ in tested_pairs(site)),
         systems=systems_of(site),
         primary=primary,
         agreements=list(PairVerdict),
@@ -107,20 +117,22 @@ def _data(site: Site, pair: Pair) -> bytes:
 
 def _script_data(site: Site) -> bytes:
     """Return the values of all systems, by which a script shows any two."""
-    view = site.views[Aggregation.STRICT]
     systems = []
     for system in systems_of(site):
-        trials = view.trials_of(system.agent, system.setting)
-        values = [view.sample(trials, measure).by_instance() for measure in MEASURES]
-        pages = {
-            trial.instance: trial_address(trial) for trial in sorted(trials, key=lambda each: -each.attempt)
-        }
-        listed = {name: [page, *(each.get(name) for each in values)] for name, page in pages.items()}
-        systems.append({"key": system.key, "title": system.title, "instances": listed})
+        sides = site.once(sides_of, system).items()
+        systems.append(
+            {
+                "key": system.key,
+                "title": system.title,
+                "agent": system.agent,
+                "setting": system.setting.title,
+                "instances": {name: [side.address, *side.values, side.right] for name, side in sides},
+            }
+        )
     pairs = {f"{pair.first.key}--{pair.second.key}": pair.address for pair in _pairs(site)}
     value = {
         "measures": [measure.title for measure in MEASURES],
-        "primary": MEASURES.index(view.primary_measure),
+        "primary": MEASURES.index(site.views[Aggregation.STRICT].primary_measure),
         "systems": systems,
         "pairs": pairs,
         "instances": {name: instance_address(name) for name in site.trials_by_instance},

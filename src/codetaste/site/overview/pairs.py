@@ -1,4 +1,4 @@
-"""Two systems side by side: which instances both solve, only one, or none, by the size of the difference.
+"""Two systems side by side: where both are right, only one, or none, by the size of the difference.
 
 A system is an agent in a track and mode. The test of a pair is the comparison's, as ``codetaste report``
 prints it: of two agents in one setting, or of two settings of one agent.
@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from codetaste.report.statistics import measures
 from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.intervals import Interval, mean_interval
+from codetaste.results.outcome import OutcomeFacet
 from codetaste.site.html.address import file_name
 from codetaste.site.site import setting_name, trial_address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from codetaste.evaluation.trials.records import TrialRecord
     from codetaste.report.statistics.comparison import PairwiseTest
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from codetaste.site.site import Site
 
 MEASURES = (measures.ALIGNMENT, measures.PASS, measures.IFR, measures.PREC)
-_HALF = 0.5
-"""A system is right on an instance if more than this share of its attempts is."""
+_RIGHT = frozenset({OutcomeFacet.SUCCESS, OutcomeFacet.PARTIAL_SUCCESS})
+_UNKNOWN = frozenset({OutcomeFacet.NOT_SCORED, OutcomeFacet.NOT_ENDED, OutcomeFacet.UNREADABLE})
 
 
 class PairVerdict(StrEnum):
@@ -72,7 +73,10 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PairSide:
-    """What a system did on an instance: means over its attempts, None where unknown."""
+    """What a system did on an instance: means over its attempts, None where unknown.
+
+    It is right if more than half of the attempts with a verdict are a success or a part of one.
+    """
 
     values: tuple[float | None, ...]
     right: bool | None
@@ -111,14 +115,12 @@ class PairComparison:
     Attributes:
         pair: the systems.
         rows: the instances, the largest effects first.
-        right_by: the measure that says who is right.
         counts: instances by agreement.
         differences: by measure.
     """
 
     pair: Pair
     rows: tuple[PairRow, ...]
-    right_by: Measure
     counts: Mapping[PairVerdict, int]
     differences: tuple[Difference, ...]
 
@@ -140,8 +142,7 @@ def tested_pairs(site: Site) -> Iterator[Pair]:
 def compare_pair(site: Site, pair: Pair) -> PairComparison:
     """Compare two systems, strict."""
     view = site.views[Aggregation.STRICT]
-    right_by = measures.PASS if view.has_values(measures.PASS) else measures.IFR
-    first, second = (site.once(_sides, system, right_by) for system in pair)
+    first, second = (site.once(sides_of, system) for system in pair)
     primary = MEASURES.index(view.primary_measure)
     rows = [_row(name, first[name], second[name], primary) for name in first if name in second]
     rows.sort(key=lambda row: (-abs(row.effect or 0.0), row.instance))
@@ -151,30 +152,30 @@ def compare_pair(site: Site, pair: Pair) -> PairComparison:
         for at, measure in enumerate(MEASURES)
         if view.has_values(measure)
     ]
-    return PairComparison(pair, tuple(rows), right_by, counts, tuple(differences))
+    return PairComparison(pair, tuple(rows), counts, tuple(differences))
 
 
-def _sides(site: Site, system: System, right_by: Measure) -> dict[str, PairSide]:
+def sides_of(site: Site, system: System) -> dict[str, PairSide]:
+    """Return what a system did on each instance that it tried, strict."""
     view = site.views[Aggregation.STRICT]
     trials = view.trials_of(system.agent, system.setting)
     values = [view.sample(trials, measure).by_instance() for measure in MEASURES]
-    right = values[MEASURES.index(right_by)]
     found: dict[str, list[TrialRecord]] = {}
     for trial in sorted(trials, key=lambda each: (each.instance, each.attempt)):
         found.setdefault(trial.instance, []).append(trial)
     return {
         name: PairSide(
             tuple(each.get(name) for each in values),
-            None if name not in right else _is_right(right[name], right_by),
+            _is_right(map(site.facet, of_instance)),
             tuple(of_instance),
         )
         for name, of_instance in found.items()
     }
 
 
-def _is_right(value: float, right_by: Measure) -> bool:
-    """Return whether most attempts pass, or without tests whether every rule is satisfied."""
-    return value > _HALF if right_by is measures.PASS else value == 1
+def _is_right(outcomes: Iterable[OutcomeFacet]) -> bool | None:
+    right = [outcome in _RIGHT for outcome in outcomes if outcome not in _UNKNOWN]
+    return 2 * sum(right) > len(right) if right else None
 
 
 def _row(name: str, first: PairSide, second: PairSide, primary: int) -> PairRow:
