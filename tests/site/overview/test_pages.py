@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from codetaste.errors import ConfigError
-from codetaste.evaluation.trials.records import TrialRecords
+from codetaste.evaluation.trials.records import TrialRecords, TrialStatus
 from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.comparison import compare_systems
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.report.statistics.view import aggregate_trials
 from codetaste.report.tables.comparison import comparison_table
+from codetaste.report.tables.effort import counts_table
+from codetaste.report.tables.scores import table_5
 from codetaste.results.outcome import OutcomeFacet
 from codetaste.results.read import RunResults, read_results
 from codetaste.site.build import open_site, site_blocks, site_files
@@ -25,6 +27,7 @@ from codetaste.site.output.write import MARKER, write_site
 from codetaste.site.overview.compare import compare_files
 from codetaste.site.overview.pairs import PairVerdict, compare_pair, tested_pairs
 from codetaste.site.overview.places import find_places
+from codetaste.site.site import agent_address
 from support.site.links import broken_links
 from support.site.synthetic import Size, write_results
 
@@ -219,3 +222,27 @@ def test_the_page_of_any_two_says_that_more_pairs_are_tested_than_have_a_page(
     files = {file.address: file for file in compare_files(open_site(results, "a"))}
     assert sum(address.endswith("pair.csv") for address in files) == 3
     assert "The first 3 of 4 tested pairs" in files["compare/index.html"].make().decode()
+
+
+def test_notes_of_an_agents_page_count_its_own_trials_and_its_numbers_are_those_of_the_report(
+    results: RunResults,
+) -> None:
+    agents = tuple(
+        replace(trial, scores=replace(trial.scores, prec=None, status=TrialStatus.SCORED))
+        if trial.agent == "sonnet-4.5"
+        else trial
+        for trial in results.trials.agents
+    )
+    site = open_site(replace(results, trials=replace(results.trials, agents=agents)), "a")
+    without = "sonnet-4.5"
+    page = next(file for file in site_files(site) if file.address == agent_address(without)).make().decode()
+    view = site.views[Aggregation.STRICT]
+    [note] = [each for each in table_5(view.only(agent=without)).notes if "PREC in" in each]
+    assert note.startswith("Of 6 trials there is no value of PREC in 6:")
+    assert note in page
+    assert table_5(view.only(agent=without)).rows == tuple(
+        row for row in table_5(view).rows if row.section in {without, "References"}
+    )
+    assert counts_table(view.only(agent=without)).rows == tuple(
+        row for row in counts_table(view).rows if row.section == without
+    )

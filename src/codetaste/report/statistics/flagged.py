@@ -22,7 +22,7 @@ def flagged_notes(view: AggregatedTrials) -> tuple[str, ...]:
 
 def _test_notes(view: AggregatedTrials) -> tuple[str, ...]:
     """Return a note with the share of PASS of each agent without the trials whose test runs are flagged."""
-    flagged = [record for record in view.trials.agents if record.scores.test_flags]
+    flagged = [record for record in view.listed if record.scores.test_flags]
     if not flagged:
         return ()
     concerned = {record.agent for record in flagged}
@@ -34,7 +34,7 @@ def _test_notes(view: AggregatedTrials) -> tuple[str, ...]:
 
 
 def _pass_shares(view: AggregatedTrials, agent: str) -> str:
-    records = [record for record in view.trials.agents if record.agent == agent]
+    records = [record for record in view.listed if record.agent == agent]
     sample = view.sample(records, measures.PASS)
     if not sample.values:
         return "?"
@@ -45,7 +45,7 @@ def _pass_shares(view: AggregatedTrials, agent: str) -> str:
 
 def _rule_notes(view: AggregatedTrials) -> tuple[str, ...]:
     """Return a note with the mean IFR of each agent without its flagged rules; empty if there are none."""
-    flagged = [record for record in view.trials.agents if record.scores.flagged_rules]
+    flagged = [record for record in view.listed if record.scores.flagged_rules]
     if not flagged:
         return ()
     rules = plural(sum(record.scores.flagged_rules for record in flagged), "additive rule")
@@ -58,7 +58,7 @@ def _rule_notes(view: AggregatedTrials) -> tuple[str, ...]:
 
 
 def _means(view: AggregatedTrials, agent: str) -> str:
-    records = [record for record in view.trials.agents if record.agent == agent]
+    records = [record for record in view.listed if record.agent == agent]
     sample = view.sample(records, measures.IFR)
     if not sample.values:
         return "?"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from codetaste.evaluation.trials.records import TrialStatus
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AggregatedTrials:
-    """All trials of a report under one aggregation."""
+    """All trials of a report under one aggregation, or those of some groups of them."""
 
     trials: MergedTrials
     aggregation: Aggregation
@@ -41,6 +41,22 @@ class AggregatedTrials:
     def trials_of(self, agent: str, track_mode: TrackMode) -> tuple[TrialRecord, ...]:
         """Return an agent's trials in a track and mode."""
         return self.by_agent.get((agent, track_mode), ())
+
+    @property
+    def listed(self) -> tuple[TrialRecord, ...]:
+        """The trials of the groups, in the order of all."""
+        return tuple(
+            record for record in self.trials.agents if (record.agent, track_mode_of(record)) in self.by_agent
+        )
+
+    def only(self, *, agent: str | None = None, track_mode: TrackMode | None = None) -> AggregatedTrials:
+        """Return the same view with the groups of one agent, or of one track and mode, alone."""
+        groups = {
+            key: trials
+            for key, trials in self.by_agent.items()
+            if agent in {None, key[0]} and track_mode in {None, key[1]}
+        }
+        return replace(self, by_agent=groups)
 
     def groups(self) -> list[tuple[str, TrackMode, tuple[TrialRecord, ...]]]:
         """Return the trials of each agent, the best first, in each track and mode where it has any."""

@@ -14,6 +14,7 @@ from codetaste.evaluation.trials.records import TrialStatus
 from codetaste.report.statistics import measures
 from codetaste.report.statistics.intervals import mean_interval, pass_at_k
 from codetaste.report.statistics.measures import Unit
+from codetaste.report.statistics.merge import track_mode_of
 from codetaste.report.statistics.scripted import scripted_notes
 from codetaste.report.table import Cell, Column, Row, Table, interval_legend
 from codetaste.report.tables.scores import MODE_COLUMN, TRIALS_COLUMN, measure_column, missing_values_note
@@ -58,7 +59,7 @@ def effort_table(view: AggregatedTrials) -> Table:
         rows.append(Row((track_mode.title, len(trials), *endings, *means), agent))
     shown = tuple(rows)
     notes = (
-        *scripted_notes(view.trials.agents),
+        *scripted_notes(view.listed),
         *interval_legend(shown),
         *missing_values_note(view, (*_SPENT, *_ACTIVITY)),
     )
@@ -80,14 +81,9 @@ def counts_table(view: AggregatedTrials) -> Table:
         Column("flagged", "With flagged rules", Unit.COUNT),
     )
     rows = []
-    everywhere = {
-        track_mode: {
-            record.instance
-            for agent in view.trials.agent_names
-            for record in view.trials_of(agent, track_mode)
-        }
-        for track_mode in view.trials.track_modes
-    }
+    everywhere = defaultdict(set)
+    for record in view.trials.agents:
+        everywhere[track_mode_of(record)].add(record.instance)
     for agent, track_mode, trials in view.groups():
         by_status = Counter(record.scores.status for record in trials)
         measured = [
@@ -114,7 +110,7 @@ def _reasons(view: AggregatedTrials) -> list[str]:
     """Return the reasons and notes of trials with their counts, the most frequent first."""
     counts = Counter(
         text
-        for record in view.trials.agents
+        for record in view.listed
         for text in {
             f"{_STATUSES[record.scores.status].lower()}: {record.scores.reason}"
             if record.scores.reason

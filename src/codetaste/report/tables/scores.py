@@ -106,9 +106,9 @@ def _rows(view: AggregatedTrials, shown: Sequence[Measure]) -> tuple[Row, ...]:
 
 def missing_values_note(view: AggregatedTrials, shown: Sequence[Measure]) -> tuple[str, ...]:
     """Return a note on the number of trials without a value, for each measure that has such trials."""
-    missing = {measure.title: view.sample(view.trials.agents, measure).missing for measure in shown}
+    trials = view.listed
+    missing = {measure.title: view.sample(trials, measure).missing for measure in shown}
     without_value = [f"{title} in {number:,}" for title, number in missing.items() if number]
     if not without_value:
         return ()
-    trials = len(view.trials.agents)
-    return (f"Of {trials:,} trials there is no value of {', '.join(without_value)}: not in the means",)
+    return (f"Of {len(trials):,} trials there is no value of {', '.join(without_value)}: not in the means",)

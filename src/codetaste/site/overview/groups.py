@@ -63,11 +63,6 @@ def _group_tables(site: Site, by: GroupBy) -> list[Table]:
     return collapse_equal([group_table(view, by) for view in site.views.values()])
 
 
-def _tables(site: Site, make: Callable[[AggregatedTrials], Table]) -> list[Table]:
-    """Return a table of all agents under each aggregation, of which pages show some rows."""
-    return [make(view) for view in site.views.values()]
-
-
 def _group_page(site: Site, by: GroupBy) -> bytes:
     return render_page(
         site,
@@ -91,7 +86,9 @@ def _agent_page(site: Site, agent: str) -> bytes:
     tables = [
         table
         for make in _OF_AGENT
-        for table in collapse_equal([_only(each, agent) for each in site.once(_tables, make)])
+        for table in collapse_equal(
+            [_without_sections(make(view.only(agent=agent)), agent) for view in site.views.values()]
+        )
     ]
     address = agent_address(agent)
     return render_page(
@@ -108,14 +105,19 @@ def _agent_page(site: Site, agent: str) -> bytes:
     )
 
 
-def _only(table: Table, agent: str) -> Table:
-    """Return the table with the rows of one agent."""
+def _without_sections(table: Table, agent: str) -> Table:
+    """Return the table of one agent without its name above the rows, and without the references."""
     rows = tuple(replace(row, section="") for row in table.rows if row.section == agent)
     return replace(table, rows=rows, section="")
 
 
 def _setting_page(site: Site, track_mode: TrackMode) -> bytes:
-    tables = collapse_equal([_in_setting(each, track_mode.title) for each in site.once(_tables, table_4)])
+    tables = collapse_equal(
+        [
+            _by_agent(table_4(view.only(track_mode=track_mode)), track_mode.title)
+            for view in site.views.values()
+        ]
+    )
     address = setting_address(track_mode.title)
     return render_page(
         site,
@@ -131,7 +133,7 @@ def _setting_page(site: Site, track_mode: TrackMode) -> bytes:
     )
 
 
-def _in_setting(table: Table, setting: str) -> Table:
+def _by_agent(table: Table, setting: str) -> Table:
     """Return the table with one row for each agent."""
     first = replace(table.columns[0], name="agent", title="Agent")
     rows = tuple(
