@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from itertools import combinations
 from string import ascii_lowercase
@@ -97,10 +97,17 @@ def compare_successes(rows: Sequence[TrialRow]) -> list[SuccessTest]:
 
 
 def ranking_table(rows: Sequence[TrialRow]) -> Table:
-    """Return all strategies and models, the best first, with those that each beats or is tied with."""
+    """Return all strategies and models, the best first, with those that each beats or is tied with.
+
+    A rank is one more than the number of those that are significantly better: nobody is called better than
+    another one without evidence.
+    """
     groups = _counted_groups(rows)
     tests = compare_successes(rows)
-    order = sorted(groups, key=lambda by: (-success_share(groups[by]), by))
+    better = Counter(
+        test.second if test.winner == test.first else test.first for test in tests if test.winner is not None
+    )
+    order = sorted(groups, key=lambda by: (better[by], -success_share(groups[by]), by))
     signs = dict(zip(order, _signs(len(order)), strict=True))
     beaten: defaultdict[StrategyModel, list[str]] = defaultdict(list)
     tied: defaultdict[StrategyModel, list[str]] = defaultdict(list)
@@ -111,21 +118,20 @@ def ranking_table(rows: Sequence[TrialRow]) -> Table:
         else:
             loser = test.second if test.winner == test.first else test.first
             beaten[test.winner].append(signs[loser])
-    means = [success_share(groups[by]) for by in order]
     shown = tuple(
         Row(
             (
                 by.strategy,
                 by.model,
                 signs[by],
-                1 + sum(other > mean for other in means),
+                1 + better[by],
                 *count_cells(groups[by], SUCCESS),
                 len(groups[by]),
                 " ".join(sorted(beaten[by])),
                 " ".join(sorted(tied[by])),
             )
         )
-        for by, mean in zip(order, means, strict=True)
+        for by in order
     )
     columns = (
         Column("strategy", "Strategy"),
@@ -138,7 +144,7 @@ def ranking_table(rows: Sequence[TrialRow]) -> Table:
         Column("tied", "Tied"),
     )
     different = len({frozenset(row.instance for row in own) for own in groups.values()}) > 1
-    ranks = ("ranks are by the share on each one's own instances, tests are on common ones",)
+    ranks = ("shares are of each one's own instances, tests and ranks of common ones",)
     compared = (*_notes(rows, tests), *_detectable(tests))
     notes = (*compared, *(ranks if different else ()), *legend(shown), *row_notes(rows))
     return Table("ranking", "strategies and models by successes", columns, shown, notes)
@@ -183,6 +189,7 @@ def _notes(rows: Sequence[TrialRow], tests: Sequence[SuccessTest]) -> tuple[str,
     return (
         f"paired sign-flip tests over {clusters}, {corrected}",
         f"Beats: significantly better than these ({ALPHA:.0%} false discoveries); tied: no such difference",
+        "Rank: one more than the number of those that beat it",
     )
 
 
