@@ -26,5 +26,12 @@ def test_a_long_name_keeps_its_ends() -> None:
     assert shorten_middle("claude-code-with-a-long-name-2026-10", 15) == "claude-…2026-10"
 
 
+def test_long_names_that_differ_in_the_middle_show_where() -> None:
+    names = [f"claude-code-opus-4.{version}-with-64k-tools-v1" for version in range(12)]
+    labels = make_labels(names, 24)
+    assert labels[names[3]] == "claude-c…4.3-with-64k-t…"
+    assert labels[names[11]] == "claude-c…4.11-with-64k-…"
+
+
 def test_a_character_without_a_glyph_is_its_code_point() -> None:
     assert glyphs("a漢\u202e") == "a[U+6F22]\\u202e"

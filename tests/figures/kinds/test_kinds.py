@@ -84,6 +84,19 @@ def test_the_markers_of_scores_are_their_means(data: FigureData) -> None:
             )
 
 
+def test_the_caption_of_scores_names_the_panels_and_the_trials_of_the_golden_patch(data: FigureData) -> None:
+    for plot in plots(data, "scores"):
+        shown = [column.title for column in plot.table.columns[1:-1]]
+        assert plot.title.startswith(f"{', '.join(shown[:-1])} and {shown[-1]} of each agent")
+        assert plot.title.endswith(f"; the golden patch: the mean of its {INSTANCES} trials")
+
+
+def test_a_heat_map_of_one_instance_is_no_taller_than_it_needs() -> None:
+    plot = plots(FigureData(synthetic_results(2, 1), Aggregation.STRICT), "heatmap")[0]
+    with figure_style():
+        assert plot.draw(plot.table, PaperWidth.PAGE).get_figheight() < 1
+
+
 def test_costs_are_those_of_the_table_of_effort(data: FigureData) -> None:
     table = effort_table(data.view)
     at = next(at for at, column in enumerate(table.columns) if column.name == "cost_usd")

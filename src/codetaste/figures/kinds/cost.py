@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from matplotlib.lines import Line2D
 
@@ -19,13 +19,15 @@ from codetaste.report.table import Column, Row, Table, interval_legend
 from codetaste.report.tables.scores import measure_column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.figure import Figure
 
     from codetaste.figures.data import FigureData
     from codetaste.report.render.paper import PaperWidth
 
+_FRONT_LINE: Final[Mapping[str, Any]] = {"color": SERIES[1].colour, "linewidth": 1.3, "zorder": 0.8}
+"""Of another colour than the intervals, and below them."""
 _AGENT = Column("agent", "Agent")
 _FRONT = Column("pareto_front", "On the Pareto front", Unit.COUNT)
 
@@ -86,15 +88,16 @@ def draw_cost(table: Table, width: PaperWidth) -> Figure:
             [cost for cost, _ in front],
             [score for _, score in front],
             where="post",
-            color=SERIES[0].colour,
-            linewidth=0.8,
-            zorder=1,
+            **_FRONT_LINE,
         )
         money_axis(each, costs, ends)
         percent_axis(each, "y", top=highest)
         title_axes(each, "Cost of a trial", f"{table.columns[2].title} (%)")
-    handles = [Line2D([], [], linestyle="", **marked_look(marked=marked)) for marked in (True, False)]
-    legend_above(figure, handles, ["On the Pareto front", "Not on it"], 2)
+    handles = [
+        Line2D([], [], **_FRONT_LINE),
+        *(Line2D([], [], linestyle="", **marked_look(marked=marked)) for marked in (True, False)),
+    ]
+    legend_above(figure, handles, ["Pareto front", "On the front", "Not on it"], 3)
     number_points(figure, axes, panels)
     return figure
 

@@ -53,7 +53,8 @@ def ending_plots(data: FigureData) -> list[Plot]:
         *(Column(str(reason), _REASONS[reason], Unit.COUNT) for reason in present),
     )
     title = "Finish reasons of the trials of each agent"
-    return [Plot("endings", title, Table("endings", title, columns, tuple(rows)), draw_endings)]
+    caption = f"{title}: how agents stopped, not whether their patches are right"
+    return [Plot("endings", caption, Table("endings", title, columns, tuple(rows)), draw_endings)]
 
 
 def draw_endings(table: Table, width: PaperWidth) -> Figure:

@@ -27,6 +27,8 @@ _LINE: Final = 0.08
 """Inches of an instance, enough for a label of ``SMALLEST`` points."""
 _MARGIN: Final = 1.5
 """Inches above and below the map: labels of agents, the scale."""
+_FLAT_MARGIN: Final = 0.8
+"""The same where labels of agents are in one line."""
 _SCALE: Final = 0.7
 """Inches of these that the scale takes."""
 _NAMES: Final = 1.7
@@ -89,7 +91,7 @@ def draw_heatmap(table: Table, width: PaperWidth) -> Figure:
     step = max(_LINE * 0.9, min(0.14, 3.0 / len(lines)))
     labels = list(make_labels(shown, 22).values())
     flat = max(map(len, labels)) * len(labels) * _CHAR < width.inches - _NAMES
-    margin = _MARGIN if flat else max(_MARGIN, _SCALE + max(map(len, labels)) * _UPRIGHT_CHAR)
+    margin = _FLAT_MARGIN if flat else max(_MARGIN, _SCALE + max(map(len, labels)) * _UPRIGHT_CHAR)
     figure, (axes,) = panel_grid(1, 1, width, len(lines) * step + margin)
     axes.patch.set(hatch="//////", edgecolor=GREY, facecolor="white", linewidth=0)
     image = axes.imshow(

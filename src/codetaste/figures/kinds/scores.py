@@ -44,11 +44,17 @@ def score_plots(data: FigureData) -> list[Plot]:
         if any(
             isinstance(cell, Interval) and cell.mean is not None for row in table.rows for cell in row.cells
         ):
-            title = (
-                f"IFR, PASS, A and PREC of each agent on the {track or 'unknown'} track, with 95 % intervals"
-            )
-            plots.append(Plot(table.name, title, table, draw_scores))
+            plots.append(Plot(table.name, _caption(table, track), table, draw_scores))
     return plots
+
+
+def _caption(table: Table, track: str) -> str:
+    """Say what is drawn, and of how many instances the golden patch's mean is: agents may have had fewer."""
+    *first, last = [column.title for column in table.columns[1:-1]]
+    shown = f"{', '.join(first)} and {last}" if first else last
+    caption = f"{shown} of each agent on the {track or 'unknown'} track, with 95 % intervals"
+    golden = [row.cells[-1] for row in table.rows if (row.section, row.cells[0]) == (REFERENCES, _GOLDEN)]
+    return f"{caption}; the {_GOLDEN.lower()}: the mean of its {golden[0]} trials" if golden else caption
 
 
 def _table(data: FigureData, track: str) -> Table:
