@@ -8,7 +8,7 @@ import random
 import pytest
 
 from codetaste.benchmark.layout import GOLDEN, NULL
-from codetaste.evaluation.trials.records import TrialRecord
+from codetaste.evaluation.trials.records import PublishedScores, TrialRecord
 from codetaste.report.statistics.measures import ALIGNMENT, IFR, PASS
 from codetaste.report.summary import render_comparison
 from codetaste.report.tables.comparison import compare, comparison_to_json
@@ -143,6 +143,14 @@ def test_golden_and_base_are_listed_unranked() -> None:
     ]
     assert "Golden Patch" in render_comparison(comparison)
     assert "no two of them can be compared" in render_comparison(comparison)
+
+
+def test_recorded_tests_of_references_are_known_to_both_aggregations() -> None:
+    unpublished = PublishedScores(None, 1.0, 1.0, 1.0)
+    golden = trial(GOLDEN, ifr=1.0, lane="/direct", passed=True, published=unpublished)
+    text = render_comparison(compare([trial("a", ifr=0.5), golden]))
+    assert text.count("Comparison (") == 1
+    assert "strict and published agree" in text
 
 
 def test_modes_of_an_agent_can_be_compared() -> None:

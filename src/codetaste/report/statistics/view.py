@@ -77,6 +77,8 @@ class AggregatedTrials:
         """
         if self.aggregation is Aggregation.PUBLISHED:
             value = measure.published_value(record)
+            if value is None and record.pseudo:  # recorded tests of references, of which no mean is published
+                value = measure.value(record)
         elif measure.is_score and record.scores.status in ZERO_SCORE_STATUSES:
             agent_group, instance = _agent_group(record), _instance_group(record)
             if instance in self.scored_groups and (measure.name, instance) not in self.measured_groups:
