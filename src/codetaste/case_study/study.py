@@ -38,7 +38,7 @@ _WORDS = {
     FailureLabel.SHIM: "shim instead of the change",
     FailureLabel.DESTRUCTIVE_REPLACE: "destructive replacement",
     FailureLabel.OTHER_PART: "another part of the system",
-    FailureLabel.NONE: "none of them",
+    FailureLabel.NONE: "none of the failure labels",
     FailureLabel.UNSURE: "unsure",
 }
 

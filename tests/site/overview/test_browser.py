@@ -12,6 +12,7 @@ import pytest
 from codetaste.results.read import read_results
 from codetaste.site.output.write import write_site
 from support.site.browser import axe_findings, watched_page
+from support.site.studies import write_studies
 from support.site.synthetic import Size, write_results
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     size = Size(instances=3, agents=2, settings=2, lines=0.02, turns=3, rules=3)
     folder = tmp_path_factory.mktemp("browser")
     _, run = write_results(folder, size)
+    trial = read_results([run]).trials.agents[0]
+    write_studies(run, trial.instance, trial.agent)
     written = write_site(read_results([run]), folder / "report.zip", "a report")
     with zipfile.ZipFile(written.index) as archive:
         archive.extractall(folder / "elsewhere")
@@ -97,6 +100,17 @@ def test_a_table_is_sorted_and_filtered_by_its_address(browser: Browser, site: P
         assert rows.count() == 6
         values = [float(each) for each in rows.locator("td:nth-child(8)").all_inner_texts() if each != "–"]
         assert values == sorted(values, reverse=True)
+
+
+def test_trials_are_filtered_by_failure_label(browser: Browser, site: Path) -> None:
+    with watched_page(browser) as page:
+        page.goto((site / "trials/index.html").as_uri())
+        page.get_by_label("Mark").select_option("shim instead of the change")
+        assert page.locator("#trials tbody tr:visible").count() == 1
+        assert "mark=shim" in page.url
+        page.get_by_label("Outcome").select_option("all")
+        page.get_by_label("Mark").select_option("all")
+        assert page.locator("#trials tbody tr:visible").count() == 12
 
 
 def test_a_long_table_is_complete_to_who_scrolls_sorts_filters_or_follows_an_address(

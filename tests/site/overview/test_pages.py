@@ -27,8 +27,9 @@ from codetaste.site.output.write import MARKER, write_site
 from codetaste.site.overview.compare import compare_files
 from codetaste.site.overview.pairs import PairVerdict, compare_pair, tested_pairs
 from codetaste.site.overview.places import find_places
-from codetaste.site.site import agent_address
+from codetaste.site.site import agent_address, instance_address
 from support.site.links import broken_links
+from support.site.studies import EXCERPT, write_studies
 from support.site.synthetic import Size, write_results
 
 
@@ -36,7 +37,10 @@ from support.site.synthetic import Size, write_results
 def results(tmp_path_factory: pytest.TempPathFactory) -> RunResults:
     """Two agents in two settings on three instances."""
     size = Size(instances=3, agents=2, settings=2, lines=0.02, turns=2, rules=3)
-    return read_results([write_results(tmp_path_factory.mktemp("synthetic"), size)[1]])
+    run = write_results(tmp_path_factory.mktemp("synthetic"), size)[1]
+    trial = read_results([run]).trials.agents[0]
+    write_studies(run, trial.instance, trial.agent)
+    return read_results([run])
 
 
 @pytest.fixture(scope="module")
@@ -246,3 +250,36 @@ def test_notes_of_an_agents_page_count_its_own_trials_and_its_numbers_are_those_
     assert counts_table(view.only(agent=without)).rows == tuple(
         row for row in counts_table(view).rows if row.section == without
     )
+
+
+def test_failure_labels_are_marks_of_trials_and_their_evidence_is_on_the_page_of_the_instance(
+    results: RunResults,
+) -> None:
+    site = open_site(results, "a")
+    files = {file.address: file for file in site_files(site)}
+    [labelled] = [trial for trial in site.trials if site.labels(trial)]
+    for address in ("trials/index.html", agent_address(labelled.agent)):
+        assert files[address].make().decode().count('data-mark="shim instead of the change"') == 1
+    page = files[instance_address(labelled.instance)].make().decode()
+    assert EXCERPT in page[page.index('<h2 id="studies"') :]
+
+
+def test_the_page_of_rules_says_that_there_are_more_than_it_lists(
+    results: RunResults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codetaste.site.overview.rules._MAX_LISTED", 2)
+    monkeypatch.setattr("codetaste.site.overview.instances._MAX_RULES", 1)
+    site = open_site(results, "a")
+    files = {file.address: file for file in site_files(site)}
+    judged = sum(each.share is not None for rules in site.rule_tallies.values() for each in rules)
+    assert f"The hardest 2 of {judged} rules" in files["rules/index.html"].make().decode()
+    name, rules = next(iter(site.rule_tallies.items()))
+    assert f"The first 1 of {len(rules)} rules" in files[instance_address(name)].make().decode()
+
+
+def test_one_of_a_thing_has_no_plural(tmp_path: Path) -> None:
+    size = Size(instances=1, agents=1, settings=1, lines=0.02, turns=1, rules=3)
+    site = open_site(read_results([write_results(tmp_path, size)[1]]), "a")
+    files = {file.address: file for file in site_files(site)}
+    for address, text in {"instances/index.html": "1 instance with", "trials/index.html": "1 trial;"}.items():
+        assert text in files[address].make().decode()

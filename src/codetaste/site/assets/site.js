@@ -132,7 +132,8 @@ function layOutFirstRows(table) {
   for (const event of ["load", "hashchange"]) window.addEventListener(event, showTarget);
 }
 
-/** Fields above a table: one for words, and one for each column whose head has data-filter="name".
+/** Fields above a table: one for words, one for each column whose head has data-filter="name", and one for
+    the marks of rows, if any element has data-mark="text".
     Where data-filters has a name, it is before the names in the query: a page may have other words there. */
 function makeFilters(table) {
   const prefix = table.dataset.filters ? `${table.dataset.filters}.` : "";
@@ -144,13 +145,16 @@ function makeFilters(table) {
   const count = codetaste.element("span", { class: "count", role: "status" });
   const words = codetaste.element("input", { type: "search", size: 18, "data-key": "/" });
   const cellText = (cell) => cell?.getAttribute("data-group") ?? cell?.textContent.trim();
-  const fields = names.map(({ head, column, name }) => {
-    const groups = rows.map((row) => cellText(row.cells[column]));
-    const values = [...new Set(groups)];
-    const select = codetaste.element("select", {}, codetaste.element("option", { value: "" }, "all"));
-    values.sort().forEach((value) => select.append(codetaste.element("option", { value }, value)));
-    return { label: head.textContent.trim(), groups, name, field: select };
-  });
+  const fieldOf = (label, name, groups) => {
+    const field = codetaste.element("select", {}, codetaste.element("option", { value: "" }, "all"));
+    [...new Set(groups.flat())].filter(Boolean).sort().forEach((value) => field.append(codetaste.element("option", { value }, value)));
+    return { label, groups, name, field };
+  };
+  const fields = names.map(({ head, column, name }) => fieldOf(head.textContent.trim(), name, rows.map((row) => [cellText(row.cells[column])])));
+  if (table.querySelector("[data-mark]")) {
+    const marks = (row) => [...row.querySelectorAll("[data-mark]")].map((each) => each.dataset.mark);
+    fields.push(fieldOf("Mark", "mark", rows.map(marks)));
+  }
 
   const apply = () => {
     const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -159,7 +163,7 @@ function makeFilters(table) {
     for (const [place, row] of rows.entries()) {
       if (wanted.length && !texts.has(row)) texts.set(row, row.textContent.toLowerCase());
       const visible = wanted.every((word) => texts.get(row).includes(word))
-        && chosen.every(({ groups, value }) => groups[place] === value);
+        && chosen.every(({ groups, value }) => groups[place].includes(value));
       if (row.hidden === visible) row.hidden = !visible;
       shown += visible;
     }

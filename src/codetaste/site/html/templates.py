@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from codetaste import __version__
+from codetaste.core.text import plural
 from codetaste.core.units import format_usd
 from codetaste.report.statistics.intervals import Interval
 from codetaste.report.table import caption, format_cell
@@ -65,6 +66,7 @@ def environment() -> Environment:
         facet_sign=lambda facet: _CLASSES.get(facet, ("", "○"))[1],
         format_cell=format_cell,
         number_cells=_number_cells,
+        plural=plural,
         text_class=lambda value: "nowrap" if len(str(value)) <= _SHORT else "text",
         scale=lambda value: round(_BAR_LEFT + _BAR_WIDTH * min(1.0, max(0.0, value)), 1),
     )

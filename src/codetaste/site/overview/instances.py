@@ -147,6 +147,7 @@ def _page(site: Site, reference: Reference) -> bytes:
         golden=golden_download(reference),
         descriptions=descriptions_of(site, name),
         tallies=tallies[:_MAX_RULES],
+        rules=len(tallies),
         texts=texts,
         rows=trial_rows(site, trials),
         columns=COLUMNS,

@@ -42,6 +42,7 @@ def _page(site: Site) -> bytes:
         "Rules",
         data=[("CSV of all rules", _DATA)],
         number=len(tallies),
+        judged=len(hardest),
         listed=hardest[:_MAX_LISTED],
         histograms=[(str(each), *_histogram(tallies, str(each))) for each in Direction],
         instance_address=instance_address,
