@@ -75,10 +75,10 @@ def assert_strong_ranks_better(run: StrategyRun) -> None:
     report = run.workspace.cli("swe-refactor", "report", "strategies", "--table", "ranking", "--json")
     assert report.code == 0, report.err
     [table] = report.json["tables"]
-    ranks = {tuple(row["cells"][:2]): (row["cells"][3], row["cells"][5]) for row in table["rows"]}
+    order = {tuple(row["cells"][:2]): (at, row["cells"][5]) for at, row in enumerate(table["rows"])}
     for strategy, by in (("simple", ""), ("rag", ""), ("agent", "-agent")):
-        (better, share), (worse, other) = ranks[strategy, f"strong{by}"], ranks[strategy, f"weak{by}"]
-        assert better < worse
+        (better, share), (worse, other) = order[strategy, f"strong{by}"], order[strategy, f"weak{by}"]
+        assert better < worse  # in the order of the table; so few instances prove no difference
         assert (share["mean"], other["mean"]) == (1, 0.5)
         assert other["low"] < 0.5 < other["high"]
         assert share["low"] < share["high"]
