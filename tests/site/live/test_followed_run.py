@@ -82,10 +82,12 @@ def test_run_that_does_not_exist_is_waited_for(tmp_path: Path) -> None:
     run = follow(tmp_path / "later")
     view = look(run)
     assert view.status is None
+    assert view.waited_for
     assert "no run there" in view.problem
     write_journal(tmp_path / "later", [SESSION, job("a")])
     begun = look(run, view.version)
     assert keys(begun) == {"a"}
+    assert not begun.waited_for
     assert begun.problem == ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from codetaste import __version__
 from codetaste.site.live.access import Access
 from codetaste.site.live.app import ViewApp
 from codetaste.site.live.current_site import CurrentSite
@@ -61,6 +62,17 @@ def test_rows_of_jobs_whose_results_are_found_later_are_sent_again(tmp_path: Pat
         assert client.get(f"/live/r/changes.json?since={version}.1").json()["job_rows"] == []
 
 
+def test_a_job_that_has_ended_shows_how_long_it_took(tmp_path: Path) -> None:
+    lines = [{**line, "t": at} for at, line in ((10.0, job("a")), (20.0, started("a")), (95.0, ended("a")))]
+    root = write_journal(tmp_path / "run", [SESSION, *lines, job("b"), started("b")])
+    app = ViewApp(Access("127.0.0.1"), CurrentSite([root], None, "run"), followed_runs([root]))
+    with connected(app) as client:
+        rows = client.get("/live/run/changes.json").json()["job_rows"]
+        assert ["took 1m15s" in row["html"] for row in rows].count(True) == 1
+        assert "<dt>Took</dt><dd>1m15s</dd>" in client.get("/live/run/job.html?key=a").text
+        assert "<dt>Since</dt>" in client.get("/live/run/job.html?key=b").text
+
+
 def test_pages_of_several_runs_with_one_name_differ(tmp_path: Path) -> None:
     roots = [write_journal(tmp_path / name / "same", [SESSION, job(name)]) for name in ("one", "two")]
     app = ViewApp(Access("127.0.0.1"), CurrentSite(roots, None, "two"), followed_runs(roots))
@@ -79,6 +91,9 @@ def test_run_without_results_and_one_that_is_damaged_are_shown(tmp_path: Path) -
     app = ViewApp(Access("127.0.0.1"), CurrentSite(roots, None, "runs"), followed_runs(roots))
     with connected(app) as client:
         assert "journal.jsonl" in client.get("/live/bad/index.html").text
-        assert "no run there" in client.get("/live/later/index.html").text
+        later = client.get("/live/later/index.html").text
+        assert "no run there" in later
+        assert "Problem:" not in later
+        assert f"Made by codetaste {__version__}<" in later
         assert client.get("/trials/r/a/open-direct/o__r-01234567/1/index.html").status_code == 200
         assert client.get("/live/bad/changes.json").json()["job_rows"] == []

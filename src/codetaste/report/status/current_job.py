@@ -69,6 +69,7 @@ def job_status(
         times.cause,
         "" if state is JobState.DONE else job.error,
         job.shortfall if state is JobState.DONE else None,
+        None if state in _NOT_ENDED else times.clock.took_s,
     )
 
 

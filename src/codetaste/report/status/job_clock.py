@@ -61,6 +61,13 @@ class JobClock:
         """Whether it is queued, runs, or waits for its next attempt."""
         return self._phase is not _Phase.NONE
 
+    @property
+    def took_s(self) -> float | None:
+        """Seconds from its first start to its end; None without both."""
+        if self.started_at is None or self.ended_at is None:
+            return None
+        return max(0.0, self.ended_at - self.started_at)
+
     def queue(self, at: float, needs: tuple[str, ...]) -> None:
         """Queue it."""
         self.needs = needs

@@ -65,6 +65,8 @@ class JobStatus:
     error: str
     shortfall: Shortfall | None = None
     """Why a job that is done did not end well."""
+    took_s: float | None = None
+    """Seconds from its first start to its end; None if it has not ended, or never started."""
 
     @property
     def has_ended(self) -> bool:

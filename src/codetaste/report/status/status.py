@@ -28,6 +28,10 @@ _MARK_BYTES = 64
 """So much of both ends of what was read of a journal tells whether it is the same one."""
 
 
+class RunMissing(ConfigError):
+    """There is no run at a path, or not yet."""
+
+
 class RunWatcher:
     """Reads the status of a run repeatedly; each ``poll`` reads only the journal lines since the last one.
 
@@ -156,7 +160,8 @@ def find_run(run: Path) -> Path:
     """Return the folder of the run ``run``: the path itself, or ``runs/<run>``.
 
     Raises:
-        ConfigError: the run does not exist, or its folder may not be read.
+        RunMissing: the run does not exist.
+        ConfigError: its folder may not be read.
     """
     for directory in (run, Path("runs") / run):
         try:
@@ -168,7 +173,7 @@ def find_run(run: Path) -> Path:
             continue
     known = sorted(path.parent.name for path in Path("runs").glob(f"*/{JOURNAL_FILE}"))
     shown = printable(str(run), 200)
-    raise ConfigError(f"{shown}: no run there (runs here: {', '.join(known) or 'none'})")
+    raise RunMissing(f"{shown}: no run there (runs here: {', '.join(known) or 'none'})")
 
 
 def call_state(call: CallRecord, history: History, *, live: bool) -> CallState:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import ConfigError, JournalError
 from codetaste.report.status.job_detail import job_details
-from codetaste.report.status.status import RunWatcher
+from codetaste.report.status.status import RunMissing, RunWatcher
 from codetaste.site.live.events import RunEvent, event_of_line
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class RunView:
         whole: whether ``jobs`` and ``events`` are all there are, not only those since the last look.
         status: None if the run has not begun, or its journal cannot be read.
         problem: why ``status`` is None or old, "" if it is neither.
+        waited_for: whether that is because there is no run yet, which is no fault.
         jobs: in the order of the journal.
         events: in their order.
         next_s: seconds until another look is of use.
@@ -55,6 +56,7 @@ class RunView:
     whole: bool
     status: RunStatus | None
     problem: str
+    waited_for: bool
     jobs: tuple[JobStatus, ...]
     events: tuple[RunEvent, ...]
     next_s: float
@@ -81,6 +83,7 @@ class FollowedRun:
         self._replaced = 0
         self._status: RunStatus | None = None
         self._problem = ""
+        self._waited_for = False
         self._read_at, self._interval_s = -_MAX_INTERVAL_S, _MIN_INTERVAL_S
         self._pages_cpu_s = 0.0
         self._whole_at, self._whole_interval_s = -_MAX_INTERVAL_S, 0.0
@@ -120,7 +123,14 @@ class FollowedRun:
             jobs = tuple(job for key, job in self._jobs.items() if self._changed[key] > since)
             events = tuple(event for at, event in self._events if at > since)
             return RunView(
-                self.version, not known, self._status, self._problem, jobs, events, self._interval_s
+                self.version,
+                not known,
+                self._status,
+                self._problem,
+                self._waited_for,
+                jobs,
+                events,
+                self._interval_s,
             )
 
     def detail(self, key: str) -> JobDetail | None:
@@ -137,6 +147,7 @@ class FollowedRun:
 
     def _read_on(self) -> None:
         began, problem, status, whole_s = time.thread_time(), "", self._status, 0.0
+        waited_for = False
         try:
             if self._watcher is None:
                 self._watcher = RunWatcher(self.path, self._observe)
@@ -149,10 +160,11 @@ class FollowedRun:
                 if status is None:
                     status, whole_s = self._whole_status(self._watcher)
         except (ConfigError, JournalError) as error:
-            problem = str(error)
+            problem, waited_for = str(error), isinstance(error, RunMissing)
             if self._watcher is not None and (problem != self._problem or self._new_events):
                 status = self._watcher.status()  # of a damaged journal, what is before the damage
         with self._lock:
+            self._waited_for = waited_for
             if status is not self._status or problem != self._problem or self._new_events:
                 self._publish(status, problem)
             # The pages that are made of this reading will cost about as much as those of the last one.

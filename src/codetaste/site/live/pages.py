@@ -41,7 +41,8 @@ _MAX_DIGITS = 12
 class JobRow:
     """One job as its row on the page shows it.
 
-    ``id`` is of the job's key alone, ``order`` the place of its state, ``since`` in seconds of the epoch.
+    ``id`` is of the job's key alone, ``order`` the place of its state, ``since`` in seconds of the epoch;
+    ``elapsed`` is the time since then of a job that has not ended, ``took`` that of one that has.
     """
 
     id: str
@@ -52,6 +53,7 @@ class JobRow:
     order: int
     since: float
     elapsed: str
+    took: str
     spend: str
     about: str
     model: str
@@ -90,7 +92,7 @@ def run_page(current: CurrentSite, run: FollowedRun, view: RunView) -> bytes:
         run_address(run),
         run.title,
         crumbs=_crumbs(),
-        version=page_version(current, view),
+        page_version=page_version(current, view),
         next_s=view.next_s,
         rows=_rows(current, run, view),
         left_out=max(0, len(view.jobs) - MAX_ROWS),
@@ -231,7 +233,8 @@ def _row(current: CurrentSite, run: FollowedRun, job: JobStatus, at: float) -> J
         ending.well if ending is not None else None,
         _order(job),
         since,
-        format_duration(max(0.0, at - since)) if since else "",
+        format_duration(max(0.0, at - since)) if since and not job.has_ended else "",
+        "" if job.took_s is None else format_duration(job.took_s),
         format_spend(spend) if spend.settled_usd or spend.unknown_usd or spend.reserved_usd else "",
         printable(about, _MAX_TEXT),
         printable(job.model),

@@ -42,7 +42,10 @@ class ModelFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """The head of a run's page. Counts are by name, in the order in which they are shown."""
+    """The head of a run's page. Counts are by name, in the order in which they are shown.
+
+    ``problem`` is no fault if the run is ``waited_for``.
+    """
 
     state: str
     problem: str = ""
@@ -53,13 +56,14 @@ class RunSummary:
     waits: tuple[tuple[str, int], ...] = ()
     capacities: tuple[Capacity, ...] = ()
     models: tuple[ModelFacts, ...] = ()
+    waited_for: bool = False
 
 
 def summarise(view: RunView) -> RunSummary:
     """Return the summary of a run at its last reading."""
     status = view.status
     if status is None:
-        return RunSummary("not begun", printable(view.problem, _MAX_TEXT))
+        return RunSummary("not begun", printable(view.problem, _MAX_TEXT), waited_for=view.waited_for)
     ended = sum(job.has_ended for job in status.jobs)
     return RunSummary(
         _state(status, ended),

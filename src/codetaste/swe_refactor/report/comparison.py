@@ -99,7 +99,7 @@ def compare_successes(rows: Sequence[TrialRow]) -> list[SuccessTest]:
 def ranking_table(rows: Sequence[TrialRow]) -> Table:
     """Return all strategies and models, the best first, with those that each beats or is tied with.
 
-    A rank is one more than the number of those that are significantly better: nobody is called better than
+    A rank is one more than the number of those that are significantly better: none is called better than
     another one without evidence.
     """
     groups = _counted_groups(rows)
