@@ -42,6 +42,16 @@ def test_a_model_with_one_attempt_has_wilsons_interval() -> None:
     assert found.high == pytest.approx(0.9125, abs=1e-4)
 
 
+def test_only_intervals_that_a_table_shows_are_explained() -> None:
+    table = table_2([trial_row(instance=f"i{n}", codebleu=0.5 + n / 20, success=n > 1) for n in range(4)])
+    mean = cell(table, 0, "codebleu_all")
+    assert isinstance(mean, Interval)
+    assert mean.margin is not None
+    assert [note for note in table.notes if "interval" in note] == [
+        "[low, high]: 95 % Wilson interval of the share"
+    ]
+
+
 def test_attempts_at_one_instance_are_a_cluster() -> None:
     rows = [
         trial_row(instance=f"i{at}", attempt=attempt, success=at % 2 == 0)

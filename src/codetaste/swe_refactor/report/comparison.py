@@ -146,7 +146,7 @@ def ranking_table(rows: Sequence[TrialRow]) -> Table:
     different = len({frozenset(row.instance for row in own) for own in groups.values()}) > 1
     ranks = ("shares are of each one's own instances, tests and ranks of common ones",)
     compared = (*_notes(rows, tests), *_detectable(tests))
-    notes = (*compared, *(ranks if different else ()), *legend(shown), *row_notes(rows))
+    notes = (*compared, *(ranks if different else ()), *legend(columns, shown), *row_notes(rows))
     return Table("ranking", "strategies and models by successes", columns, shown, notes)
 
 

@@ -60,7 +60,7 @@ def table_2(rows: Sequence[TrialRow]) -> Table:
         Row((by.model, *score_cells(each), left_out[by]), by.strategy) for by, each in groups.items()
     )
     columns = (Column("model", "Model"), *score_columns(), NOT_COUNTED_COLUMN)
-    notes = (*score_notes(rows), *legend(shown), *row_notes(rows))
+    notes = (*score_notes(rows), *legend(columns, shown), *row_notes(rows))
     return Table("2", _TITLE, columns, shown, notes, section="strategy")
 
 
@@ -142,7 +142,7 @@ def effort_table(rows: Sequence[TrialRow]) -> Table:
             if unknown
             else []
         ),
-        *legend(Row(row.cells[:4]) for row in shown),
+        *legend(columns, shown),
         *row_notes(rows),
     )
     title = "cost, turns and time beside successes by model"

@@ -51,7 +51,12 @@ def count_cells(rows: Sequence[TrialRow], holds: Callable[[TrialRow], bool]) -> 
     return sum(map(holds, rows)), share(rows, holds)
 
 
-def legend(rows: Iterable[Row]) -> tuple[str, ...]:
-    """Explain each kind of interval that occurs in rows."""
-    methods = {cell.method for row in rows for cell in row.cells if isinstance(cell, Interval)}
+def legend(columns: Sequence[Column], rows: Iterable[Row]) -> tuple[str, ...]:
+    """Explain each kind of interval that text output of the rows shows."""
+    methods = {
+        cell.method
+        for row in rows
+        for column, cell in zip(columns, row.cells, strict=True)
+        if isinstance(cell, Interval) and cell.low is not None and not column.mean_only
+    }
     return tuple(text for method, text in _LEGEND.items() if method in methods)

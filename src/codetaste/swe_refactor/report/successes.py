@@ -77,7 +77,7 @@ def score_table(rows: Sequence[TrialRow], by: Literal["type", "project"]) -> Tab
         names = sorted(parts, key=lambda name: (known.get(name, len(known)), name))
         shown += [Row((name, *score_cells(parts[name])), system.title) for name in names]
     columns = (Column(by, by.capitalize()), *score_columns())
-    notes = (*score_notes(rows), *legend(shown), *row_notes(rows))
+    notes = (*score_notes(rows), *legend(columns, shown), *row_notes(rows))
     title = f"scores by {by} of each strategy and model"
     return Table(f"by-{by}", title, columns, tuple(shown), notes, section="strategy and model")
 
@@ -96,7 +96,7 @@ def _ranked(name: str, title: str, rows: Sequence[TrialRow]) -> Table:
         for kind in sizes:
             cells += count_cells([row for row in own if row.type == kind], SUCCESS)
         shown.append(Row((by.strategy, by.model, *cells)))
-    return Table(name, title, tuple(columns), tuple(shown), (*_notes(rows), *legend(shown)))
+    return Table(name, title, tuple(columns), tuple(shown), (*_notes(rows), *legend(columns, shown)))
 
 
 def _count_columns(rows: Iterable[TrialRow]) -> tuple[Column, ...]:
