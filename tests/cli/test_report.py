@@ -150,6 +150,10 @@ def test_report_missing_folder_is_bad_input_and_empty_is_reported(
     (tmp_path / "run/journal.jsonl").write_text('{"event": "journal", "format": 2}\n')
     discovery = ReportOutput(capsys, tmp_path / "run")
     assert (discovery.code, "there is no trial in" in discovery.err) == (1, True)
+    (tmp_path / "run/describe").mkdir()
+    described = ReportOutput(capsys, tmp_path / "run")
+    assert (described.code, described.out) == (1, "")
+    assert "run, which mines or describes instances" in described.err
     made = Outputs(tmp_path / "outputs")
     made.add_null()
     only_null = ReportOutput(capsys, made.root)

@@ -14,6 +14,7 @@ from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
 from codetaste.core.text import plural
 from codetaste.errors import ConfigError
+from codetaste.results.read import describe_no_trials
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +69,7 @@ def write_report_site(results: RunResults, output: OutputOptions, *, as_json: bo
     if output.redact:
         _report_redactions(written.redactions)
     if results.empty:
-        notify("codetaste: there is no trial in these runs yet")
+        notify(f"codetaste: {describe_no_trials(results)}")
     return 1 if results.empty else 0
 
 

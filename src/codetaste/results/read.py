@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codetaste.benchmark.layout import OUTPUTS_FOLDER, RUN_CONFIG_FILE
+from codetaste.benchmark.layout import MINING_FOLDER, OUTPUTS_FOLDER, RUN_CONFIG_FILE
 from codetaste.core.text import printable
 from codetaste.environment.record import read_records
 from codetaste.errors import ConfigError, JournalError
 from codetaste.evaluation.trials.read import merge_records, read_outputs
 from codetaste.evaluation.trials.records import ProblemKind, ReadProblem, TrialRecords
+from codetaste.flows.describe.context import DESCRIPTIONS_FOLDER
 from codetaste.flows.environment.publish import ENVIRONMENTS_FOLDER
 from codetaste.orchestration.journal.journal import JOURNAL_FILE
 from codetaste.report.discovery.passes import read_passes
@@ -113,9 +114,7 @@ def read_results(
     except ConfigError as error:
         answers = MergedRows(())
         problems += [make_problem(text) for text in error.problems]
-    others = passes or environments or answering
-    with_trials = [root for root in roots if not others or _may_have_trials(root)]
-    records = read_trial_records(with_trials, benchmarks)
+    records = read_trial_records([root for root in roots if _may_have_trials(root)], benchmarks)
     studies = read_studies(roots, problems)
     return RunResults(
         tuple(roots),
@@ -134,6 +133,17 @@ def _may_have_trials(root: Path) -> bool:
     """Whether a folder has outputs, or is no run but perhaps outputs in the published layout."""
     of_run = (RUN_CONFIG_FILE, JOURNAL_FILE, f"{FOLDER}/{TRIALS_FILE}", ENVIRONMENTS_FOLDER)
     return (root / OUTPUTS_FOLDER).is_dir() or not any((root / name).exists() for name in of_run)
+
+
+def describe_no_trials(results: RunResults) -> str:
+    """Say that there is no trial in the runs, and of runs that make none by design what they do."""
+    named = printable(", ".join(map(str, results.roots))) or "no run"
+    makers = (MINING_FOLDER, DESCRIPTIONS_FOLDER)
+    by_design = results.roots and all(
+        not _may_have_trials(root) and any((root / name).is_dir() for name in makers)
+        for root in results.roots
+    )
+    return f"there is no trial in {named}{', which mines or describes instances' if by_design else ''}"
 
 
 def run_names(results: RunResults) -> dict[Path, str]:

@@ -19,7 +19,7 @@ from codetaste.cli.tables import TextFormat, render_tables, write_tables
 from codetaste.console.command import command
 from codetaste.console.json import json_document
 from codetaste.console.streams import notify, print_result
-from codetaste.core.text import plural, printable
+from codetaste.core.text import plural
 from codetaste.errors import ConfigError
 from codetaste.flows.existing_rules.coverage import existing_coverage
 from codetaste.report.discovery.tables import (
@@ -39,7 +39,7 @@ from codetaste.report.tables.environments import (
 from codetaste.report.tables.groups import GroupBy
 from codetaste.report.tables.report import DEFAULT_TABLES, TABLE_NAMES, TableName, make_report, problems_table
 from codetaste.results.load import Results, RowTable
-from codetaste.results.read import read_results, run_folders
+from codetaste.results.read import describe_no_trials, read_results, run_folders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -178,8 +178,7 @@ def _print_tables(
         print_result("\n".join(files))
     if not (trials.agents or passes or environments) and (results.roots or not tables):
         hint = "; codetaste swe-refactor report is for SWE-Refactor's" if results.answers.rows else ""
-        named = printable(", ".join(map(str, results.roots))) or "no run"
-        notify(f"codetaste: there is no trial in {named}{hint}")
+        notify(f"codetaste: {describe_no_trials(results)}{hint}")
         return 1
     if answers := len(results.answers.rows):
         notify(
