@@ -30,11 +30,11 @@ class FigureOptions:
 
     Attributes:
         figure: Draw this figure, instead of tables; its numbers are written beside it as CSV.
-        figure_format: Format of figures.
+        figure_format: Format of figures; give it again for each further one.
         width: Width of figures, and of tables in LaTeX: that of a column or of a page of a paper.
     """
 
-    figure: Annotated[tuple[FigureName | Literal["all"], ...], Parameter(negative=())] = ()
+    figure: Annotated[tuple[Literal[FigureName, "all"], ...], Parameter(negative=())] = ()
     figure_format: Annotated[tuple[FigureFormat, ...], Parameter(negative=())] = ("svg",)
     width: PaperWidth = PaperWidth.PAGE
 
