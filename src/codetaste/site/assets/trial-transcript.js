@@ -89,7 +89,9 @@ function drawEvent(event, key) {
     made.append(...longText(event));
     return made;
   }
-  const first = shownText(event).slice(0, 400).replace(/\s+/g, " ").trim().slice(0, 160);
+  const whole = shownText(event);
+  const line = whole.slice(0, 400).replace(/\s+/g, " ").trim();
+  const first = line.length > 160 || whole.length > 400 ? `${line.slice(0, 160)}…` : line;
   const fold = codetaste.element("details", {}, codetaste.element("summary", {}, trial.visible(first) || "(empty)"));
   fold.addEventListener("toggle", () => { if (fold.open && fold.childElementCount === 1) fold.append(...longText(event)); });
   made.append(fold);

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from codetaste.orchestration.budget.node import CallState
     from codetaste.orchestration.wait import Wait
@@ -104,9 +104,14 @@ class JobTimeline:
 
     def waited_s(self, until: float, since: float = 0.0) -> float:
         """Return the seconds from ``since`` in which it waited, overlaps once; ``until`` ends open waits."""
-        total, last = 0.0, since
-        for span in self.waits:
-            ended = until if span.ended is None else span.ended
-            total += max(0.0, ended - max(span.began, last))
-            last = max(last, ended)
-        return total
+        return waited_s(self.waits, until, since)
+
+
+def waited_s(waits: Iterable[WaitSpan], until: float, since: float = 0.0) -> float:
+    """Return the seconds that any of some waits took from ``since`` to ``until``, overlaps once."""
+    total, last = 0.0, since
+    for span in sorted(waits, key=lambda span: span.began):
+        ended = until if span.ended is None else min(span.ended, until)
+        total += max(0.0, ended - max(span.began, last))
+        last = max(last, ended)
+    return total

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
 from codetaste.benchmark.trial_identity import trial_of_step
 from codetaste.core.units import format_duration, format_usd
 from codetaste.orchestration.wait import WaitReason
+from codetaste.transcripts.timeline.job import waited_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,6 +25,13 @@ _MIN_WIDTH = 1.0
 _MAX_BARS = 400
 _MAX_ROWS = 100
 _TICKS = 6
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
+_STEPS_S = (
+    *(1, 2, 5, 10, 20, 30),
+    *(minutes * _MINUTE_S for minutes in (1, 2, 5, 10, 20, 30)),
+    *(hours * _HOUR_S for hours in (1, 2, 4, 6, 12, 24)),
+)
+"""Seconds from tick to tick of timelines longer than some seconds."""
 _EXACT_S = 10.0
 
 
@@ -72,7 +81,7 @@ class TimelineView:
         height: of the drawing, in its own units.
         rows: the first hundred turns.
         more_rows: how many there are beyond.
-        summary: seconds of work and of waits by reason, and the cost, in words.
+        summary: seconds of work and of waits by reason, of which those at one time count once, and the cost.
     """
 
     bars: tuple[Bar, ...]
@@ -111,9 +120,10 @@ def make_timeline(jobs: TrialJobs) -> TimelineView | None:
         lanes += [Label(0, y + _LANE - 3, step), Label(0, y + 2 * _LANE - 3, "waits")]
         y += 2 * _LANE + _GAP
     length = axis.ended - axis.began
+    tick_s = _tick_step(length)
     ticks = [
-        Label(axis.x(axis.began + length * tick / _TICKS), y + 12, _duration(length * tick / _TICKS))
-        for tick in range(_TICKS + 1)
+        Label(axis.x(axis.began + tick * tick_s), y + 12, _tick(tick * tick_s))
+        for tick in range(int(length / tick_s + 1e-9) + 1)
     ]
     rows = [row for each in timelines for row in _rows(each, axis.began, jobs.until)]
     return TimelineView(
@@ -125,6 +135,18 @@ def make_timeline(jobs: TrialJobs) -> TimelineView | None:
         max(0, len(rows) - _MAX_ROWS),
         tuple(_summary(timelines, jobs.until)),
     )
+
+
+def _tick_step(length: float) -> float:
+    """Return the seconds from one tick to the next: the first round number that gives six at most."""
+    least = max(length, 1e-3) / _TICKS
+    power = 10.0 ** floor(log10(least))
+    steps = _STEPS_S if least > 1 else [power * factor for factor in (1, 2, 5, 10)]
+    return next((step for step in steps if step >= least), ceil(least / _DAY_S) * _DAY_S)
+
+
+def _tick(seconds: float) -> str:
+    return f"{seconds:.3g}s" if seconds < _MINUTE_S else format_duration(seconds)
 
 
 def _end(timeline: JobTimeline, until: float) -> float:
@@ -174,7 +196,7 @@ def _rows(timeline: JobTimeline, began: float, until: float) -> Iterator[TurnRow
     before = timeline.created
     for number, turn in enumerate(timeline.turns, 1):
         ended = until if turn.ended is None else turn.ended
-        waited = _waited_s(timeline, before, turn.began)
+        waited = timeline.waited_s(turn.began, since=before)
         tokens = turn.tokens or {}
         counts = f"{tokens.get('input', 0):,} → {tokens.get('output', 0):,}" if tokens else ""
         yield TurnRow(
@@ -188,16 +210,6 @@ def _rows(timeline: JobTimeline, began: float, until: float) -> Iterator[TurnRow
             turn.state.value.replace("_", " "),
         )
         before = ended
-
-
-def _waited_s(timeline: JobTimeline, began: float, ended: float) -> float:
-    """Return the seconds between two times in which the job waited, overlaps once."""
-    waited, last = 0.0, began
-    for span in timeline.waits:
-        end = ended if span.ended is None else min(span.ended, ended)
-        waited += max(0.0, end - max(span.began, last))
-        last = max(last, end)
-    return waited
 
 
 def _subject(wait: Wait) -> str:
@@ -218,12 +230,13 @@ def _summary(timelines: Sequence[JobTimeline], until: float) -> Iterator[tuple[s
     tool_s = sum(max(0.0, tool.ended - tool.began) for each in timelines for tool in each.tools)
     yield "Model", _duration(model_s)
     yield "Tools and other work", _duration(tool_s)
-    yield "Waits", _duration(sum(each.waited_s(until) for each in timelines))
-    waits: dict[str, float] = {}
-    for each in timelines:
-        for span in each.waits:
-            ended = until if span.ended is None else span.ended
-            waits[_subject(span.wait)] = waits.get(_subject(span.wait), 0.0) + max(0.0, ended - span.began)
+    spans = [span for each in timelines for span in each.waits]
+    yield "Waits", _duration(waited_s(spans, until))
+    subjects = {_subject(span.wait) for span in spans}
+    waits = {
+        subject: waited_s([span for span in spans if _subject(span.wait) == subject], until)
+        for subject in sorted(subjects)
+    }
     for text, seconds in sorted(waits.items(), key=lambda pair: -pair[1])[:5]:
         yield f"waits for {text}", _duration(seconds)
     yield "Billed", format_usd(sum((turn.settled_usd for turn in turns), Decimal(0)))
