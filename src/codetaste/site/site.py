@@ -107,6 +107,13 @@ class Site:
         return read_outcomes(self.results)
 
     @cached_property
+    def days(self) -> tuple[str, ...]:
+        """The days (UTC, ISO 8601) on which the runs' first job began and the last one ended; () unknown."""
+        jobs = [job for run in self._outcomes.jobs.values() for job in run.jobs.values()]
+        times = [time for job in jobs for time in (job.started_at, job.ended_at) if time]
+        return (min(times)[:10], max(times)[:10]) if times else ()
+
+    @cached_property
     def rule_verdicts(self) -> Sequence[RuleVerdict]:
         """Whether each trial satisfies each rule. Blocking, and seconds long, when it is first read."""
         return rule_rows(self.results, counted=False)[0]

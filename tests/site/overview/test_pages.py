@@ -15,6 +15,7 @@ from codetaste.errors import ConfigError
 from codetaste.evaluation.trials.records import TrialRecords, TrialStatus
 from codetaste.report.statistics.aggregate import Aggregation
 from codetaste.report.statistics.comparison import compare_systems
+from codetaste.report.statistics.measures import ALIGNMENT, EDITED, IFR, PASS, PREC
 from codetaste.report.statistics.merge import merge_runs
 from codetaste.report.statistics.view import aggregate_trials
 from codetaste.report.tables.comparison import comparison_table
@@ -283,3 +284,17 @@ def test_one_of_a_thing_has_no_plural(tmp_path: Path) -> None:
     files = {file.address: file for file in site_files(site)}
     for address, text in {"instances/index.html": "1 instance with", "trials/index.html": "1 trial;"}.items():
         assert text in files[address].make().decode()
+
+
+def test_the_leaderboard_says_what_its_numbers_mean_and_what_they_are_of(
+    results: RunResults, written: Path
+) -> None:
+    page = (written / "index.html").read_text("utf-8")
+    for title, text in (("Benchmark", "benchmark"), ("Run", "synthetic"), ("Days (UTC)", "1970-01-01")):
+        assert f"<dt>{title}</dt><dd>{text}</dd>" in page
+    assert "better than: significantly better than these" in page
+    assert "&gt;: significantly" not in page
+    for measure in (PASS, ALIGNMENT, IFR, PREC, EDITED):
+        assert f"<dt><strong>{measure.title}</strong></dt>" in page
+        assert f'title="{measure.title}: ' in (written / "trials/index.html").read_text("utf-8")
+    assert all("#numbers" in path.read_text("utf-8") for path in written.rglob("*/index.html"))

@@ -44,14 +44,17 @@ def compare(
     return replace(strict, published=published)
 
 
-def comparison_table(comparison: Comparison) -> Table:
-    """Return a table with a section for each measure, a row for each system and columns for each setting."""
+def comparison_table(comparison: Comparison, *, better_than: str = ">") -> Table:
+    """Return a table with a section for each measure, a row for each system and columns for each setting.
+
+    ``better_than`` is the title of the columns that have the letters of those that are worse.
+    """
     agents = comparison.by == "agent"
     columns = [Column(comparison.by, "Agent" if agents else "Mode"), Column("sign", "")]
     for setting in comparison.settings:
         columns += [
             Column("mean", "mean", Unit.FRACTION, heading=setting),
-            Column("better_than", ">", heading=setting),
+            Column("better_than", better_than, heading=setting),
             Column("n", "n", Unit.COUNT, heading=setting),
         ]
     with_values = {estimate.measure for estimate in comparison.estimates}
@@ -62,7 +65,7 @@ def comparison_table(comparison: Comparison) -> Table:
     instances = plural(comparison.instances, "instance")
     repositories = plural(comparison.repositories, "repository", "repositories")
     title = f"{what}; {plural(comparison.trials, 'trial')} of {instances} in {repositories}"
-    notes = (*_notes(comparison), *interval_legend(rows), *comparison.notes)
+    notes = (*_notes(comparison, better_than), *interval_legend(rows), *comparison.notes)
     name = "comparison" if agents else "modes"
     return Table(name, title, tuple(columns), rows, notes, comparison.aggregation, "measure")
 
@@ -88,17 +91,17 @@ def _rows(comparison: Comparison, measure: Measure) -> list[Row]:
     return rows
 
 
-def _notes(comparison: Comparison) -> list[str]:
+def _notes(comparison: Comparison, better_than: str) -> list[str]:
     """Return notes on the ranking, the meaning of the letters, and the significant differences."""
     tests = len(comparison.tests)
     if not comparison.estimates:
         return ["no trial has a value for these measures"]
     if not tests:
         return ["no two of them can be compared"]
-    ranked = f"ranked by the mean of {comparison.primary.title} over its columns; "
+    ranked = f"letters in the order of the mean of {comparison.primary.title} over tracks and modes; "
     ranked = ranked if comparison.by == "agent" else ""
     corrected = f"{ALPHA:.0%} false discoveries among {tests:,} paired sign-flip tests by repository"
-    notes = [f"{ranked}>: significantly better than these ({corrected}, Benjamini-Hochberg)"]
+    notes = [f"{ranked}{better_than}: significantly better than these ({corrected}, Benjamini-Hochberg)"]
     listed = [each for each in comparison.tests if each.measure == comparison.primary and each.significant]
     listed.sort(key=lambda each: (each.q, -abs(each.difference)))
     notes += [_format_difference(each) for each in listed[:_MAX_DIFFERENCES]]

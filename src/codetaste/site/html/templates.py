@@ -16,6 +16,7 @@ from codetaste.report.statistics.intervals import Interval
 from codetaste.report.table import caption, format_cell
 from codetaste.results.outcome import OutcomeFacet
 from codetaste.site.html.address import relative
+from codetaste.site.html.meanings import MEANINGS
 from codetaste.site.html.visible import visible
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def environment() -> Environment:
         facet_class=lambda facet: _CLASSES.get(facet, ("neutral", ""))[0],
         facet_sign=lambda facet: _CLASSES.get(facet, ("", "○"))[1],
         format_cell=format_cell,
+        meanings=MEANINGS,
         number_cells=_number_cells,
         plural=plural,
         text_class=lambda value: "nowrap" if len(str(value)) <= _SHORT else "text",

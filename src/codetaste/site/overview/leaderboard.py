@@ -26,7 +26,7 @@ from codetaste.site.swe_refactor.addresses import COMPARISON
 from codetaste.swe_refactor.report.tables import report_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from codetaste.report.statistics.measures import Measure
     from codetaste.report.statistics.merge import TrackMode
@@ -38,6 +38,8 @@ SHOWN = (measures.ALIGNMENT, measures.PASS, measures.IFR, measures.PREC)
 SPENT = (measures.COST,)
 _ANSWER_TABLES = ("ranking", "strategies")
 """Of a site that has trials of SWE-Refactor only: strategies and models with intervals."""
+_MAX_SOURCES = 6
+"""Runs or benchmarks that are named."""
 _NO_INTERVAL = Interval(None, None, None, 0, 0, Method.NONE)
 _HEADER = (
     "address",
@@ -159,9 +161,10 @@ def _page(site: Site, aggregation: Aggregation) -> bytes:
         facets=[facet for facet in OutcomeFacet if any(facet in each.facets for each in listed)],
         columns={measure.name: measure_column(measure) for measure in (*SHOWN, *SPENT)},
         measures=(*SHOWN, *SPENT),
-        notes=comparison_table(comparison).notes,
+        notes=comparison_table(comparison, better_than="better than").notes,
         scatters=draw_scatters(observations),
         lede=_describe(site),
+        sources=_sources(site),
         agent_address=agent_address,
         setting_address=setting_address,
     )
@@ -191,6 +194,24 @@ def _describe(site: Site) -> str:
         plural(len(results.environments), "environment") if results.environments else "",
     ]
     return ", ".join(filter(None, counts)) or "no trial yet"
+
+
+def _sources(site: Site) -> list[tuple[str, str]]:
+    """Return of what benchmarks the trials are, of which runs, and of which days, as far as it is known."""
+    benchmarks = [each.root.name for each in site.results.benchmarks.opened]
+    runs = list(dict.fromkeys(trial.run for trial in site.results.trials.agents))
+    sources = [
+        ("Benchmarks" if len(benchmarks) > 1 else "Benchmark", _listed(benchmarks)),
+        ("Runs" if len(runs) > 1 else "Run", _listed(runs)),
+        ("Days (UTC)", " to ".join(dict.fromkeys(site.days))),
+    ]
+    return [(title, text) for title, text in sources if text]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names with commas, and the number of those that are left out."""
+    more = f" and {len(names) - _MAX_SOURCES} more" if len(names) > _MAX_SOURCES else ""
+    return f"{', '.join(names[:_MAX_SOURCES])}{more}"
 
 
 def _interval(standing: Standing, measure: Measure) -> Interval:
