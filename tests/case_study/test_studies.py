@@ -44,8 +44,9 @@ def test_a_study_is_made_once_and_filed_beside_the_trials(studied: StudiedRun) -
     assert "## swift" in text
     assert FIRST_LINE in text
     study.path.unlink()
-    again = studied.study()
+    again = studied.workspace.cli(*studied.arguments())
     assert again.code == 0
+    assert f"reports: {studied.studies / 'reports'}" in "".join(again.out.split("\n  "))
     assert len(studied.ledger()) == 4, "three calls of tools and the end, bought once"
     assert study.path.read_text() == text, "what is gone is filed again"
     assert digests(studied.out) == before

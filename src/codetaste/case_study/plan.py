@@ -25,6 +25,8 @@ from codetaste.errors import ConfigError
 from codetaste.evaluation.trials.find import find_trials
 from codetaste.flows.job_keys import sources_key
 from codetaste.orchestration.budget.cost import BudgetLimits
+from codetaste.swe_refactor.dataset.layout import FOLDER
+from codetaste.swe_refactor.report.trials_file import TRIALS_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -205,6 +207,9 @@ def study_tasks(
 def no_trials(config: CaseStudyConfig, run: Path, agents: Sequence[str], selection: str) -> ConfigError:
     """Return the error of a run without any trial that is selected; ``agents`` are those that have trials."""
     wanted = ", ".join(config.agents)
+    if not agents and config.instances is None and (run / FOLDER / TRIALS_FILE).is_file():
+        hint = "add instances and repositories to [case_study], or use the config of the run"
+        return ConfigError(printable(f"{run}: its trials are of SWE-Refactor: {hint}"))
     if not agents:
         return ConfigError(printable(f"{run}: the run has no trial that has ended"))
     hint = did_you_mean(wanted, agents) or f" (there are those of {', '.join(agents[:10])})"

@@ -95,15 +95,20 @@ def study_to_json(study: CaseStudy | TrialLabel) -> str:
     return json.dumps({"schema_version": SCHEMA_VERSION, **data}, indent=1, ensure_ascii=False) + "\n"
 
 
+def study_folder(task: StudyTask) -> Path:
+    """Return the folder of all reports of a run, or of all its labels."""
+    return task.run / CASE_STUDIES_FOLDER / (REPORTS if task.kind is StudyKind.COMPARISON else LABELS)
+
+
 def study_path(task: StudyTask) -> Path:
     """Return the file of a study for people: a comparison as Markdown, beside its JSON, or a label's JSON."""
-    folder = task.run / CASE_STUDIES_FOLDER
+    folder = study_folder(task)
     if task.kind is StudyKind.COMPARISON:
-        return folder / REPORTS / task.subject.path / f"{task.agent.id}.md"
+        return folder / task.subject.path / f"{task.agent.id}.md"
     trial = task.trials[0]
     first = trial.name.removesuffix(f".{attempt_name(trial.attempt)}")
     later = Path() if trial.attempt == 1 else Path(attempt_name(trial.attempt))
-    return folder / LABELS / task.subject.path / first / later / f"{task.agent.id}.json"
+    return folder / task.subject.path / first / later / f"{task.agent.id}.json"
 
 
 def file_study(study: CaseStudy | TrialLabel) -> None:

@@ -9,7 +9,7 @@ from anyio import to_thread
 
 from codetaste.benchmark.layout import OUTPUTS_FOLDER
 from codetaste.benchmark.trial_identity import StepKind
-from codetaste.case_study.publish import StudyResult, restore_study
+from codetaste.case_study.publish import StudyResult, restore_study, study_folder
 from codetaste.flows.describe.publish import published_path, write_described_benchmark
 from codetaste.flows.describe.result import DescriptionResult
 from codetaste.flows.discover.publish import discovery_folder, rules_file, write_discovered_benchmarks
@@ -254,6 +254,10 @@ def product_folders(context: RunContext, outcomes: Mapping[str, Outcome]) -> dic
         named["predictions"] = context.out / OUTPUTS_FOLDER
     elif context.evaluation is not None:
         named["scored predictions"] = context.out / OUTPUTS_FOLDER
+    for study in context.plan.studies:
+        if outcomes[study.key].usable:
+            folder = study_folder(study)
+            named[folder.name] = folder
     return named
 
 
