@@ -25,6 +25,9 @@ _SCALE = {Unit.FRACTION: 100.0, Unit.SECONDS: 1 / 60}
 _DECIMALS = {Unit.USD: 2, Unit.MEAN: 2, Unit.P: 4}
 _SIGN = {Unit.FRACTION: "%", Unit.USD: "$", Unit.SECONDS: "min"}
 
+_SHORT_S = 6.0
+"""A tenth of a minute."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -113,8 +116,13 @@ def _number(value: float, column: Column, decimals: int) -> str:
 
 
 def _decimals(value: float, column: Column) -> int:
-    """Return the decimals of a value; an amount below 10 cents has as many as ``format_usd`` shows."""
+    """Return the decimals of a value.
+
+    An amount below 10 cents has as many as ``format_usd`` shows, a time below a tenth of a minute has two.
+    """
     decimals = _DECIMALS.get(column.unit, 1) if column.decimals is None else column.decimals
+    if column.unit is Unit.SECONDS and 0 < value < _SHORT_S:
+        return max(decimals, 2)
     return max(decimals, usd_decimals(value)) if column.unit is Unit.USD else decimals
 
 

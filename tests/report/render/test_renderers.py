@@ -291,3 +291,8 @@ def test_small_amounts_have_two_digits_and_others_cents() -> None:
         "0.0040",
         " ± 0.0066",
     )
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.0, "0.0"), (1.5, "0.03"), (6.0, "0.1"), (150.0, "2.5")])
+def test_a_time_below_a_tenth_of_a_minute_has_two_decimals(seconds: float, text: str) -> None:
+    assert format_cell(seconds, Column("time_s", "Time", Unit.SECONDS))[0] == text

@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from base64 import b64decode
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from codetaste.results.read import read_results
 from codetaste.site.build import open_site
 from codetaste.site.site import Site, trial_folder
+from codetaste.site.trial.facts import trial_facts
 from codetaste.site.trial.page import trial_files
 from support.site.hostile import harmful_parts, write_hostile_run
 from support.site.results import site_texts
@@ -57,6 +59,16 @@ def test_scores_are_those_of_the_report(site: Site, files: dict[str, bytes]) -> 
             assert cell[1] == ("–" if value is None else f"{value * 100:.1f}")
             shown += value is not None
     assert shown
+
+
+def test_facts_have_their_units_where_they_are_written(site: Site) -> None:
+    [trial, *_] = site.trials
+    metadata = replace(trial.metadata, cost_usd=0.114, time_s=1.5, turns=3)
+    facts = dict(
+        trial_facts(replace(trial, metadata=metadata, scores=replace(trial.scores, flagged_rules=1)))
+    )
+    assert (facts["Cost"], facts["Time"], facts["Turns"]) == ("$0.11", "0.03 min", "3")
+    assert facts["Flags"] == "1 rule satisfied by code without effect"
 
 
 def test_marks_are_counted_as_the_evaluation_counted_them(site: Site, files: dict[str, bytes]) -> None:

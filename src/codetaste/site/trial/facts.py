@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.text import plural
 from codetaste.report.statistics.measures import (
     ALIGNMENT,
     COST,
@@ -21,7 +22,7 @@ from codetaste.report.statistics.measures import (
     Unit,
 )
 from codetaste.report.statistics.merge import track_mode_of
-from codetaste.report.table import Column, format_cell
+from codetaste.report.table import NO_VALUE, Column, format_cell
 from codetaste.results.outcome import reason_of_record
 
 if TYPE_CHECKING:
@@ -58,10 +59,11 @@ def trial_rates(trial: TrialRecord) -> list[ShownNumber]:
 def trial_facts(trial: TrialRecord) -> list[tuple[str, str]]:
     """Return what else is known of a trial, as pairs of name and text; what is unknown is left out."""
     metadata, scores = trial.metadata, trial.scores
-    effort = (_shown(measure, trial) for measure in _EFFORT)
+    effort = [(measure.title, _with_unit(_shown(measure, trial))) for measure in _EFFORT]
     lines = "" if scores.added is None else f"+{scores.added:,} −{scores.removed or 0:,}"
-    flags = [f"{scores.flagged_rules} rules satisfied by code without effect"] if scores.flagged_rules else []
-    flags += [f"{scores.test_flags} signs that tests pass without the code"] if scores.test_flags else []
+    rules = f"{plural(scores.flagged_rules, 'rule')} satisfied by code without effect"
+    tests = f"{plural(scores.test_flags, 'sign')} that tests pass without the code"
+    flags = [*([rules] if scores.flagged_rules else []), *([tests] if scores.test_flags else [])]
     facts = [
         ("Reason", reason_of_record(trial)),
         ("Instance", trial.instance),
@@ -74,11 +76,10 @@ def trial_facts(trial: TrialRecord) -> list[tuple[str, str]]:
         ("Ended", metadata.finish_reason + (f": {metadata.message}" if metadata.message else "")),
         ("Interrupted", metadata.interruption),
         ("Lines", lines),
-        *((number.title, number.text if number.text == "–" else f"{number.text} {number.unit}".strip())
-          for number in effort),
+        *effort,
         ("Flags", "; ".join(flags)),
         ("Scored by", scores.scored_by.partition(" (")[0].strip(", ")),
-    ]  # fmt: skip
+    ]
     return [(name, text) for name, text in facts if text]
 
 
@@ -101,6 +102,13 @@ def trial_to_json(trial: TrialRecord, facet: OutcomeFacet) -> dict[str, Any]:
         "removed": trial.scores.removed,
         **numbers,
     }
+
+
+def _with_unit(number: ShownNumber) -> str:
+    """Return a number with its unit, where that is written: "$0.11", "4.2 min"."""
+    if number.text == NO_VALUE or not number.unit:
+        return number.text
+    return f"${number.text}" if number.unit == "$" else f"{number.text} {number.unit}"
 
 
 def _shown(measure: Measure, trial: TrialRecord) -> ShownNumber:
