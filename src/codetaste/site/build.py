@@ -54,8 +54,12 @@ def _has_trials(results: RunResults) -> bool:
     return bool(results.trials.agents)
 
 
-def _has_figures(results: RunResults) -> bool:
+def _has_trials_of_any_benchmark(results: RunResults) -> bool:
     return bool(results.trials.agents or results.answers.rows)
+
+
+def _has_words(results: RunResults) -> bool:
+    return bool(_has_trials_of_any_benchmark(results) or results.passes)
 
 
 def _has_problems(results: RunResults) -> bool:
@@ -85,8 +89,8 @@ PARTS = (
         lambda results: bool(results.answers.rows),
     ),
     SitePart(NavigationLink("Construction", CONSTRUCTION, "n"), construction_files, has_construction),
-    SitePart(NavigationLink("Figures", FIGURES_ADDRESS, "f"), figures_files, _has_figures),
-    SitePart(NavigationLink("Search", SEARCH_ADDRESS, "s"), search_files, _has_trials),
+    SitePart(NavigationLink("Figures", FIGURES_ADDRESS, "f"), figures_files, _has_trials_of_any_benchmark),
+    SitePart(NavigationLink("Search", SEARCH_ADDRESS, "s"), search_files, _has_words),
     SitePart(NavigationLink("Problems", PROBLEMS_ADDRESS, "p"), problems_files, _has_problems),
 )
 

@@ -38,6 +38,13 @@ def benchmarks(folder: Path, patch: str = GOLDEN) -> RunBenchmarks:
     return RunBenchmarks({folder: opened})
 
 
+def test_the_search_has_the_rules_of_passes() -> None:
+    each = record()
+    documents = site_texts(make_site(passes=(each,)))["search/documents.js"]
+    address = f"discovery/{each.system}/{each.instance}/{each.direction}/index.html#rule-{each.rules[0].id}"
+    assert f'"{address}"' in documents
+
+
 def test_overview_has_the_tables_of_the_report() -> None:
     passes = (record(), record(Direction.REDUCTIVE), record(system="other"))
     made = site_texts(make_site(passes=passes))

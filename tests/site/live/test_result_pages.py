@@ -94,6 +94,6 @@ def test_run_without_results_and_one_that_is_damaged_are_shown(tmp_path: Path) -
         later = client.get("/live/later/index.html").text
         assert "no run there" in later
         assert "Problem:" not in later
-        assert f"Made by codetaste {__version__}<" in later
+        assert f"Made by codetaste {__version__}" in later
         assert client.get("/trials/r/a/open-direct/o__r-01234567/1/index.html").status_code == 200
         assert client.get("/live/bad/changes.json").json()["job_rows"] == []

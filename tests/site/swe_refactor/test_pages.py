@@ -64,6 +64,14 @@ def test_comparison_has_the_tables_of_the_report_and_all_trials(tmp_path: Path) 
             assert f'href="{address.removeprefix("swe-refactor/")}"' in made["swe-refactor/index.html"]
 
 
+def test_the_search_has_the_trials(tmp_path: Path) -> None:
+    made = pages(make_run(tmp_path))
+    assert f'["trial","simple, m, i1","{PAGE}"]' in made["search/documents.js"]
+    assert '"simple"' in made["search/words-si.js"]
+    assert 'href="../search/index.html"' in made["swe-refactor/index.html"]
+    assert "instances/index.html" not in made["search/index.html"]
+
+
 def test_page_of_a_trial_has_task_answer_and_both_codes(tmp_path: Path) -> None:
     page = pages(make_run(tmp_path))[PAGE]
     assert "the reply" in page

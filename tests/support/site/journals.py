@@ -24,7 +24,7 @@ def write_journal(folder: Path, lines: Iterable[dict[str, Any]]) -> Path:
 def append_journal(folder: Path, lines: Iterable[dict[str, Any]]) -> Path:
     """Add lines to a journal."""
     with (folder / "journal.jsonl").open("a") as file:
-        file.writelines(json.dumps({"t": time.time(), **line}) + "\n" for line in lines)
+        file.writelines(json.dumps({**line, "t": line.get("t", time.time())}) + "\n" for line in lines)
     return folder
 
 

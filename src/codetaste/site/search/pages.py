@@ -7,12 +7,15 @@ transcript. Words of a trial are those of its conversations.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from codetaste.core.text import one_line
 from codetaste.report.statistics.merge import track_mode_of
+from codetaste.site.construction.discovery import pass_address
 from codetaste.site.html.address import rule_anchors
 from codetaste.site.html.site_file import SiteFile, data_script
 from codetaste.site.html.templates import render_page
@@ -20,6 +23,8 @@ from codetaste.site.html.visible import visible
 from codetaste.site.overview.instances import descriptions_of
 from codetaste.site.search.words import words_in, words_of_file
 from codetaste.site.site import instance_address, trial_address
+from codetaste.site.swe_refactor.addresses import answer_address
+from codetaste.site.swe_refactor.run_files import RunFiles
 from codetaste.site.trial.reference import find_references, rule_texts
 from codetaste.site.trial.transcript.trial_jobs import find_trial_jobs
 
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from codetaste.site.site import Site
+    from codetaste.site.trial.transcript.trial_jobs import TrialJobs
 
 ADDRESS = "search/index.html"
 _DOCUMENTS = "search/documents.js"
@@ -66,6 +72,16 @@ def _index(site: Site) -> Iterator[SiteFile]:
 
 
 def _documents(site: Site) -> Iterator[tuple[str, str, str, set[str]]]:
+    yield from _of_codetaste(site)
+    yield from _of_swe_refactor(site)
+    for record in site.results.passes:
+        for rule in record.rules:
+            title = f"{rule.id} ({record.instance}, {record.system})"
+            words = words_in(json.dumps([rule.id, rule.body], default=str))
+            yield "rule", title, f"{pass_address(record)}#rule-{quote(rule.id)}", words
+
+
+def _of_codetaste(site: Site) -> Iterator[tuple[str, str, str, set[str]]]:
     references = find_references(site)
     for name, trials in site.trials_by_instance.items():
         address = instance_address(name)
@@ -78,10 +94,24 @@ def _documents(site: Site) -> Iterator[tuple[str, str, str, set[str]]]:
         for trial in trials:
             title = f"{trial.agent}, {track_mode_of(trial).title}, {name}"
             words = words_in(f"{trial.agent} {trial.metadata.message}")
-            for conversation in find_trial_jobs(site.results.roots, trial).conversations:
-                with contextlib.suppress(OSError):
-                    words |= words_of_file(conversation.path, redacted=site.redacted)
+            words |= _words_of_conversations(site, find_trial_jobs(site.results.roots, trial))
             yield "trial", title, trial_address(trial), words
+
+
+def _of_swe_refactor(site: Site) -> Iterator[tuple[str, str, str, set[str]]]:
+    files = RunFiles(site.results.roots)
+    for address, row in {answer_address(row): row for row in site.results.answers.rows}.items():
+        words = words_in(f"{row.instance} {row.type} {row.project} {row.strategy} {row.model}")
+        words |= _words_of_conversations(site, files.trial_jobs(row))
+        yield "trial", f"{row.strategy}, {row.model}, {row.instance}", address, words
+
+
+def _words_of_conversations(site: Site, jobs: TrialJobs) -> set[str]:
+    words: set[str] = set()
+    for conversation in jobs.conversations:
+        with contextlib.suppress(OSError):
+            words |= words_of_file(conversation.path, redacted=site.redacted)
+    return words
 
 
 def _gaps(numbers: list[int]) -> str:
