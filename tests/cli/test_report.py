@@ -162,6 +162,34 @@ def test_report_missing_folder_is_bad_input_and_empty_is_reported(
     assert json.loads(ReportOutput(capsys, made.root, json_=True).out)["comparisons"] == []
 
 
+def test_a_missing_run_is_named_with_the_one_that_may_be_meant(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs/compare").mkdir(parents=True)
+    (tmp_path / "compare.toml").touch()
+    for run in ("comparee", "runs/comparee"):
+        assert "no such folder; did you mean runs/compare?" in ReportOutput(capsys, Path(run)).err
+    assert "compare.toml: is no folder; this looks like a config: name the run" in (
+        ReportOutput(capsys, Path("compare.toml")).err
+    )
+
+
+def test_a_site_is_no_page_and_nothing_is_written_into_a_run(
+    made: Outputs, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    page = ReportOutput(capsys, made.root, output=OutputOptions(out=tmp_path / "x.html"))
+    assert (page.code, (tmp_path / "x.html").exists()) == (2, False)
+    assert "is the name of a page: name a folder for the site" in page.err
+    before = sorted(made.root.iterdir())
+    for format_, tables in (("jsonl", ("trials",)), ("markdown", ())):
+        output = OutputOptions(out=made.root / "tables")
+        inside = ReportOutput(capsys, made.root, output=output, format_=format_, table=tables)
+        assert inside.code == 2
+        assert "is inside the run" in inside.err
+    assert sorted(made.root.iterdir()) == before
+
+
 def test_trials_of_swe_refactor_beside_those_of_codetaste_are_named(
     made: Outputs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

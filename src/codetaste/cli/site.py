@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from codetaste.site.output.write import WrittenSite
 
 _MAX_LISTED = 20
+_OF_PAGES = {".html", ".htm"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +54,10 @@ def write_report_site(results: RunResults, output: OutputOptions, *, as_json: bo
     """
     if output.out is None:
         raise ConfigError("a site is files: name its folder with -o DIR")
+    if output.out.suffix in _OF_PAGES and not output.out.is_dir():
+        raise ConfigError(
+            f"-o: {output.out} is the name of a page: name a folder for the site, or FOLDER.zip"
+        )
     names = ", ".join(dict.fromkeys(root.resolve().name for root in results.roots))
     # The library of templates is loaded for a site only.
     write: Callable[..., WrittenSite] = import_module("codetaste.site.output.write").write_site

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from codetaste.benchmark.config import BenchmarkConfig
 from codetaste.errors import ConfigError
-from codetaste.results.read import read_results, run_folders, run_names
+from codetaste.results.read import read_results, run_names
+from codetaste.results.roots import run_folders
 from codetaste.results.rows.answer_rows import answer_rows
 from codetaste.results.rows.frames import to_pandas, to_polars
 from codetaste.results.rows.job import JobResult

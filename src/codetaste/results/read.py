@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codetaste.benchmark.layout import MINING_FOLDER, OUTPUTS_FOLDER, RUN_CONFIG_FILE
@@ -29,6 +27,7 @@ from codetaste.swe_refactor.report.trials_file import TRIALS_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
     from typing import TypeVar
 
     from codetaste.benchmark.benchmark import Benchmark
@@ -72,15 +71,6 @@ class RunResults:
     def empty(self) -> bool:
         """Whether no run has a trial, a pass or an environment."""
         return not (self.trials.agents or self.passes or self.environments or self.answers.rows)
-
-
-def run_folders(runs: Sequence[Path]) -> list[Path]:
-    """Return the folder of each run once: paths as given, or names below ``runs/``."""
-    folders: dict[Path, Path] = {}
-    for run in runs:
-        folder = run if run.is_dir() or not (Path("runs") / run).is_dir() else Path("runs") / run
-        folders.setdefault(Path(os.path.realpath(folder)), folder)
-    return list(folders.values())
 
 
 def read_results(

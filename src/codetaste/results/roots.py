@@ -2,15 +2,79 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import difflib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from codetaste.core.text import printable
+from codetaste.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-    from pathlib import Path
 
     from codetaste.evaluation.trials.records import TrialRecord
+
+
+RUNS_FOLDER: Final = Path("runs")
+"""Where runs are, unless a config names another folder."""
+
+
+def run_folders(runs: Sequence[Path]) -> list[Path]:
+    """Return the folder of each run once: paths as given, or names below ``runs/``."""
+    folders: dict[Path, Path] = {}
+    for run in runs:
+        folder = run if run.is_dir() or not (RUNS_FOLDER / run).is_dir() else RUNS_FOLDER / run
+        folders.setdefault(Path(os.path.realpath(folder)), folder)
+    return list(folders.values())
+
+
+def existing_run_folders(runs: Sequence[Path]) -> list[Path]:
+    """Return ``run_folders``.
+
+    Raises:
+        ConfigError: one does not exist; names the one that may be meant.
+    """
+    folders = run_folders(runs)
+    problems = [describe_missing_run(folder) for folder in folders if not folder.is_dir()]
+    if problems:
+        raise ConfigError(*problems)
+    return folders
+
+
+def describe_missing_run(run: Path) -> str:
+    """Say that there is no folder ``run``, and which one may be meant."""
+    what = "is no folder" if run.exists() else "no such folder"
+    hint = ""
+    if run.suffix == ".toml":
+        hint = f"; this looks like a config: name the run that it makes, such as {RUNS_FOLDER}/NAME"
+    elif near := _similar_folder(run):
+        hint = f"; did you mean {near}?"
+    return printable(f"{run}: {what}{hint}", 1000)
+
+
+def _similar_folder(run: Path) -> Path | None:
+    """Return the folder beside ``run``, of a name alone first one below ``runs/``, that is named like it."""
+    for place in (RUNS_FOLDER, run.parent) if len(run.parts) == 1 else (run.parent,):
+        try:
+            names = [entry.name for entry in os.scandir(place) if entry.is_dir()]
+        except OSError:
+            continue
+        if near := difflib.get_close_matches(run.name, names, n=1, cutoff=0.7):
+            return place / near[0]
+    return None
+
+
+def check_outside(target: Path, roots: Sequence[Path], option: str) -> None:
+    """Check that what the value of ``option`` names is in none of the runs.
+
+    Raises:
+        ConfigError: it is.
+    """
+    place = Path(os.path.realpath(target))
+    for root in roots:
+        if place.is_relative_to(root.resolve()):
+            raise ConfigError(f"{option}: {target} is inside the run {root}, which a report does not change")
 
 
 def root_of(record: TrialRecord, roots: Collection[Path]) -> Path:

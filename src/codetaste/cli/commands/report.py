@@ -39,7 +39,8 @@ from codetaste.report.tables.environments import (
 from codetaste.report.tables.groups import GroupBy
 from codetaste.report.tables.report import DEFAULT_TABLES, TABLE_NAMES, TableName, make_report, problems_table
 from codetaste.results.load import Results, RowTable
-from codetaste.results.read import describe_no_trials, read_results, run_folders
+from codetaste.results.read import describe_no_trials, read_results
+from codetaste.results.roots import check_outside, existing_run_folders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,7 +114,9 @@ def report(
     if not runs and not benchmark:
         raise ConfigError("name a run, a folder of outputs, or --benchmark for its Tables 1 and 2")
     rows = requested_rows(table, format_ or "text", grouped=bool(by), as_json=json_)
-    roots = run_folders(runs)
+    roots = existing_run_folders(runs)
+    if output.out is not None:
+        check_outside(output.out, roots, "-o")
     named = _find_benchmark(benchmark, source.repos)
     results = read_results(roots, named, source.repos)
     aggregations = list(Aggregation) if aggregation == "both" else [Aggregation(aggregation)]

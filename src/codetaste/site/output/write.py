@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.core.files import remove_tree, storage_error
 from codetaste.errors import ConfigError, JournalError
+from codetaste.results.roots import check_outside
 from codetaste.site.build import open_site, site_blocks
 from codetaste.site.output.redact import Redactions, redact_file
 
@@ -93,9 +94,7 @@ def write_site(results: RunResults, target: Path, title: str, *, redact: bool = 
     """
     check_target(target)
     place = Path(os.path.realpath(target))
-    for root in results.roots:
-        if place.is_relative_to(root.resolve()):
-            raise ConfigError(f"-o: {target} is inside the run {root}, which a report does not change")
+    check_outside(target, results.roots, "-o")
     site = replace(open_site(results, title), redacted=redact)
     folder = place.parent / f".{place.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
     try:

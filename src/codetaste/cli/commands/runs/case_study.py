@@ -11,9 +11,8 @@ from codetaste.benchmark.layout import CASE_STUDIES_FOLDER, Mode, Track
 from codetaste.case_study.config import StudyKind
 from codetaste.cli.options import AsJson, Flag, Several
 from codetaste.console.command import command
-from codetaste.core.text import printable
 from codetaste.errors import ConfigError
-from codetaste.results.read import run_folders
+from codetaste.results.roots import existing_run_folders
 from codetaste.run.__main__ import carry_out
 from codetaste.run.config import FLOW_SECTIONS, check_config, read_data
 from codetaste.run.plan import RunOptions, plan_config
@@ -78,9 +77,7 @@ def case_study(  # noqa: PLR0913 - the options of the command line
             "name the file with the agent that examines the trials: --config FILE.toml; "
             "the config of the run itself will do, with --agent ID"
         )
-    (folder,) = run_folders([run])
-    if not folder.is_dir():
-        raise ConfigError(printable(f"{run}: no such folder"))
+    (folder,) = existing_run_folders([run])
     chosen: dict[str, Any] = {
         "run": str(folder.absolute()),
         **({"agent": agent} if agent else {}),

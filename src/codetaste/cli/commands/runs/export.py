@@ -18,7 +18,8 @@ from codetaste.errors import ConfigError
 from codetaste.exports.atif.write import write_trial
 from codetaste.exports.inspect.log import write_log
 from codetaste.exports.trial import exported_trials, safe_name
-from codetaste.results.read import read_results, run_folders
+from codetaste.results.read import read_results
+from codetaste.results.roots import existing_run_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +60,9 @@ def export(
         raise ConfigError(_HARBOR)
     if not runs or out is None:
         raise ConfigError("name a run, and a folder for the files by -o")
-    results = read_results(run_folders(runs), resolve_benchmark(benchmark, None) if benchmark else None)
+    results = read_results(
+        existing_run_folders(runs), resolve_benchmark(benchmark, None) if benchmark else None
+    )
     files: list[dict[str, Any]] = []
     write = _write_atif if to == "atif" else _write_inspect
     for file in write(exported_trials(results), out):

@@ -17,7 +17,7 @@ from codetaste.console.streams import notify, print_result
 from codetaste.core.text import printable
 from codetaste.errors import ConfigError
 from codetaste.orchestration.journal.journal import JOURNAL_FILE
-from codetaste.results.read import run_folders
+from codetaste.results.roots import run_folders
 from codetaste.run.resolve import find_benchmark
 from codetaste.site.live.access import MIN_TOKEN_CHARS, Access, is_loopback, new_token
 from codetaste.site.live.serve import serve_runs

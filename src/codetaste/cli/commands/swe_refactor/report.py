@@ -21,7 +21,7 @@ from codetaste.errors import ConfigError
 from codetaste.report.render.json import table_to_json
 from codetaste.report.statistics.comparison import ALPHA
 from codetaste.report.table import Table
-from codetaste.results.read import run_folders
+from codetaste.results.roots import run_folders
 from codetaste.swe_refactor.dataset.format import MAX_FILE_BYTES, parse_instances
 from codetaste.swe_refactor.report.comparison import compare_successes
 from codetaste.swe_refactor.report.merge import read_runs
