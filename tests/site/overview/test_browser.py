@@ -153,7 +153,14 @@ def test_any_two_systems_are_compared(browser: Browser, site: Path) -> None:
         page.select_option("#system-b", index=3)
         page.wait_for_selector("#chosen table tbody tr")
         assert page.locator("#chosen tbody tr").count() == 3
+        assert "differ in agent and in track and mode" in page.locator("#chosen").inner_text()
         assert "b=" in page.url
+        page.select_option("#system-b", index=0)
+        assert "Both are the same." in page.locator("#chosen").inner_text()
+        page.evaluate("codetaste.data.systems.pairs = {}")
+        page.select_option("#system-b", index=1)
+        assert "--table differences has the test" in page.locator("#chosen").inner_text()
+        page.select_option("#system-b", index=3)
         page.reload()
         page.wait_for_selector("#chosen table tbody tr")
         page.get_by_role("link", name="second patch").first.click()
