@@ -91,6 +91,14 @@ def test_agent_with_different_instances_in_two_runs_is_one_agent() -> None:
     assert trials.notes == ()
 
 
+def test_agent_with_another_model_in_another_run_is_named() -> None:
+    first, other = trial(run="one", model="small"), trial(instance="o__r-2", run="two", model="large")
+    assert merge_runs([first, other]).notes == (
+        "a is one agent here, with different models: small in one, large in two",
+    )
+    assert merge_runs([first, replace(other, run="one")]).notes == ()
+
+
 def test_same_agent_in_two_runs_is_qualified_by_run() -> None:
     records = [
         trial("a", "o__x-1", 1.0, run="r1"),

@@ -14,7 +14,7 @@ from codetaste.benchmark.layout import GOLDEN, MODES, NULL, TRACKS, Mode, Track
 from codetaste.report.statistics import measures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from codetaste.benchmark.trial_identity import TrialIdentity
     from codetaste.evaluation.trials.records import TrialRecord
@@ -89,6 +89,7 @@ def merge_runs(records: Iterable[TrialRecord]) -> MergedTrials:
         elif real.setdefault((record.run, record.identity), record) is not record:
             notes.append(f"{_describe(record)} is in {record.run} twice: the first counts")
     agents = _with_run_names([*real.values()], notes)
+    notes += _notes_of_models(agents)
     # A value must be finite, and in 0..1 if it is a fraction.
     notes += [
         f"{_describe(record)}: {measure.title} is {value}, which is left out"
@@ -121,6 +122,18 @@ def _add_pseudo(record: TrialRecord, added: dict[tuple[str, str], TrialRecord], 
 def _describe(record: TrialRecord) -> str:
     again = f", attempt {record.attempt}" if record.attempt > 1 else ""
     return f"{record.agent} on {record.instance} ({track_mode_of(record).title}{again})"
+
+
+def _notes_of_models(records: Iterable[TrialRecord]) -> Iterator[str]:
+    """Yield a note for each agent that has one model in one run and another one in another run."""
+    models: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for record in records:
+        if record.metadata.model:
+            models[record.agent].setdefault(record.metadata.model, record.run)
+    for agent, runs in models.items():
+        if len({*runs.values()}) > 1:
+            listed = ", ".join(f"{model} in {run}" for model, run in runs.items())
+            yield f"{agent} is one agent here, with different models: {listed}"
 
 
 def _with_run_names(records: list[TrialRecord], notes: list[str]) -> list[TrialRecord]:
