@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from codetaste.swe_refactor.dataset.instance import RefactoringInstance
-from codetaste.swe_refactor.dataset.layout import FOLDER
+from codetaste.swe_refactor.dataset.layout import FOLDER, TRIALS_FILE
 from codetaste.swe_refactor.dataset.review import InstanceVerdict, new_instance_review
-from codetaste.swe_refactor.report.trials_file import TRIALS_FILE, write_trials
+from codetaste.swe_refactor.report.trials_file import write_trials
 from codetaste.swe_refactor.score.answer_score import AnswerScore
 from codetaste.swe_refactor.score.check import CheckOutcome, RefactoringCheck
 from codetaste.swe_refactor.score.tested_answer import TestedAnswer, TestOutcome

@@ -14,11 +14,11 @@ import pytest
 
 from codetaste.swe_refactor.dataset.format import read_instances
 from codetaste.swe_refactor.dataset.instance import REFACTORING_TYPES
-from codetaste.swe_refactor.dataset.layout import FOLDER
+from codetaste.swe_refactor.dataset.layout import FOLDER, TRIALS_FILE
 from codetaste.swe_refactor.report.outcome import NoScore
 from codetaste.swe_refactor.report.tables import TRIAL_TABLES
 from codetaste.swe_refactor.report.trial_row import TrialRow
-from codetaste.swe_refactor.report.trials_file import TRIALS_FILE, write_trials
+from codetaste.swe_refactor.report.trials_file import write_trials
 from support.cli.invoke import codetaste
 from support.swe_refactor.documents import document
 from support.swe_refactor.paper_run import MODELS, SAMPLE, WORKFLOWS, write_paper_run

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codetaste.benchmark.layout import environment_folder
@@ -181,6 +182,7 @@ JSON = st.recursive(
 
 
 @given(key=st.sampled_from([*EnvironmentDetails.model_fields, "unknown"]), value=JSON)
+@example(key="unknown", value=math.inf)
 def test_any_value_of_any_key_is_read_or_named(
     key: str, value: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

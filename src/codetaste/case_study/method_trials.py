@@ -20,8 +20,8 @@ from codetaste.core.hashing import json_digest
 from codetaste.core.text import one_line
 from codetaste.errors import ConfigError
 from codetaste.swe_refactor.dataset.format import read_instances
-from codetaste.swe_refactor.dataset.layout import FOLDER
-from codetaste.swe_refactor.report.trials_file import TRIALS_FILE, read_trials, trial_to_json
+from codetaste.swe_refactor.dataset.layout import FOLDER, TRIALS_FILE
+from codetaste.swe_refactor.report.trials_file import read_trials, trial_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

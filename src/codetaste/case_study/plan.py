@@ -25,8 +25,7 @@ from codetaste.errors import ConfigError
 from codetaste.evaluation.trials.find import find_trials
 from codetaste.flows.job_keys import sources_key
 from codetaste.orchestration.budget.cost import BudgetLimits
-from codetaste.swe_refactor.dataset.layout import FOLDER
-from codetaste.swe_refactor.report.trials_file import TRIALS_FILE
+from codetaste.swe_refactor.dataset.layout import FOLDER, TRIALS_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

@@ -257,7 +257,7 @@ _AnyModel = TypeVar("_AnyModel", bound=_Model)
 
 def _read(path: Path, model: type[_AnyModel]) -> _AnyModel | None:
     try:
-        raw = json.loads(read_text_file(path, _MAX_BYTES))
+        raw = json.loads(read_text_file(path, _MAX_BYTES), parse_constant=_reject_constant)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -273,6 +273,10 @@ def _read(path: Path, model: type[_AnyModel]) -> _AnyModel | None:
         return model.model_validate(raw)
     except ValidationError as error:
         raise ConfigError(*(f"{path}: {line}" for line in validation_messages(error, raw, model))) from None
+
+
+def _reject_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")
 
 
 def _to_json(model: _Model) -> str:

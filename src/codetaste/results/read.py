@@ -21,9 +21,8 @@ from codetaste.results.benchmarks import RunBenchmarks, benchmarks_of_runs
 from codetaste.results.problems import make_problem, place_problem
 from codetaste.results.roots import root_of
 from codetaste.results.trial_studies import StudiesOfRuns, read_studies
-from codetaste.swe_refactor.dataset.layout import FOLDER
+from codetaste.swe_refactor.dataset.layout import FOLDER, TRIALS_FILE
 from codetaste.swe_refactor.report.merge import MergedRows, read_runs
-from codetaste.swe_refactor.report.trials_file import TRIALS_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -104,7 +103,9 @@ def read_results(
     except ConfigError as error:
         answers = MergedRows(())
         problems += [make_problem(text) for text in error.problems]
-    records = read_trial_records([root for root in roots if _may_have_trials(root)], benchmarks)
+    others = passes or environments or answering
+    with_trials = [root for root in roots if _may_have_trials(root) or not (others or _makes_no_trials(root))]
+    records = read_trial_records(with_trials, benchmarks)
     studies = read_studies(roots, problems)
     return RunResults(
         tuple(roots),
@@ -125,14 +126,17 @@ def _may_have_trials(root: Path) -> bool:
     return (root / OUTPUTS_FOLDER).is_dir() or not any((root / name).exists() for name in of_run)
 
 
+def _makes_no_trials(root: Path) -> bool:
+    """Whether a folder is of a run that mines or describes instances, and has no outputs."""
+    return not _may_have_trials(root) and any(
+        (root / name).is_dir() for name in (MINING_FOLDER, DESCRIPTIONS_FOLDER)
+    )
+
+
 def describe_no_trials(results: RunResults) -> str:
     """Say that there is no trial in the runs, and of runs that make none by design what they do."""
     named = printable(", ".join(map(str, results.roots))) or "no run"
-    makers = (MINING_FOLDER, DESCRIPTIONS_FOLDER)
-    by_design = results.roots and all(
-        not _may_have_trials(root) and any((root / name).is_dir() for name in makers)
-        for root in results.roots
-    )
+    by_design = results.roots and all(map(_makes_no_trials, results.roots))
     return f"there is no trial in {named}{', which mines or describes instances' if by_design else ''}"
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codetaste.swe_refactor.dataset.instance import REFACTORING_TYPES
-from codetaste.swe_refactor.dataset.layout import FOLDER
+from codetaste.swe_refactor.dataset.layout import FOLDER, TRIALS_FILE
 from codetaste.swe_refactor.report.sample.stratified import TYPE_MIX
-from codetaste.swe_refactor.report.trials_file import TRIALS_FILE, write_trials
+from codetaste.swe_refactor.report.trials_file import write_trials
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))

@@ -18,7 +18,7 @@ from codetaste.errors import ConfigError
 from codetaste.report.statistics.intervals import Interval
 from codetaste.report.table import Table
 from codetaste.swe_refactor.answers.problem import AnswerProblemKind
-from codetaste.swe_refactor.dataset.layout import FOLDER
+from codetaste.swe_refactor.dataset.layout import FOLDER, TRIALS_FILE
 from codetaste.swe_refactor.report.failures.table import failure_table
 from codetaste.swe_refactor.report.merge import merge_rows, read_runs
 from codetaste.swe_refactor.report.models import effort_table, table_2
@@ -26,7 +26,7 @@ from codetaste.swe_refactor.report.outcome import NoScore
 from codetaste.swe_refactor.report.successes import table_4
 from codetaste.swe_refactor.report.tables import TRIAL_TABLES, report_tables
 from codetaste.swe_refactor.report.trial_row import TrialRow
-from codetaste.swe_refactor.report.trials_file import TRIALS_FILE, write_trials
+from codetaste.swe_refactor.report.trials_file import write_trials
 from codetaste.swe_refactor.score.check import CheckOutcome
 from codetaste.swe_refactor.score.tested_answer import TestOutcome
 from support.swe_refactor.trial_rows import trial_row

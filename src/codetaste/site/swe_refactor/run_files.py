@@ -21,9 +21,8 @@ from codetaste.orchestration.journal.journal import JOURNAL_FILE
 from codetaste.results.roots import roots_by_run
 from codetaste.site.trial.transcript.trial_jobs import TrialJobs
 from codetaste.swe_refactor.dataset.format import read_instances
-from codetaste.swe_refactor.dataset.layout import FOLDER, INSTANCES_FILE
+from codetaste.swe_refactor.dataset.layout import FOLDER, INSTANCES_FILE, TRIALS_FILE
 from codetaste.swe_refactor.report.merge import original_key
-from codetaste.swe_refactor.report.trials_file import TRIALS_FILE
 from codetaste.transcripts.conversations import conversations_of
 from codetaste.transcripts.timeline.journal_reader import JournalReader
 

@@ -14,8 +14,8 @@ from codetaste.benchmark.layout import OUTPUTS_FOLDER
 from codetaste.core.text import plural, printable
 from codetaste.errors import ConfigError
 from codetaste.orchestration.journal.journal import JOURNAL_FILE
-from codetaste.swe_refactor.dataset.layout import FOLDER
-from codetaste.swe_refactor.report.trials_file import TRIALS_FILE, read_trials
+from codetaste.swe_refactor.dataset.layout import FOLDER, TRIALS_FILE
+from codetaste.swe_refactor.report.trials_file import read_trials
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
-TRIALS_FILE: Final = "trials.jsonl"
-"""In the folder ``swe_refactor`` of a run."""
 _MAX_USD: Final = Decimal(10) ** 9
 _MAX_VALUE_CHARS: Final = 60
 

@@ -9,10 +9,10 @@ from anyio import to_thread
 
 from codetaste.orchestration.job import Status
 from codetaste.swe_refactor.answers.edit.tree import read_files
-from codetaste.swe_refactor.dataset.layout import FOLDER
+from codetaste.swe_refactor.dataset.layout import FOLDER, TRIALS_FILE
 from codetaste.swe_refactor.report.outcome import outcome_of_job
 from codetaste.swe_refactor.report.trial_row import TrialRow
-from codetaste.swe_refactor.report.trials_file import TRIALS_FILE, update_trials
+from codetaste.swe_refactor.report.trials_file import update_trials
 from codetaste.swe_refactor.score.answer_score import AnswerScore
 from codetaste.swe_refactor.score.code_text import refactored_code
 from codetaste.swe_refactor.trials.answer import TrialAnswer
