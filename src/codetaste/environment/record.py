@@ -41,7 +41,8 @@ _Count = Annotated[int, Field(ge=0, le=_MAX_TESTS)]
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
+    # Infinite values are refused in keys that are known, and stay what they are in others.
+    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False, ser_json_inf_nan="constants")
 
 
 class RecordedMetrics(_Model):
@@ -257,7 +258,7 @@ _AnyModel = TypeVar("_AnyModel", bound=_Model)
 
 def _read(path: Path, model: type[_AnyModel]) -> _AnyModel | None:
     try:
-        raw = json.loads(read_text_file(path, _MAX_BYTES), parse_constant=_reject_constant)
+        raw = json.loads(read_text_file(path, _MAX_BYTES))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -273,10 +274,6 @@ def _read(path: Path, model: type[_AnyModel]) -> _AnyModel | None:
         return model.model_validate(raw)
     except ValidationError as error:
         raise ConfigError(*(f"{path}: {line}" for line in validation_messages(error, raw, model))) from None
-
-
-def _reject_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
 
 
 def _to_json(model: _Model) -> str:
