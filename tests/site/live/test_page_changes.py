@@ -47,15 +47,15 @@ def test_click_is_not_lost_when_its_row_changes_before_the_button_is_released(
     root: Path, serve: Callable[[Path], str], browser: Browser
 ) -> None:
     address = serve(root)
-    held: list[Route] = []  # the page asks for no more while the button is pressed
+    requests: list[Route] = []  # the page asks for no more while the button is pressed
     with watched_page(browser) as page:
-        page.route("**/changes.json*", lambda route: held.append(route))  # noqa: PLW0108 - it gets an attribute
+        page.route("**/changes.json*", lambda route: requests.append(route))  # noqa: PLW0108 - it gets an attribute
         with page.expect_request("**/changes.json*"):
             page.goto(address + PAGE)
         press(page, "#live-jobs a:has-text('second')")
         append_journal(root, [started("second"), ended("second", "failed", error="why")])
         with page.expect_response(has_changes("failed")):
-            held[0].continue_()
+            requests[0].continue_()
         page.evaluate("() => new Promise((resolve) => requestAnimationFrame(resolve))")
         page.mouse.up()
         page.wait_for_url("**/live/run/job.html?key=second")
