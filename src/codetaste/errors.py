@@ -21,7 +21,9 @@
     ├── ModelError           a language model gave no usable reply
     │   ├── RateLimited      the provider asks to wait
     │   ├── ModelUnavailable connection lost, server error, overloaded
-    │   ├── ModelRefused     the provider refuses this request for good
+    │   ├── ModelRefused     the model, or its provider's policy, refuses this request for good
+    │   │   ├── ModelSetupError     … because a setting of the model is wrong, or its account is empty
+    │   │   └── ConversationTooLong … because it does not fit into the context window
     │   ├── MalformedReply   the reply makes no sense
     │   └── CassetteMiss     a replayed conversation differs from its recording
     ├── MalformedRequest     a client sends the gateway an invalid request
@@ -56,12 +58,22 @@ class Cause(StrEnum):
     RATE_LIMIT = "rate_limit"
     UNAVAILABLE = "unavailable"
     REFUSED = "refused"
+    SETUP = "setup"
+    CONTEXT = "context"
     MALFORMED = "malformed"
     CASSETTE = "cassette"
     STORAGE = "storage"
     NEED = "need"
     CANCELLED = "cancelled"
     FAULT = "fault"
+
+    @property
+    def is_infrastructure(self) -> bool:
+        """Whether it is no fault of an agent or its model, so that a trial that it ended has no score."""
+        return self not in {
+            *(Cause.BUDGET, Cause.DEADLINE, Cause.REFUSED, Cause.CONTEXT, Cause.TOOL, Cause.RULE),
+            Cause.CANCELLED,
+        }
 
 
 class CodetasteError(Exception):
@@ -232,14 +244,35 @@ class ModelUnavailable(ModelError):
 
 
 class ModelRefused(ModelError):
-    """The provider refuses this request: bad key, unknown model, request too large."""
+    """The model, or the policy of its provider, refuses this request; a subclass says that it was neither."""
 
     cause = Cause.REFUSED
     unbilled = True
 
 
+class ModelSetupError(ModelRefused):
+    """A setting of the model is wrong, its account is empty, or the script of a scripted model fails.
+
+    ``setting`` is the key of ``[[models]]`` to mend, ``model_id`` the model, "" until it is known.
+    """
+
+    cause = Cause.SETUP
+    model_id: str = ""
+
+    def __init__(self, message: str, setting: str = "options") -> None:
+        super().__init__(message)
+        self.setting = setting
+
+    def __str__(self) -> str:
+        """Return the message, after the name of the setting if the model is known."""
+        message = super().__str__()
+        return f"models[{self.model_id}].{self.setting}: {message}" if self.model_id else message
+
+
 class ConversationTooLong(ModelRefused):
     """The conversation does not fit into the context window of the model."""
+
+    cause = Cause.CONTEXT
 
 
 class MalformedReply(ModelError):

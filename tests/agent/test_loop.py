@@ -17,7 +17,7 @@ from codetaste.agent import loop
 from codetaste.agent.facts import Facts
 from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
 from codetaste.agent.tool import ToolAnswer, tool
-from codetaste.errors import BudgetExceeded, ModelRefused, SandboxError, ToolError
+from codetaste.errors import BudgetExceeded, ModelSetupError, SandboxError, ToolError
 from codetaste.llm.messages import Block, Message, Request, StopReason, TextBlock, ToolCall, ToolResult
 from codetaste.llm.metering.metered import MeteredModel
 from codetaste.llm.price import Price
@@ -320,12 +320,12 @@ async def test_model_refusal_ends_loop(tmp_path: Path) -> None:
 async def test_permanent_model_error_fails_job_with_message(tmp_path: Path) -> None:
     def script(turn: int, _request: Request) -> Any:
         if turn == 2:
-            raise ModelRefused("the key is revoked")
+            raise ModelSetupError("the key is revoked")
         return call("note", text="a")
 
     run = await run_script(tmp_path, script)
     assert run.end is None
-    assert (run.outcome.status, run.outcome.cause) == ("failed", "refused")
+    assert (run.outcome.status, run.outcome.cause) == ("failed", "setup")
     assert "the key is revoked" in run.outcome.error
     assert len(run.context.calls) == 2  # earlier messages are still available
 
@@ -336,7 +336,7 @@ async def test_resume_after_failure_restores_facts_without_new_calls(tmp_path: P
     def make_script(broken: bool) -> ModelScript:
         def script(turn: int, _request: Request) -> Block | list[Block]:
             if turn == 2 and broken:
-                raise ModelRefused("for now")
+                raise ModelSetupError("for now")
             steps: list[Block | list[Block]] = [
                 call("note", text="a"),
                 [call("fail"), call("note", text="b", times=2)],

@@ -22,7 +22,7 @@ from codetaste.agent.replay import INFRASTRUCTURE_ERRORS, replay_tool_call
 from codetaste.agent.shorten import ContextWindow, Edits, plan_edits
 from codetaste.agent.tool import BadArguments, truncate
 from codetaste.core.concurrency import StepTimer
-from codetaste.errors import BudgetExceeded, ConversationTooLong, ToolError
+from codetaste.errors import BudgetExceeded, Cause, ConversationTooLong, ModelRefused, ToolError
 from codetaste.llm.messages import Message, Request, StopReason, TextBlock, ToolResult
 from codetaste.orchestration.events import ToolCalled, ToolRaised
 
@@ -157,6 +157,10 @@ async def run_loop(
     except BudgetExceeded as error:
         job.note(str(error))
         state.end = LoopEnd.BUDGET_EXCEEDED
+    except ModelRefused as error:
+        if error.cause is not Cause.REFUSED:
+            raise
+        state.end, state.end_text = LoopEnd.REFUSED, str(error)
     return state.end
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from codetaste.console.exit_codes import STOPPED
 from codetaste.console.streams import colour
 from codetaste.core.text import printable, shorten, wrap
 from codetaste.core.units import format_duration, format_usd
+from codetaste.errors import Cause
 from codetaste.report.dry_run import prices_to_json
 from codetaste.report.ending import count_endings, ending_of_outcome, format_endings
 from codetaste.report.live.progress import format_spend
@@ -144,8 +146,17 @@ def render_comparison(comparison: Comparison, width: int | None = None) -> str:
 
 
 def _job_lines(summary: Summary, width: int | None, *, coloured: bool) -> list[str]:
-    """Return a line for each job; of many jobs, for those that ended badly, and the most of these."""
-    lines = [line for line in summary.lines if not (line.hidden and line.ending.well)]
+    """Return a line for each job; of many jobs, for those that ended badly, and the most of these.
+
+    Jobs that one fault of the set-up has ended have one line together.
+    """
+    setup = Counter(line.outcome.error for line in summary.lines if line.outcome.cause is Cause.SETUP)
+    shared = {error: count for error, count in setup.items() if count > 1}
+    lines = [
+        line
+        for line in summary.lines
+        if not (line.hidden and line.ending.well) and line.outcome.error not in shared
+    ]
     few = len(lines) <= MAX_LINES
     shown = lines if few else [line for line in lines if not line.ending.well][:_MOST_BAD]
     longest = max((len(line.title) for line in shown), default=0)
@@ -157,6 +168,10 @@ def _job_lines(summary: Summary, width: int | None, *, coloured: bool) -> list[s
     if coloured:
         colours = [line.ending.mark.colour for line in shown]
         output = [_colour_mark(text, name) for text, name in zip(output, colours, strict=True)]
+    output = [
+        *(wrap(f"  --  {n} jobs: {printable(why)}", width, "      ") for why, n in shared.items()),
+        *output,
+    ]
     if len(shown) < len(lines):
         left_out = format_endings(count_endings(line.ending for line in lines if line not in shown))
         output.append(

@@ -42,7 +42,7 @@ class OutcomeFacet(StrEnum):
     MAX_TURNS = "max_turns"
     """The maximum of turns ended its work, and what it left is no success."""
     REFUSED = "refused"
-    """The model or its provider refused the task."""
+    """The model, or the policy of its provider, refused the task."""
     INFRASTRUCTURE_ERROR = "infrastructure_error"
     """A provider, a sandbox, a program or the machine failed: no fault of the agent."""
     NOT_SCORED = "not_scored"
@@ -74,16 +74,13 @@ _OF_END: Final[Mapping[str, OutcomeFacet]] = {
     LoopEnd.MAX_TURNS: OutcomeFacet.MAX_TURNS,
     FinishReason.EXECUTION_ERROR: OutcomeFacet.FAILURE,
     FinishReason.ERROR: OutcomeFacet.INFRASTRUCTURE_ERROR,
-    **dict.fromkeys(
-        (
-            *(Cause.RATE_LIMIT, Cause.UNAVAILABLE, Cause.MALFORMED, Cause.CASSETTE, Cause.SANDBOX),
-            *(Cause.SOURCE, Cause.ENGINE, Cause.TOOL_MISSING, Cause.STORAGE, Cause.CONFIG, Cause.NEED),
-            Cause.FAULT,
-        ),
-        OutcomeFacet.INFRASTRUCTURE_ERROR,
-    ),
+    **{cause: OutcomeFacet.INFRASTRUCTURE_ERROR for cause in Cause if cause.is_infrastructure},
 }
 """By the cause or the name of the ending of a job, or by a finish reason; any other is a failure."""
+_OF_STATUS: Final = {
+    TrialStatus.UNREADABLE: OutcomeFacet.UNREADABLE,
+    TrialStatus.INFRASTRUCTURE: OutcomeFacet.INFRASTRUCTURE_ERROR,
+}
 _ENDS_OF_AGENTS: Final = frozenset({LoopEnd.MAX_TURNS, LoopEnd.REFUSED})
 """Endings that the outputs of a trial call the agent's own fault."""
 _OF_ANSWER: Final[Mapping[TrialOutcome, OutcomeFacet]] = {
@@ -106,8 +103,8 @@ def facet_of_record(record: TrialRecord, end: str = "") -> OutcomeFacet:
             ending is counted, or its state if it has not ended; "" if that is unknown.
     """
     scores = record.scores
-    if scores.status is TrialStatus.UNREADABLE:
-        return OutcomeFacet.UNREADABLE
+    if scores.status in _OF_STATUS:
+        return _OF_STATUS[scores.status]
     if scores.status in {TrialStatus.NOT_SCORED, TrialStatus.PARTIAL}:
         ended = not record.metadata.interruption and end not in _NOT_ENDED
         return OutcomeFacet.NOT_SCORED if ended else OutcomeFacet.NOT_ENDED

@@ -179,11 +179,11 @@ async def test_model_ends_for_the_run_after_a_usage_above_the_reservation(
 
     for _ in range(2):  # the second session of the run makes no call either
         outcome, spent = await run_job(tmp_path, body, BUDGET)
-        assert (outcome.status, outcome.cause, len(provider.calls)) == (Status.FAILED, Cause.REFUSED, 1)
+        assert (outcome.status, outcome.cause, len(provider.calls)) == (Status.FAILED, Cause.SETUP, 1)
         assert (
             "model m is not called again in this run: for job/turn#1 the provider reported" in outcome.error
         )
-        assert "models[].prompt_overhead_tokens" in outcome.error
+        assert "models[m].prompt_overhead_tokens" in outcome.error
         if isinstance(usage.input, int) and usage.input > 0 and usage.output < 10**9:
             assert (spent.settled.usd, spent.unknown) == (PRICE.cost_usd(usage), Cost())
         else:
@@ -213,7 +213,7 @@ async def test_unusable_reply_that_reported_more_than_reserved_ends_the_model_to
 
     outcome, spent = await run_job(tmp_path, body, BUDGET)
     if ended:
-        assert (outcome.cause, len(provider.calls)) == (Cause.REFUSED, 1)
+        assert (outcome.cause, len(provider.calls)) == (Cause.SETUP, 1)
         assert "model m is not called again in this run" in outcome.error
         assert (spent.settled.usd, spent.unknown) == (PRICE.cost_usd(usage), Cost())
     else:
@@ -260,7 +260,7 @@ async def test_disputed_calls_are_at_most_those_in_flight(tmp_path: Path) -> Non
         async with open_session(tmp_path / str(permits), BUDGET, retries={}, grace_s=1.0) as session:
             jobs = [closure_job(session, f"job-{n}", body, session.budget, "f") for n in range(8)]
             outcomes = await session.run(jobs)
-        assert {outcome.cause for outcome in outcomes.values()} == {Cause.REFUSED}
+        assert {outcome.cause for outcome in outcomes.values()} == {Cause.SETUP}
         assert len(provider.calls) == permits
 
 

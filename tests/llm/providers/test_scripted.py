@@ -13,7 +13,7 @@ from codetaste.errors import (
     ConfigError,
     JournalError,
     ModelError,
-    ModelRefused,
+    ModelSetupError,
     ModelUnavailable,
     RateLimited,
 )
@@ -170,7 +170,7 @@ async def test_usage_may_be_given_or_withheld_and_is_billed(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        (lambda _: 1 / 0, r"the script of model 'm' failed: ZeroDivisionError: .*test_scripted\.py:\d+"),
+        (lambda _: 1 / 0, r"the script failed: ZeroDivisionError: .*test_scripted\.py:\d+"),
         (lambda _: 42, "returned int, which is not a reply"),
         (lambda _: [TextBlock("x"), 3], "put int into a reply"),
     ],
@@ -178,7 +178,7 @@ async def test_usage_may_be_given_or_withheld_and_is_billed(tmp_path: Path) -> N
 async def test_failing_script_is_one_line_error_without_retry(
     tmp_path: Path, script: Any, message: str
 ) -> None:
-    with pytest.raises(ModelRefused, match=message) as caught:
+    with pytest.raises(ModelSetupError, match=message) as caught:
         await scripted(tmp_path, script).complete(request_of("x"), call="1")
     assert "\n" not in str(caught.value)
     assert isinstance(caught.value, ModelError)
@@ -206,6 +206,6 @@ async def test_system_exit_in_script_fails_only_its_call(tmp_path: Path) -> None
     def leaves(_: Request) -> str:
         raise SystemExit(3)
 
-    with pytest.raises(ModelRefused, match="SystemExit: 3"):
+    with pytest.raises(ModelSetupError, match="SystemExit: 3"):
         await scripted(tmp_path, leaves).complete(request_of("x"), call="1")
     assert bill(tmp_path) == []

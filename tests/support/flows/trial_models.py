@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from codetaste.errors import ConversationTooLong, MalformedReply, ModelRefused
+from codetaste.errors import ConversationTooLong, MalformedReply, ModelSetupError
 from codetaste.llm.messages import Message, Request, TextBlock, ToolCall
 from codetaste.llm.providers.scripted import ScriptedReply
 
@@ -236,7 +236,7 @@ def fails_later(request: Request) -> Message:
     """Creates a file, then raises a permanent error."""
     if turn(request) < 2:
         return next_step(request, [edit("pack/before.py", "", "before = 1\n"), shell("ls")])
-    raise ModelRefused("the scripted provider is gone")
+    raise ModelSetupError("the scripted provider is gone")
 
 
 def _more(number: int) -> Step:
@@ -272,7 +272,7 @@ def by_shell_slowly(request: Request) -> ScriptedReply:
 def fails_later_by_shell(request: Request) -> Message:
     if turn(request) < 2:
         return by_shell_endless(request)
-    raise ModelRefused("the scripted provider is gone")
+    raise ModelSetupError("the scripted provider is gone")
 
 
 def malformed_later_by_shell(request: Request) -> Message:
@@ -291,7 +291,7 @@ def slow_reply(_request: Request) -> ScriptedReply:
 
 
 def gone(_request: Request) -> Message:
-    raise ModelRefused("the scripted provider is gone")
+    raise ModelSetupError("the scripted provider is gone")
 
 
 def java_coder(request: Request) -> Message:

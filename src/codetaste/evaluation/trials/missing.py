@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.journal.history import JobHistory
 
 _EVENTS = frozenset({"job", "started", "retry", "ended", "resumed", "rerun"})
+_INFRASTRUCTURE = frozenset(cause for cause in Cause if cause.is_infrastructure)
 _NOT_ENDED = LIVE_STATES | {JobState.INTERRUPTED, JobState.CANCELLED}
 _FINISH_REASONS = {
     JobState.BUDGET_EXCEEDED: FinishReason.BUDGET_EXCEEDED,
@@ -69,9 +70,12 @@ def reconcile_with_journal(
     corrected = []
     for record in known:
         jobs = trials.pop(record.identity, [])
-        if jobs and record.scores.status is TrialStatus.NOT_SCORED and record.metadata.interruption:
+        before = record.scores.status
+        if jobs and (
+            record.metadata.interruption or before in {TrialStatus.FAILED, TrialStatus.INFRASTRUCTURE}
+        ):
             status, why, _ = _outcome(jobs)
-            if status is not TrialStatus.NOT_SCORED:
+            if status not in {before, TrialStatus.NOT_SCORED}:
                 record = replace(record, scores=replace(record.scores, status=status, reason=why))  # noqa: PLW2901
         corrected.append(record)
     return corrected, [_record(identity, jobs, run, known, context) for identity, jobs in trials.items()]
@@ -133,8 +137,11 @@ def _outcome(jobs: _Jobs) -> tuple[TrialStatus, str, FinishReason | None]:
             return TrialStatus.NOT_SCORED, f"it has not ended ({job.state})", None
         if job.state in {JobState.DONE, JobState.SKIPPED}:
             continue
-        refused = cause == Cause.REFUSED or (cause == Cause.BUDGET and not job.attempts)
-        status = TrialStatus.REFUSED if refused else TrialStatus.FAILED
+        status = TrialStatus.FAILED
+        if cause == Cause.REFUSED or (cause == Cause.BUDGET and not job.attempts):
+            status = TrialStatus.REFUSED
+        elif cause in _INFRASTRUCTURE:
+            status = TrialStatus.INFRASTRUCTURE
         why = printable(job.error, 300) or job.state
         return status, why, _FINISH_REASONS.get(job.state, FinishReason.ERROR)
     if any(job.state is JobState.SKIPPED for job, _ in jobs):

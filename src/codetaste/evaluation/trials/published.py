@@ -24,7 +24,7 @@ from codetaste.evaluation.changed_lines import precision_counts
 from codetaste.evaluation.metrics import pass_thresholds, passes
 from codetaste.evaluation.test_runs.recorded import parse_test_counts
 from codetaste.evaluation.trials.coverage import RuleCoverage, read_changed_lines, read_coverage
-from codetaste.evaluation.trials.records import ProblemKind, TrialScores, TrialStatus
+from codetaste.evaluation.trials.records import ProblemKind, TrialScores, TrialSource, TrialStatus
 from codetaste.evaluation.trials.scores import PublishedResult, scores_of_result
 from codetaste.evaluation.trials.untrusted_files import FileProblem, ends_like_json, file_size, read_file
 
@@ -60,7 +60,9 @@ def scores_without_evaluation(
             context.add_problem(f"{trial.label}/{PREDICTION_FILE}", ProblemKind.MISSING, "is missing")
         return TrialScores(TrialStatus.FAILED, f"it left no patch{because}")
     if size <= _EMPTY_PATCH_BYTES and metadata.finish_reason not in _REGULAR_ENDS:
-        return TrialScores(TrialStatus.FAILED, f"it left an empty patch{because}")
+        own_error = metadata.finish_reason == FinishReason.ERROR and metadata.source is TrialSource.CODETASTE
+        status = TrialStatus.INFRASTRUCTURE if own_error else TrialStatus.FAILED
+        return TrialScores(status, f"it left an empty patch{because}")
     scores = TrialScores(TrialStatus.NOT_SCORED, "it has no evaluation")
     try:
         log = read_file(trial.folder / EVALUATION_FOLDER / RULE_OUTPUT_FILE, context.root, _OUTPUT_BYTES)

@@ -31,6 +31,8 @@ class TrialStatus(StrEnum):
     """It has a prediction, but no evaluation yet."""
     FAILED = "failed"
     """It ended without a prediction that can be evaluated."""
+    INFRASTRUCTURE = "infrastructure"
+    """The set-up, a provider, a sandbox or the machine failed: it has no score, and runs again."""
     REFUSED = "refused"
     """It did not start for lack of budget, or the model refused."""
     DOES_NOT_APPLY = "does_not_apply"

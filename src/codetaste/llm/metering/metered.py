@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import random
 import time
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
-from codetaste.errors import Cause, ModelError, ModelRefused
+from codetaste.errors import Cause, ModelError, ModelSetupError
 from codetaste.llm.messages import Usage
 from codetaste.llm.metering.prompt_bound import PromptBound
 from codetaste.llm.metering.reply_record import load_reply, reply_record
@@ -189,12 +190,12 @@ class MeteredModel:
             "max_output_tokens": priced.request.max_output_tokens,
         }
         while True:
-            self._check_not_disputed(ctx)
+            self._check_callable(ctx)
             permit, reservation = await self._acquire(priced, ctx)
             try:
                 request = cap_to_budget(priced, reservation.granted, self.price)
                 async with await ctx.start_call(name, reservation, note) as paid:
-                    if not permit.valid or ctx.disputed(self._disputed_name):
+                    if not permit.valid or ctx.disputed(self._disputed_name) or self.limiter.setup_error:
                         # A pause began, the limit fell or the model ended while the reservation was written.
                         paid.release()
                         continue
@@ -256,6 +257,11 @@ class MeteredModel:
             failed(Cause.CANCELLED, "given up while it was in flight")
             raise
         except ModelError as error:
+            if isinstance(error, ModelSetupError):
+                error.model_id = self.id
+                # A script, or options, may suit another request.
+                if error.setting != "options" and not self.model.has_ledger:
+                    self.limiter.setup_error = error
             failed(error.cause, str(error))
             if error.unbilled:
                 paid.release()
@@ -311,14 +317,19 @@ class MeteredModel:
             ctx.dispute(self._disputed_name, paid.call)
         return is_excess
 
-    def _check_not_disputed(self, ctx: JobContext) -> None:
-        """Raise ModelRefused if the run must not call this model again."""
+    def _check_callable(self, ctx: JobContext) -> None:
+        """Raise ModelSetupError if the run must not call this model again."""
+        error = self.limiter.setup_error and copy(self.limiter.setup_error)
         if (call := ctx.disputed(self._disputed_name)) is not None:
-            raise ModelRefused(
+            error = ModelSetupError(
                 f"model {self.id} is not called again in this run: for {call.call} the provider reported "
                 f"more than the reserved {_format_cost(call.granted)}; compare its bill, then raise "
-                "models[].prompt_overhead_tokens, or start another run"
+                "prompt_overhead_tokens, or start another run",
+                "prompt_overhead_tokens",
             )
+        if error is not None:
+            error.model_id = self.id
+            raise error
 
     def _notify(self, change: str, ctx: JobContext) -> None:
         """Journal how the limiter has adapted, if it has."""

@@ -21,7 +21,8 @@ import anyio.to_thread
 from codetaste.core.hashing import canonical_json
 from codetaste.core.imports import load_object
 from codetaste.core.jsonl import JsonlFile
-from codetaste.errors import CodetasteError, ConfigError, ModelRefused
+from codetaste.core.text import one_line
+from codetaste.errors import CodetasteError, ConfigError, ModelSetupError
 from codetaste.llm.codec import (
     message_to_json,
     reply_from_json,
@@ -100,7 +101,7 @@ class ScriptedModel:
 
         Raises:
             ModelError: the script raised it.
-            ModelRefused: the script failed, or did not return a reply.
+            ModelSetupError: the script failed, or did not return a reply.
             JournalError: the ledger cannot be written.
         """
         known = await self.lookup(call)
@@ -146,10 +147,12 @@ class ScriptedModel:
         except CodetasteError:
             raise
         except (Exception, SystemExit) as error:
-            frames = traceback.extract_tb(error.__traceback__)
-            place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-            problem = f"{type(error).__name__}: {error}{place}"
-            raise ModelRefused(f"the script of model {self.id!r} failed: {problem}") from error
+            # The first frame is this function, the second one the script.
+            frames = traceback.extract_tb(error.__traceback__)[1:]
+            of_script = [frame for frame in frames if frame.filename == frames[0].filename]
+            place = f" ({of_script[-1].filename}:{of_script[-1].lineno})" if of_script else ""
+            problem = f"{type(error).__name__}: {one_line(str(error))}{place}"
+            raise ModelSetupError(f"the script failed: {problem}", "model") from error
         match output:
             case ScriptedReply():
                 return output
@@ -159,9 +162,7 @@ class ScriptedModel:
                 return ScriptedReply(output.content)
             case str() | TextBlock() | ToolCall() | ToolResult() | Sequence():
                 return ScriptedReply(output)
-        raise ModelRefused(
-            f"the script of model {self.id!r} returned {type(output).__name__}, which is not a reply"
-        )
+        raise ModelSetupError(f"the script returned {type(output).__name__}, which is not a reply", "model")
 
     def _reply(self, request: Request, scripted: ScriptedReply, call: str) -> tuple[Reply, Usage]:
         """Return the reply and the billed usage, which the reply need not report."""
@@ -187,9 +188,10 @@ class ScriptedModel:
         blocks = content if isinstance(content, Sequence) else (content,)
         for block in blocks:
             if not isinstance(block, TextBlock | ToolCall):
-                raise ModelRefused(
-                    f"the script of model {self.id!r} put {type(block).__name__} into a reply; "
-                    "a reply consists of TextBlock and ToolCall"
+                raise ModelSetupError(
+                    f"the script put {type(block).__name__} into a reply; "
+                    "a reply consists of TextBlock and ToolCall",
+                    "model",
                 )
         return tuple(blocks)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from codetaste.errors import ModelError
+    from codetaste.errors import ModelError, ModelSetupError
     from codetaste.llm.ratelimit.adaptive import Backoff
     from codetaste.orchestration.retry import RetryRule
 
@@ -125,6 +125,8 @@ class RateLimiter:
         patience_s: how long the provider may refuse everything before it is given up; no pause is longer.
         step_s: the longest time until a refusal arrives; after a pause, the limit doubles in this time.
         rng: for the jitter of pauses.
+
+    ``setup_error`` is why no request can be answered, such as a wrong key; the owner sets it.
     """
 
     def __init__(
@@ -142,6 +144,7 @@ class RateLimiter:
         self._waiters: OrderedDict[_Waiter, None] = OrderedDict()
         self._pause_reason = WaitReason.RATE_LIMIT
         self._gave_up = 0
+        self.setup_error: ModelSetupError | None = None
         # The limit in the last message, so that its rise is not reported step by step.
         self._reported_limit = maximum
 

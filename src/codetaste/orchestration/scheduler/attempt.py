@@ -86,8 +86,11 @@ def _result_of_error(error: BaseException) -> AttemptResult:
     first = leaves[0]
     cause = first.cause if isinstance(first, CodetasteError) else Cause.FAULT
     retry_after_s = getattr(first, "retry_after_s", None)
+    # That of a model's script.
+    script_error = first.__cause__ if cause is Cause.SETUP else None
+    trace = "".join(traceback.format_exception(script_error)) if script_error else ""
     return AttemptResult(
-        _status(first), None, cause, _one_line(first), retry_after_s=retry_after_s, final=is_given_up(first)
+        _status(first), None, cause, _one_line(first), trace, retry_after_s, final=is_given_up(first)
     )
 
 

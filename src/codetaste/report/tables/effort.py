@@ -33,6 +33,7 @@ _ENDINGS = {FinishReason.BUDGET_EXCEEDED: "Budget hit", FinishReason.TIMEOUT: "T
 _STATUSES = {
     TrialStatus.SCORED: "Scored",
     TrialStatus.FAILED: "Failed",
+    TrialStatus.INFRASTRUCTURE: "Infrastructure",
     TrialStatus.REFUSED: "Refused",
     TrialStatus.DOES_NOT_APPLY: "Does not apply",
     TrialStatus.PARTIAL: "Partial scan",

@@ -34,8 +34,8 @@ class TrialResult:
         category: category of the instance; in SWE-Refactor the type of the refactoring.
         attempt: number of the attempt, from 1.
         outcome: what became of it: one of the outcomes, which are the same for both benchmarks.
-        status: in CodeTaste "scored", "not_scored", "failed", "refused", "does_not_apply", "partial" or
-            "unreadable"; in SWE-Refactor the outcome of its own tables, such as "tests_fail".
+        status: in CodeTaste "scored", "not_scored", "failed", "infrastructure", "refused", "does_not_apply",
+            "partial" or "unreadable"; in SWE-Refactor the outcome of its own tables, such as "tests_fail".
         reason: why it ended like that, or why a value is missing, in one line.
         finish_reason: how the agent's run ended, as published: "success", "timeout", "budget_exceeded", …
         cause: cause of the fault that ended it, from the journal, such as "rate_limit".

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
-from codetaste.errors import ConversationTooLong, MalformedReply, ModelRefused, SourceError
+from codetaste.errors import Cause, ConversationTooLong, MalformedReply, ModelRefused, SourceError
 from codetaste.flows.mine.scoring.ask import Question, ask
 from codetaste.flows.mine.scoring.inputs import diff_request, message_request
 from codetaste.mining.scoring.candidate import DiffFacts, ScoreResult
@@ -95,6 +95,8 @@ async def _ask_about(diff: CommitDiff, context: ScoringContext, job: JobContext)
 
 def _drop(error: CodetasteError, job: JobContext) -> Json:
     """Return the result of a commit without scores; a refusal or a lost source may end with the session."""
+    if error.cause is Cause.SETUP:
+        raise error
     problem = "; ".join(str(error).splitlines())
     transient = not isinstance(error, UnusableReply | ConversationTooLong)
     if isinstance(error, UnusableReply):

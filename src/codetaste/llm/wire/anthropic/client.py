@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from codetaste.core.text import one_line
-from codetaste.errors import MalformedReply, ModelRefused, ModelUnavailable
+from codetaste.errors import MalformedReply, ModelRefused, ModelSetupError, ModelUnavailable
 from codetaste.llm.messages import (
     Message,
     ProviderBlocks,
@@ -264,7 +264,8 @@ def error_from(
     text, code = _message_and_code(body)
     message = one_line(text)
     if status == 429 and "spend_limit" in code:  # noqa: PLR2004 - waiting does not help here
-        return ModelRefused(f"HTTP {status}: {message} (a spending limit of the account is reached)")
+        why = "a spending limit of the account is reached"
+        return ModelSetupError(f"HTTP {status}: {message} ({why})", "api_key_env")
     if member(member(body, "error"), "type") == _TOO_LONG:
         return too_long(status, message)
     return error_for_status(status, message, wait_s=wait_s)

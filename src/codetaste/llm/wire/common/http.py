@@ -13,6 +13,7 @@ from codetaste.errors import (
     ConversationTooLong,
     MalformedReply,
     ModelRefused,
+    ModelSetupError,
     ModelUnavailable,
     RateLimited,
 )
@@ -45,14 +46,31 @@ _TOO_LONG = re.compile(
 )
 """What Anthropic, OpenAI, vLLM, llama.cpp, Mistral, Gemini, Bedrock and OpenRouter say in the message."""
 
-_HINTS = {
-    400: "the request does not suit the model; see its options",
-    401: "the API key is not accepted; see api_key_env",
-    402: "the account has no credit left",
-    403: "the API key may not use this model",
-    404: "there is no such model or address; see model and base_url",
-    422: "the request does not suit the model; see its options",
+_SETTINGS = {
+    400: ("options", "the request does not suit the model; see its options"),
+    401: ("api_key_env", "the API key is not accepted; see api_key_env"),
+    402: ("api_key_env", "the account has no credit left"),
+    403: ("api_key_env", "the API key may not use this model"),
+    404: ("model", "there is no such model or address; see model and base_url"),
 }
+"""The setting to mend, and a hint, by status; any other status is like 400."""
+_REDIRECT = ("base_url", "the address redirects; set base_url to where it leads")
+
+_UNCLEAR = frozenset({400, 403, 422, 451})
+_MEANT = {
+    402: r"credit balance|insufficient[ _](balance|credit|fund)|(out of|no|used all) (available )?credits",
+    401: r"(incorrect|invalid|missing) (x-)?api[ _-]?key|api[ _-]?key (is )?(not valid|invalid|expired)",
+    404: r"not a valid model|(invalid|unknown) model\b|\bmodel\b.{0,80}\b(not exist|not found)",
+}
+"""What servers say with an unclear status, by the status that fits."""
+
+_POLICY = re.compile(
+    r"content[ _-]?(filter|policy|management|moderation)|[a-z]_policy(_violation)?:|invalid_prompt"
+    r"|usage polic|safety (system|reasons|policy)|prohibited_content|(input|prompt|content) was flagged"
+    r"|moderation_blocked|data_inspection|inappropriate content|content exists risk",
+    re.IGNORECASE,
+)
+"""What providers say of a prompt that their policy refuses."""
 
 
 def redact(secret: str, text: str) -> str:
@@ -96,12 +114,17 @@ def error_for_status(status: int, message: str, *, wait_s: float | None = None) 
         return ModelUnavailable(
             text, unbilled=status == _NOT_BEGUN, overloaded=overloaded, retry_after_s=wait_s
         )
-    if 300 <= status < 400:  # noqa: PLR2004 - redirects
-        return ModelRefused(f"{text} (the address redirects; set base_url to where it leads)")
     if status == _TOO_LARGE or (status in _TOO_LONG_STATUSES and _TOO_LONG.search(message)):
         return too_long(status, message)
-    hint = _HINTS.get(status)
-    return ModelRefused(f"{text} ({hint})" if hint else text)
+    if status in _UNCLEAR:
+        if _POLICY.search(message):
+            return ModelRefused(text)
+        meant_by_words = (
+            meant for meant, words in _MEANT.items() if re.search(words, message, re.IGNORECASE)
+        )
+        status = next(meant_by_words, status)
+    setting, hint = _REDIRECT if status < 400 else _SETTINGS.get(status, _SETTINGS[400])  # noqa: PLR2004
+    return ModelSetupError(f"{text} ({hint})", setting)
 
 
 def too_long(status: int, message: str) -> ConversationTooLong:

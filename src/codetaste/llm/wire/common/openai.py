@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from codetaste.core.text import one_line
-from codetaste.errors import ModelRefused, ModelUnavailable
+from codetaste.errors import ModelRefused, ModelSetupError, ModelUnavailable
 from codetaste.llm.messages import Usage
 from codetaste.llm.wire.common.error_codes import ErrorCode, ErrorKind
 from codetaste.llm.wire.common.http import error_for_status, member, retry_after_s, text_of_error, too_long
@@ -39,7 +39,10 @@ ERROR_CODES = {
 """The errors that the gateway reports; Responses has other statuses for them."""
 
 _QUOTA = frozenset(
-    {"insufficient_quota", "billing_hard_limit_reached", "usage_limit_reached", "usage_not_included"}
+    {
+        *("insufficient_quota", "billing_hard_limit_reached", "usage_limit_reached", "usage_not_included"),
+        *("exceeded_current_quota_error", "insufficient_balance"),
+    }
 )
 """Codes that waiting does not resolve, although their status is 429."""
 
@@ -163,8 +166,8 @@ def _error(status: int, failure: ErrorBody, wait_s: float | None) -> ModelError:
     name = next((name for name in failure.names if name not in failure.message), "")
     message = one_line(f"{name}: {failure.message}" if name and failure.message else name or failure.message)
     if _QUOTA & {*failure.names}:
-        return ModelRefused(
-            f"HTTP {status}: {message} (the account's quota is used up; waiting does not help)"
+        return ModelSetupError(
+            f"HTTP {status}: {message} (the account's quota is used up; waiting does not help)", "api_key_env"
         )
     if _OVERLOADED & {*failure.names} and status != _TOO_MANY:
         return ModelUnavailable(
@@ -174,8 +177,8 @@ def _error(status: int, failure: ErrorBody, wait_s: float | None) -> ModelError:
         return too_long(status, message)
     error = error_for_status(status, message, wait_s=wait_s)
     hint = next((_HINTS[name] for name in (*failure.names, failure.param) if name in _HINTS), None)
-    if hint and isinstance(error, ModelRefused):
-        return ModelRefused(f"HTTP {status}: {message} ({hint})")
+    if hint and isinstance(error, ModelSetupError):
+        return ModelSetupError(f"HTTP {status}: {message} ({hint})")
     return error
 
 
