@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import anyio
 
 from codetaste.errors import Cause, CodetasteError
-from codetaste.orchestration.budget.cost import BudgetLimits, BudgetPath, BudgetSnapshot
+from codetaste.orchestration.budget.cost import BudgetLimits, BudgetPath, BudgetSnapshot, Cost
 from codetaste.orchestration.events import CallRetrying
 from codetaste.orchestration.journal.journal import Json, json_copy
 from codetaste.orchestration.paid_call import PaidCall
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from codetaste.orchestration.budget.budget import Budget
-    from codetaste.orchestration.budget.cost import Cost
     from codetaste.orchestration.budget.reservation import Reservation
     from codetaste.orchestration.events import Event
     from codetaste.orchestration.journal.history import CallRecord
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
     from codetaste.orchestration.shortfall import Shortfall
 
 __all__ = ["Handler", "Job", "JobContext", "Json", "Outcome", "PaidCall", "Status"]
+
+_NO_RISK = Cost()
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,25 +225,27 @@ class JobContext:
         """Return the effects that have unsettled calls, those in flight included, in no order."""
         return self._record.history.unsettled_effects(self.key, self.fingerprint)
 
-    async def hold(self, wanted: Cost, least: Cost | None = None) -> Reservation:
+    async def hold(self, wanted: Cost, least: Cost | None = None, *, risk: Cost = _NO_RISK) -> Reservation:
         """Reserve money for one call, only in memory: pass it to ``start_call``, or release it.
 
         Grants less than ``wanted``, but at least ``least``, if no more is left. Waiting for money in flight
-        elsewhere stops the working clock.
+        elsewhere stops the working clock. ``risk``: see ``Budget.reserve``.
 
         Raises:
             BudgetExceeded: it can never fit; nothing was charged.
         """
         wait = Wait(WaitReason.BUDGET)
-        return await self.budget.reserve(wanted, least, while_waiting=lambda: self.waiting(wait))
+        return await self.budget.reserve(wanted, least, risk=risk, while_waiting=lambda: self.waiting(wait))
 
-    def try_hold(self, wanted: Cost, least: Cost | None = None) -> Reservation | None:
+    def try_hold(
+        self, wanted: Cost, least: Cost | None = None, *, risk: Cost = _NO_RISK
+    ) -> Reservation | None:
         """Reserve money like ``hold`` if that needs no waiting; return None otherwise.
 
         Raises:
             BudgetExceeded: it can never fit; nothing was charged.
         """
-        return self.budget.try_reserve(wanted, least)
+        return self.budget.try_reserve(wanted, least, risk=risk)
 
     async def start_call(self, name: str, reservation: Reservation, note: Json = None) -> PaidCall:
         """Turn a reservation from ``hold`` into the call that gives effect ``name``; durable on return.

@@ -230,3 +230,21 @@ async def test_small_amounts_add_up_exactly() -> None:
     for _ in range(3):
         (await root.reserve(usd("0.001"))).settle(usd("0.001"))
     assert root.describe_exhausted() == "budget of the run: $0.003 of $0.003 is used up"
+
+
+@pytest.mark.anyio
+async def test_risks_of_several_calls_must_fit_beside_what_is_reserved() -> None:
+    root = Budget.root(BudgetLimits(usd=Decimal(10)))
+    alone = root.child("tight", BudgetLimits(usd=Decimal(2)))
+    first = await alone.reserve(usd("1"), risk=usd("5"))
+    assert alone.try_reserve(usd("0.1"), risk=usd("0.1")) is None
+    assert alone.try_reserve(usd("0.1")) is not None
+    assert root.try_reserve(usd("1"), risk=usd("4")) is None
+    second = root.try_reserve(usd("1"), risk=usd("2"))
+    assert second is not None
+    assert root.try_reserve(usd("2")) is None
+    second.mark_unknown()
+    first.settle(usd("0.1"))
+    third = await alone.reserve(usd("1"), risk=usd("100"))
+    third.release()
+    assert (root.risk, root.calls_at_risk, alone.calls_at_risk) == (Cost(), 0, 0)

@@ -101,7 +101,8 @@ class _Prompt:
 
     Attributes:
         parts: kinds and names of its parts.
-        sizes: upper bounds of the tokens of its pieces.
+        sizes: upper bounds of the tokens of its pieces, which may be those of the replies that had them.
+        size: upper bound of all its tokens, by the sizes of its pieces alone.
         counted: the pieces that are counted in every request.
         turn: the others of the turn that its last messages belong to.
         answered: how many of ``turn`` results of tools follow.
@@ -118,17 +119,20 @@ class _Prompt:
     beginnings: list[int] = field(default_factory=lambda: [0])
     written: bool = True
     seen: dict[int, int] = field(default_factory=dict)
+    size: int = 0
 
     def copy(self) -> _Prompt:
         """Return a copy to which parts can be added."""
         collections = self.parts.copy(), self.sizes.copy(), self.counted.copy(), self.turn.copy()
-        return _Prompt(*collections, self.answered, self.beginnings.copy(), self.written, self.seen.copy())
+        beginnings, seen = self.beginnings.copy(), self.seen.copy()
+        return _Prompt(*collections, self.answered, beginnings, self.written, seen, self.size)
 
     def add(self, part: PromptPart, protocol: str, written_tokens: Mapping[str, int]) -> None:
         """Add a part; ``written_tokens`` are bounds of pieces by name, of the replies that had them."""
         self.parts.append((part.kind, part.name))
         for piece in split_part(part, protocol):
             key = self.key_of(piece)
+            self.size += piece.size
             self.sizes[key] = min(piece.size, written_tokens.get(piece.name, piece.size))
             self.written = self.written and piece.written
             if piece.counted:
@@ -239,8 +243,12 @@ class PartBound:
         self._learns = False
 
     def tokens(self, request: Request) -> int:  # noqa: ARG002 - bounded by the parts as received
-        """Return an upper bound of the prompt's tokens."""
+        """Return an upper bound of the prompt's tokens, by the provider's earlier counts."""
         return self._bound
+
+    def tokens_by_size(self, request: Request) -> int:  # noqa: ARG002 - bounded by the parts as received
+        """Return an upper bound of the prompt's tokens that rests on no earlier count."""
+        return self.overhead_tokens + self._prompt.size
 
     def learn(self, request: Request, reply: Reply) -> None:
         """Store the provider's counts of the prompt alone and with the reply, if within the bounds."""

@@ -15,7 +15,7 @@ import random
 import time
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -25,6 +25,7 @@ from codetaste.llm.metering.prompt_bound import PromptBound
 from codetaste.llm.metering.reply_record import load_reply, reply_record
 from codetaste.llm.metering.worst_case_cost import (
     PricedRequest,
+    TokenBound,
     billed_cost,
     cap_to_budget,
     min_cost,
@@ -56,23 +57,6 @@ _TURNS = 8
 
 _ID_LIMIT = 200
 """Characters of a provider's request id that observers get."""
-
-
-class TokenBound(Protocol):
-    """Bounds the tokens of prompts; ``overhead_tokens`` may be added by the provider to each of them."""
-
-    @property
-    def overhead_tokens(self) -> int:
-        """Tokens that the provider may add to every prompt."""
-        ...
-
-    def tokens(self, request: Request) -> int:
-        """Return an upper bound of the prompt tokens of ``request``."""
-        ...
-
-    def learn(self, request: Request, reply: Reply) -> None:
-        """Store the provider's count."""
-        ...
 
 
 @dataclass(eq=False)
@@ -164,7 +148,7 @@ class MeteredModel:
 
     async def _call_with_retries(self, request: Request, ctx: JobContext, name: str) -> Reply:
         """Call the model, with as many retries as the causes of its failures allow."""
-        priced = price_request(self.id, request, self.bound.tokens(request), self.price, ctx.budget)
+        priced = price_request(self.id, request, self.bound, self.price, ctx.budget)
         attempts = CallRetries(self.limiter, self.retries, rng=self.rng)
         while True:
             try:
@@ -230,15 +214,16 @@ class MeteredModel:
         permit = await self.limiter.acquire(waiting)
         try:
             for _ in range(_TURNS):
-                if (now := ctx.try_hold(priced.max_cost, priced.min_cost)) is not None:
+                now = ctx.try_hold(priced.max_cost, priced.min_cost, risk=priced.risk)
+                if now is not None:
                     return permit, now
                 permit.release()
-                reservation = await ctx.hold(priced.max_cost, priced.min_cost)
+                reservation = await ctx.hold(priced.max_cost, priced.min_cost, risk=priced.risk)
                 if (free := self.limiter.acquire_nowait()) is not None:
                     return free, reservation
                 reservation.release()
                 permit = await self.limiter.acquire(waiting)
-            return permit, await ctx.hold(priced.max_cost, priced.min_cost)
+            return permit, await ctx.hold(priced.max_cost, priced.min_cost, risk=priced.risk)
         except BaseException:
             permit.release()
             raise

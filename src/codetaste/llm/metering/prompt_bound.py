@@ -100,12 +100,17 @@ class PromptBound:
         self._measured: OrderedDict[int, _Measured] = OrderedDict()
 
     def tokens(self, request: Request) -> int:
-        """Return an upper bound of the prompt tokens of ``request``."""
+        """Return an upper bound of the prompt tokens of ``request``, by the provider's earlier counts."""
         bound = base = size = 0
         for key, size in self._prefixes(request):
             if (reported := self._reported.get(key)) is not None:
                 bound, base = reported, size
         return bound + size - base
+
+    def tokens_by_size(self, request: Request) -> int:
+        """Return an upper bound of the prompt tokens of ``request`` that rests on no earlier count."""
+        *_, whole = self._prefixes(request)
+        return whole.size
 
     def learn(self, request: Request, reply: Reply) -> None:
         """Store the provider's count for ``request`` and its reply, if it is within their bounds."""

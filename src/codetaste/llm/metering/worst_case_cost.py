@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from codetaste.errors import BudgetExceeded
 from codetaste.llm.wire.common.output_cap import MIN_OUTPUT_TOKENS, lower_output
 from codetaste.orchestration.budget.cost import Cost
 
 if TYPE_CHECKING:
-    from codetaste.llm.messages import Request, Usage
+    from codetaste.llm.messages import Reply, Request, Usage
     from codetaste.llm.price import Price
     from codetaste.orchestration.budget.budget import Budget
 
@@ -20,28 +20,55 @@ _MAX_TOKENS = 1_000_000_000
 """No call has more tokens; a higher count is not a count."""
 
 
+class TokenBound(Protocol):
+    """Bounds the tokens of prompts; ``overhead_tokens`` may be added by the provider to each of them."""
+
+    @property
+    def overhead_tokens(self) -> int:
+        """Tokens that the provider may add to every prompt."""
+        ...
+
+    def tokens(self, request: Request) -> int:
+        """Return an upper bound of the prompt tokens of ``request``, by the provider's earlier counts."""
+        ...
+
+    def tokens_by_size(self, request: Request) -> int:
+        """Return an upper bound that holds even if the provider counts what it has not counted before."""
+        ...
+
+    def learn(self, request: Request, reply: Reply) -> None:
+        """Store the provider's count."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class PricedRequest:
-    """A request with a bound of its prompt tokens, its maximum cost, and the cost with a minimal reply."""
+    """A request with a bound of its prompt tokens, its maximum cost, and the cost with a minimal reply.
+
+    ``risk`` is what it may cost beyond that if the provider counts what it has not counted before.
+    """
 
     request: Request
     prompt_tokens: int
     max_cost: Cost
     min_cost: Cost
+    risk: Cost
 
 
 def price_request(
-    model_id: str, request: Request, prompt: int, price: Price | None, budget: Budget
+    model_id: str, request: Request, bound: TokenBound, price: Price | None, budget: Budget
 ) -> PricedRequest:
-    """Return the cost bounds of ``request``, whose prompt has at most ``prompt`` tokens.
+    """Return the cost bounds of ``request``, whose prompt has at most as many tokens as ``bound`` says.
 
     Raises:
         BudgetExceeded: the budget is in dollars, and the model has no price.
     """
     if price is None and any(node.limits.usd is not None for node in budget.chain):
         raise BudgetExceeded(f"model {model_id} has no known price; write price = {{ … }} in [[models]]")
-    wanted = _bound(price, prompt, request.max_output_tokens)
-    return PricedRequest(request, prompt, wanted, min_cost(request, prompt, price))
+    prompt, output = bound.tokens(request), request.max_output_tokens
+    wanted = _bound(price, prompt, output)
+    risk = _bound(price, max(prompt, bound.tokens_by_size(request)), output) - wanted
+    return PricedRequest(request, prompt, wanted, min_cost(request, prompt, price), risk)
 
 
 def min_cost(request: Request, prompt: int, price: Price | None) -> Cost:

@@ -106,6 +106,7 @@ class Budget(BudgetNode):
         wanted: Cost,
         least: Cost | None = None,
         *,
+        risk: Cost = _ZERO,
         while_waiting: Callable[[], AbstractContextManager[object]] | None = None,
     ) -> Reservation:
         """Reserve ``wanted`` at this node and every ancestor, or as much as fits but at least ``least``.
@@ -115,10 +116,13 @@ class Budget(BudgetNode):
         wait here while holding a reservation of the same tree that only the caller can release: that is a
         deadlock. The wait happens inside ``while_waiting()``, by default ``self.waiting()``.
 
+        ``risk`` is what the call may cost beyond ``wanted`` if what is known of its provider does not hold.
+        One call may take it without cover; beside others, the risks of all must fit into what is left.
+
         Raises:
             BudgetExceeded: not even ``least`` can ever fit; names the tightest node.
         """
-        request = ReservationRequest(self, wanted.check(), wanted if least is None else least.check())
+        request = ReservationRequest(self, wanted.check(), wanted if least is None else least.check(), risk)
         if not request.least <= wanted:
             raise ValueError(f"least {least} is more than wanted {wanted}")
         self.queue.submit(request)
@@ -133,13 +137,15 @@ class Budget(BudgetNode):
             raise request.refusal or BudgetExceeded("refused")
         return request.reservation
 
-    def try_reserve(self, wanted: Cost, least: Cost | None = None) -> Reservation | None:
+    def try_reserve(
+        self, wanted: Cost, least: Cost | None = None, *, risk: Cost = _ZERO
+    ) -> Reservation | None:
         """Reserve like ``reserve`` if that needs no waiting; return None otherwise.
 
         Raises:
             BudgetExceeded: not even ``least`` can ever fit; names the tightest node.
         """
-        request = ReservationRequest(self, wanted.check(), wanted if least is None else least.check())
+        request = ReservationRequest(self, wanted.check(), wanted if least is None else least.check(), risk)
         self.queue.try_grant(request)
         if request.refusal is not None:
             raise request.refusal

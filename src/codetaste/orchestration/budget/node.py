@@ -34,6 +34,7 @@ class BudgetNode:
     ) -> None:
         self.path, self.limits, self.clock = path, limits, clock
         self.settled, self.unknown, self.reserved = prior.settled, prior.unknown, Cost()
+        self.risk, self.calls_at_risk = Cost(), 0
 
     @property
     def spent(self) -> Cost:

@@ -30,10 +30,17 @@ class Reservation:
     later. A settlement is final.
     """
 
-    __slots__ = ("_state", "_tree", "budget", "granted")
+    __slots__ = ("_risk", "_state", "_tree", "budget", "granted")
 
-    def __init__(self, budget: BudgetNode, granted: Cost, state: CallState, tree: ReservationQueue) -> None:
-        self.granted = granted
+    def __init__(
+        self,
+        budget: BudgetNode,
+        granted: Cost,
+        state: CallState,
+        tree: ReservationQueue,
+        risk: Cost = _ZERO,
+    ) -> None:
+        self.granted, self._risk = granted, risk
         self.budget, self._state, self._tree = budget, state, tree
 
     @property
@@ -60,16 +67,19 @@ class Reservation:
         before, self._state = self._state, state
         for node in self.budget.chain:
             node.move(self.granted, before, state, cost)
+            if before is CallState.IN_FLIGHT and self._risk != _ZERO:
+                node.risk -= self._risk
+                node.calls_at_risk -= 1
         self._tree.grant_waiting(self.budget)
 
 
 class ReservationRequest:
     """A request for money; ``target`` is what it would get if everything in flight cost nothing."""
 
-    __slots__ = ("answered", "budget", "least", "refusal", "reservation", "target", "wanted")
+    __slots__ = ("answered", "budget", "least", "refusal", "reservation", "risk", "target", "wanted")
 
-    def __init__(self, budget: BudgetNode, wanted: Cost, least: Cost) -> None:
-        self.budget, self.wanted, self.least = budget, wanted, least
+    def __init__(self, budget: BudgetNode, wanted: Cost, least: Cost, risk: Cost = _ZERO) -> None:
+        self.budget, self.wanted, self.least, self.risk = budget, wanted, least, risk
         self.answered = anyio.Event()
         self.target = wanted
         self.reservation: Reservation | None = None
@@ -93,10 +103,15 @@ class ReservationRequest:
         return False
 
     def fits(self, ahead: Mapping[BudgetNode, Cost]) -> bool:
-        """Whether ``target`` fits now, beside money in flight and earlier requests' claims (``ahead``)."""
+        """Whether ``target`` fits now, beside money in flight and earlier requests' claims (``ahead``).
+
+        If several calls in flight are at risk, this one included, so must the sum of their risks.
+        """
         for node in self.budget.chain:
             limits, target = node.limits, self.target
             taken = node.spent + node.reserved + ahead.get(node, _ZERO) + target
+            if node.calls_at_risk + (self.risk != _ZERO) > 1:
+                taken += node.risk + self.risk
             if limits.usd is not None and target.usd and taken.usd > limits.usd:
                 return False
             if limits.tokens is not None and target.tokens and taken.tokens > limits.tokens:
@@ -107,7 +122,10 @@ class ReservationRequest:
         """Commit ``target`` at the node and all its ancestors."""
         for node in self.budget.chain:
             node.reserved += self.target
-        self.reservation = Reservation(self.budget, self.target, CallState.IN_FLIGHT, tree)
+            if self.risk != _ZERO:
+                node.risk += self.risk
+                node.calls_at_risk += 1
+        self.reservation = Reservation(self.budget, self.target, CallState.IN_FLIGHT, tree, self.risk)
 
 
 class ReservationQueue:
