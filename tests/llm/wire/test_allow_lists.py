@@ -99,6 +99,10 @@ RESPONSES_REFUSED: list[tuple[dict[str, Any], str]] = [
         'tools[0].tools[0].type = "mcp"',
     ),
     ({"tools": [{"type": "tool_search", "execution": "server"}]}, 'tools[0].execution = "server"'),
+    ({"tools": [{"type": "tool_search"}]}, "tools[0].execution = null"),
+    ({"tools": [{"type": "tool_search", "execution": None}]}, "tools[0].execution = null"),
+    ({"input": [{"type": "tool_search_call", "arguments": {}}]}, "input[0].execution = null"),
+    ({"input": [{"type": "tool_search_output", "tools": []}]}, "input[0].execution = null"),
     ({"background": False}, "background = false"),
     ({"previous_response_id": "resp_1"}, 'previous_response_id = "resp_1"'),
     ({"input": [{"type": "item_reference", "id": "x"}]}, 'input[0].type = "item_reference"'),
@@ -122,14 +126,14 @@ RESPONSES_REFUSED: list[tuple[dict[str, Any], str]] = [
         for item in (
             {"type": "message", "role": "user", "content": [{"type": "input_text", "text": ""}]},
             {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": ""}]},
-            {"type": "tool_search_call", "arguments": {"query": ""}},
+            {"type": "tool_search_call", "arguments": {"query": ""}, "execution": "client"},
         )
     ),
     ({"input": [{"id": "x"}]}, 'input[0].id = "x"'),
     ({"input": [{"type": None, "role": "user", "content": "a"}]}, "input[0].type = null"),
     ({"input": [{"type": "additional_tools", "tools": [SEARCH]}]}, 'input[0].type = "additional_tools"'),
     (
-        {"input": [{"type": "tool_search_output", "call_id": "c", "tools": [SEARCH]}]},
+        {"input": [{"type": "tool_search_output", "execution": "client", "tools": [SEARCH]}]},
         'input[0].tools[0].type = "web_search"',
     ),
     ({"input": [{"type": "computer_call_output"}]}, 'input[0].type = "computer_call_output"'),

@@ -145,7 +145,8 @@ class Fields:
         forms: the fields.
         own: fields of which one must have content beside an ``id``; without them the object would be a
             reference to content that is stored at the provider.
-        needs: fields that must be objects: without them servers differ in what they make of the rest.
+        needs: fields that must be there: without them servers differ in what they make of the rest, or do
+            what is billed apart.
     """
 
     def __init__(
@@ -162,8 +163,8 @@ class Fields:
         if own and value.get("id") is not None and not any(_has_content(value.get(name)) for name in own):
             found.add((place, "id"), value["id"])
         for name in self.needs:
-            if type(value.get(name)) is not dict:
-                found.add((place, name), value.get(name))
+            if value.get(name) is None:
+                found.add((place, name), None)
         get, scalar = self.forms.get, SCALAR
         for name, inner in value.items():
             form = get(name)

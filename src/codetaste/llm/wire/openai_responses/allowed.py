@@ -56,7 +56,8 @@ _CLIENT_TOOLS = {
     "namespace": Fields({"name": SCALAR, "description": SCALAR, "tools": Items(Kinds(_OWN_TOOLS))}),
 }
 _SEARCH: dict[str, Form] = {"call_id": SCALAR, "execution": OneOf("client"), **_MORE}
-"""Of a search for tools that the client runs: what it finds is in the request itself."""
+"""Of a search for tools that the client runs: what it finds is in the request itself. Without ``execution``
+the provider runs it."""
 
 _MESSAGE: dict[str, Form] = {
     "role": OneOf("user", "assistant", "system", "developer"),
@@ -85,8 +86,10 @@ _ITEM = Kinds(
         "function_call_output": Fields(_RETURNED, own=("output",)),
         "custom_tool_call": Fields({"input": SCALAR, **_CALLED}, own=("input",)),
         "custom_tool_call_output": Fields(_RETURNED, own=("output",)),
-        "tool_search_call": Fields({"arguments": DATA, **_SEARCH}, own=("arguments",)),
-        "tool_search_output": Fields({"tools": Items(Kinds(_CLIENT_TOOLS)), **_SEARCH}, own=("tools",)),
+        "tool_search_call": Fields({"arguments": DATA, **_SEARCH}, ("arguments",), ("execution",)),
+        "tool_search_output": Fields(
+            {"tools": Items(Kinds(_CLIENT_TOOLS)), **_SEARCH}, ("tools",), ("execution",)
+        ),
     },
     # Without a type: a message that has no id, as it could be that of a stored item.
     default=Fields(_MESSAGE),
@@ -94,7 +97,9 @@ _ITEM = Kinds(
 _TOOL = Kinds(
     {
         **_CLIENT_TOOLS,
-        "tool_search": Fields({"execution": OneOf("client"), "description": SCALAR, "parameters": DATA}),
+        "tool_search": Fields(
+            {"execution": OneOf("client"), "description": SCALAR, "parameters": DATA}, needs=("execution",)
+        ),
     }
 )
 _BODY = Fields(
