@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import groupby
 from typing import Any
 
@@ -12,7 +13,19 @@ from hypothesis import strategies as st
 
 from codetaste.gateway.prompt.bound import PartBound, SessionTokenCounts, TokenCounts
 from codetaste.gateway.prompt.parts import OVERHEAD_TOKENS, request_parts
-from codetaste.llm.messages import Message, ProviderBlocks, Reply, Request, StopReason, TextBlock, Usage
+from codetaste.llm.messages import (
+    Message,
+    ProviderBlocks,
+    Reply,
+    Request,
+    StopReason,
+    TextBlock,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Usage,
+)
+from codetaste.llm.metering.prompt_bound import PromptBound
 
 REQUEST = Request("", (), max_output_tokens=4000)
 TEXTS = ["word " * 200, "é" * 300, "\ufdfa" * 100, "<think>" + "long " * 500 + "</think>"]
@@ -274,6 +287,34 @@ def test_tools_that_a_chat_template_indents_are_bounded(parameters: Any) -> None
         request_parts("openai-chat", body), "openai-chat", (), TokenCounts().for_session(), 1024
     )
     assert bound.tokens(REQUEST) >= 1024 + 3 * len(json.dumps(tool, indent=4))
+
+
+ODD = ["<>&'/" * 500, "é" * 1000, "\U0001f600" * 500, "a" * 1000]
+
+
+def as_a_server_writes_it(value: Any) -> str:
+    """Return JSON with spaces and all escapes that servers use: ASCII alone, safe in HTML, slashes."""
+    text = json.dumps(value).replace("/", "\\/")
+    return re.sub("[<>&']", lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+@pytest.mark.parametrize("value", [*ODD, [0] * 2000, {"a": {"b": 1}, "é": ODD}])
+def test_json_is_bounded_in_whatever_form_a_server_writes_it(value: Any) -> None:
+    """Arguments and results of tools, and their schemas, behind the gateway and in own calls."""
+    tool = {"name": "look", "description": "Look.", "input_schema": {"enum": value}}
+    call = {"type": "tool_use", "id": "1", "name": "look", "input": {"value": value}}
+    result = {"type": "tool_result", "tool_use_id": "1", "content": json.dumps(value)}
+    turns = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    written = len(as_a_server_writes_it([tool, *turns]))
+    bound = bound_of(TokenCounts().for_session(), {"model": "m", "tools": [tool], "messages": turns})
+    assert bound.tokens(REQUEST) >= written
+    own = (
+        Message("assistant", (ToolCall("1", "look", {"value": value}),)),
+        Message("user", (ToolResult("1", json.dumps(value)),)),
+    )
+    request = Request("", own, (ToolSpec("look", "Look.", {"enum": value}),))
+    assert PromptBound().tokens(request) >= written
+    assert PromptBound().tokens(request) < 2 * written + 4000
 
 
 LONG_SYSTEM = {"role": "system", "content": "word " * 2000}

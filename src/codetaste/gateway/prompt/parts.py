@@ -13,7 +13,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from codetaste.llm.metering.prompt_bound import max_tokens
+from codetaste.llm.metering.prompt_bound import max_json_tokens
 from codetaste.llm.wire.common.allow_list import PER_PICTURE
 from codetaste.llm.wire.protocols import PROTOCOLS
 
@@ -37,8 +37,8 @@ _INDENT = 4
 
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 
-_STRUCTURE = re.compile(r"[\[\]{},:]")
-"""Marks in JSON, without its strings, after which indented JSON has a space, or before or after it a line."""
+_STRUCTURE = re.compile(r"[\[\]{},]")
+"""Marks in JSON, without its strings, before or after which indented JSON has a line."""
 
 _NAME_DIGITS = 32
 
@@ -130,7 +130,7 @@ def hash_of(text: str) -> str:
 def tokens_of(text: str) -> int:
     """Return an upper bound of the tokens of a part or block with this JSON."""
     pictures = len(_PICTURE.findall(text)) if _PICTURE_HINT in text else 0
-    return OVERHEAD_TOKENS + max_tokens(text) + PER_PICTURE * pictures
+    return OVERHEAD_TOKENS + max_json_tokens(text) + PER_PICTURE * pictures
 
 
 def indentation_of(text: str) -> int:
@@ -138,7 +138,7 @@ def indentation_of(text: str) -> int:
     more = depth = 0
     for mark in _STRUCTURE.findall(_STRING.sub("", text)):
         depth += (mark in "[{") - (mark in "]}")
-        more += 1 if mark == ":" else 1 + _INDENT * depth
+        more += 1 + _INDENT * depth
     return more
 
 

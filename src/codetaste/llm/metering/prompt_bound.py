@@ -47,6 +47,11 @@ _LONG_CHARS = 1_000_000
 _MOST_GROWTH = 11
 """By how many times normalisation makes a text longer at most: U+FDFA is 33 bytes then, instead of 3."""
 
+_ESCAPE = len(r"\u00e9")
+
+_LONGER = {**dict.fromkeys("<>&'", _ESCAPE - 1), "/": 1, ",": 1, ":": 1}
+"""How many bytes more a character may take in a server's JSON: ``\\u003c``, ``\\/``, a space after it."""
+
 _K = TypeVar("_K")
 
 _V = TypeVar("_V")
@@ -59,10 +64,21 @@ def wire_size(message: Message) -> int:
 
 
 def _json_tokens(value: object) -> int:
-    text = canonical_json(value)
-    if "\\u" not in text:
-        return len(text)
-    return max(len(text), max_tokens(json.dumps(value, ensure_ascii=False)))
+    return max_json_tokens(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def max_json_tokens(text: str) -> int:
+    """Return an upper bound of the tokens of JSON without spaces, in whatever form a server writes it.
+
+    Templates write the arguments and results of tools, their schemas, and some whole messages as JSON again,
+    with spaces after marks and other escapes.
+    """
+    longer = sum(more * text.count(char) for char, more in _LONGER.items())
+    if text.isascii():
+        return len(text) + longer
+    plain = len(text.encode("ascii", "ignore"))
+    escaped = len(text.encode("utf-16-le", "surrogatepass")) // 2 - plain
+    return max(plain + _ESCAPE * escaped + longer, max_tokens(text))
 
 
 def max_tokens(text: str) -> int:
