@@ -145,6 +145,49 @@ async def scenario(seed: int) -> None:
         prior = await session(prior, provider, rng, kill=rng.random() < 0.4)
 
 
+async def risky_calls(seed: int) -> None:
+    """Make calls until the provider bills the risks of all in flight; then none is sent any more."""
+    rng, nodes = random.Random(seed), build({})
+    bills, highest = dict.fromkeys(LIMITS, 0), dict.fromkeys(LIMITS, 0)
+    left = rng.randint(1, 30)
+    disputed = False
+
+    async def one(node: Budget) -> None:
+        nonlocal left, disputed
+        wanted, risk = rng.randint(1, 60), rng.choice([0, rng.randint(1, 500)])
+        try:
+            reservation = await node.reserve(Cost(Decimal(wanted)), risk=Cost(Decimal(risk)))
+        except BudgetExceeded:
+            return
+        if disputed:
+            reservation.release()
+            return
+        for _ in range(rng.randint(0, 4)):
+            await anyio.lowlevel.checkpoint()
+        left -= 1
+        disputed = disputed or left <= 0
+        cost = wanted + risk if disputed else rng.randint(0, wanted)
+        for path in LIMITS:
+            if node.path[: len(path)] == path:
+                bills[path] += cost
+                highest[path] = max(highest[path], risk)
+        reservation.settle(Cost(Decimal(cost)))
+
+    with anyio.fail_after(200):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(40):
+                tasks.start_soon(one, nodes[rng.choice(list(LIMITS))])
+    for path, most in LIMITS.items():
+        assert most is None or bills[path] <= most + highest[path]
+        assert (nodes[path].risk, nodes[path].calls_at_risk) == (Cost(), 0)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.integers(0, 2**32))
+def test_bills_exceed_no_budget_by_more_than_one_risk(seed: int) -> None:
+    anyio.run(risky_calls, seed)
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**32))
 def test_bills_never_exceed_any_budget(seed: int) -> None:
