@@ -323,7 +323,8 @@ async def test_count_without_thinking_bounds_no_prompt_with_it(tmp_path: Path) -
                 response = await client.post(PATHS["anthropic"], json={**request, "model": "expensive"})
                 assert response.status_code == 200, response.text
                 answered += 1
-                while read_events(tmp_path).count("settled") < answered:  # noqa: ASYNC110 (there is no event)
+                # The count is stored after the settlement, and before the reply is in the transcript.
+                while sum("status" in line for line in read_transcript_lines(tmp_path)) < answered:  # noqa: ASYNC110
                     await anyio.sleep(0.01)
         return None
 
