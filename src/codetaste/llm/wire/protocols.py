@@ -14,6 +14,9 @@ ProtocolName = Literal["anthropic", "openai", "openai-chat"]
 _NEWEST_CAP_ONLY = (".openai.com", ".azure.com")
 """Hosts that accept only the newer name of the output cap, and refuse a request with both names."""
 
+_OLDEST_CAP_ONLY = ".mistral.ai"
+"""Hosts that accept only the older name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireProtocol:
@@ -53,12 +56,14 @@ class WireProtocol:
         return urlsplit(self.base_url).path + self.path
 
     def caps_at(self, address: str) -> tuple[str, ...]:
-        """Return the names of the cap for a server: all, unless it refuses the older one.
+        """Return the names of the cap for a server: all, unless it refuses one.
 
         A server ignores a name that it does not know, so all names are sent if the right one is unknown.
         """
-        newest_only = (urlsplit(address).hostname or "").endswith(_NEWEST_CAP_ONLY)
-        return self.cap_names[-1:] if newest_only else self.cap_names
+        host = urlsplit(address).hostname or ""
+        if host.endswith(_NEWEST_CAP_ONLY):
+            return self.cap_names[-1:]
+        return self.cap_names[:1] if host.endswith(_OLDEST_CAP_ONLY) else self.cap_names
 
     def options_at(self, address: str) -> Mapping[str, Any]:
         """Return the options of requests to a server unless the config has them."""

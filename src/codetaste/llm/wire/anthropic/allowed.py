@@ -68,7 +68,7 @@ _BODY = Fields(
         "metadata": Fields({"user_id": SCALAR}),
         "thinking": Fields(
             {
-                "type": OneOf("enabled", "adaptive", "disabled"),
+                "type": OneOf("enabled", "adaptive", "between_tools", "disabled"),
                 "budget_tokens": SCALAR,
                 "display": SCALAR,
             }
@@ -131,6 +131,7 @@ ALLOWED = AllowList(
             "as a PNG is sent, which the recorded sessions have",
         ),
         "thinking.type=disabled": "the gateway sends it when the cap is too low for thinking",
+        "thinking.type=between_tools": "turns off the thinking before a reply of Claude Sonnet 5.5",
         "output_config.format": _SAMPLED,
         "temperature": _SAMPLED,
         "top_p": _SAMPLED,
