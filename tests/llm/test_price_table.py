@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from decimal import Decimal
 from importlib.metadata import version
@@ -16,6 +17,7 @@ from codetaste.llm.price_table import (
     PriceEntry,
     budget_problems,
     context_window_of,
+    price_difference,
     price_entry,
     price_mismatch_checker,
 )
@@ -168,6 +170,106 @@ def test_price_lookup_by_seller_address_uses_its_prices() -> None:
     found = entry("deepseek-chat", "openai-chat", base_url="https://api.deepseek.com/v1")
     assert found.source == f"{TABLE} deepseek/deepseek-chat"
     assert entry("gpt-5", "openai-chat", base_url="https://api.deepseek.com").price is None
+
+
+@pytest.mark.parametrize(
+    ("address", "model", "matched"),
+    [
+        ("https://generativelanguage.googleapis.com/v1beta/openai", "gemini-3.8-flash", "google"),
+        ("https://api.minimax.io/v1", "MiniMax-M3", "minimax"),
+        ("https://api.moonshot.ai/v1/", "kimi-k3", "moonshotai"),
+        ("https://api.cohere.com/compatibility/v1", "command-a", "cohere"),
+        ("https://api.z.ai/api/paas/v4", "glm-5.3", "zai"),
+        ("https://api.fireworks.ai/inference/v1", "accounts/fireworks/models/kimi-k3", "fireworks"),
+        ("https://api.together.xyz/v1", "moonshotai/Kimi-K3", "together"),
+        ("https://api.groq.com/openai/v1", "openai/gpt-oss-120b", "groq"),
+        ("https://api.mistral.ai/v1", "mistral-large-4", "mistral"),
+        ("https://api.x.ai/v1", "grok-4.7", "x-ai"),
+        ("https://openrouter.ai/api/v1", "anthropic/claude-sonnet-5.5", None),
+        ("https://aiplatform.googleapis.com/v1/openapi", "google/gemini-3.8-flash", None),
+        ("https://api.minimax.io.example.org/v1", "MiniMax-M3", None),
+        ("https://generativelanguage.googleapis.com:8443", "gemini-3.8-flash", None),
+    ],
+)
+def test_known_address_gives_the_sellers_price(address: str, model: str, matched: str | None) -> None:
+    found = entry(model, "openai-chat", base_url=address)
+    assert (found.price is not None) == (matched is not None), found.source
+    if matched is not None:
+        assert found.source.startswith(f"{TABLE} {matched}/")
+
+
+@pytest.mark.parametrize(
+    ("host", "model", "named"),
+    [
+        ("openrouter.ai/api/v1", "anthropic/claude-sonnet-5.5", "openrouter/anthropic/claude-sonnet-5.5"),
+        ("openrouter.ai/api/v1", "qwen/qwen3-coder", "openrouter/qwen/qwen3-coder"),
+        ("openrouter.ai/api/v1", "openai/gpt-6.1-sol", "openrouter/openai/gpt-6.1-sol"),
+        ("dashscope.aliyuncs.com/compatible-mode/v1", "qwen3-coder-plus", "openrouter/qwen/qwen3-coder-plus"),
+        ("dashscope-intl.aliyuncs.com/compatible-mode/v1", "qwen3-max", "openrouter/qwen/qwen3-max"),
+        ("api.minimaxi.com/v1", "MiniMax-M3", "minimax/minimax-m3"),
+        ("api.minimax.io/v1", "minimax-m1", "openrouter/minimax/minimax-m1"),
+        ("api.moonshot.cn/v1", "kimi-k3", "moonshotai/kimi-k3"),
+        ("api.together.ai/v1", "moonshotai/Kimi-K3", "moonshotai/kimi-k3"),
+        ("aiplatform.googleapis.com/v1", "google/gemini-3.8-flash", "google/gemini-3.8-flash"),
+        ("generativelanguage.googleapis.com/v1", "models/gemini-3.8-flash", "google/gemini-3.8-flash"),
+        ("me.openai.azure.com/openai/v1", "gpt-6.1-sol", "openai/gpt-6.1-sol"),
+        ("llm.example.org/v1", "claude-sonnet-5-5", "anthropic/claude-sonnet-5-5"),
+        ("llm.example.org/v1", "gpt-6.1-sol", "openai/gpt-6.1-sol"),
+        ("api.openai.com/v1", "kimi-k3", "moonshotai/kimi-k3"),
+    ],
+)
+def test_unknown_price_names_the_entry_to_take(host: str, model: str, named: str) -> None:
+    address = {"base_url": f"https://{host}"}
+    assert f'(price_as = "{named}" takes the price of' in entry(model, "openai-chat", **address).source
+    assert entry(model, "openai-chat", price_as=named, **address).source == f"{TABLE} {named}"
+
+
+def test_each_named_entry_is_accepted() -> None:
+    """Models of the table, asked for at an address that the table does not have."""
+    from genai_prices.data import providers
+
+    count = 0
+    for model in sorted({each.id for seller in providers for each in seller.models})[::15]:
+        found = re.search(r'price_as = "([^"]+)"', entry(model, "openai-chat", base_url="http://h").source)
+        count += found is not None
+        assert found is None or entry(model, "openai-chat", price_as=found[1]).price is not None, model
+    assert count > 70
+
+
+@pytest.mark.parametrize(
+    ("model", "fields", "different"),
+    [
+        ("claude-sonnet-5-5", {"price": {"input": 2, "output": 10, "cache_read": 0.1}}, ""),
+        ("claude-sonnet-5-5", {}, ""),
+        (
+            "claude-sonnet-5-5",
+            {"price": {"input": 1.0, "output": 10, "cache_read": 0.1, "cache_write": 2.5}},
+            "models[m].price: input 1.0 instead of 2, as",
+        ),
+        (
+            "claude-opus-5-5",
+            {"price": {"input": 2, "output": 10}},
+            "models[m].price: input 2 instead of 4, output 10 instead of 20, cache_read 2 instead of 0.2, ",
+        ),
+        (
+            "claude-haiku-5-5",
+            {"price": {"input": 0.1, "output": 0.5, "cache_read": 0.01}},
+            "models[m].price: input 0.1 instead of 0.5 above 100000 prompt tokens, output 0.5 instead of 2.5",
+        ),
+        (
+            "claude-opus-5-5",
+            {"price_as": "anthropic/claude-sonnet-5-5"},
+            "models[m].price_as: input 2 instead of 4, ",
+        ),
+        ("claude-sonnet-5-5", {"price": {"input": 0, "output": 0}, "base_url": "http://h"}, ""),
+        ("nobody-knows-it", {"price": {"input": 0, "output": 0}}, ""),
+    ],
+)
+def test_price_that_differs_from_the_known_one_is_named(
+    model: str, fields: dict[str, Any], different: str
+) -> None:
+    found = price_difference(model_config(model, **fields))
+    assert found.startswith(different) if different else not found
 
 
 def test_price_as_selects_the_entry() -> None:

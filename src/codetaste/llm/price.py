@@ -119,6 +119,16 @@ class Price(Rates):
                 return -1
             return None if output_price == 0 else int(left // output_price)
 
+    def differences(self, other: Price) -> Iterator[str]:
+        """Yield in words each price of a token that is not the one of ``other``."""
+        for tokens in (0, *sorted({rates.tokens for rates in (*self.above, *other.above)})):
+            *_, mine = self._rates_up_to(tokens + 1)
+            *_, theirs = other._rates_up_to(tokens + 1)
+            where = f" above {tokens} prompt tokens" if tokens else ""
+            for kind in Rates.model_fields:
+                if (price := getattr(mine, kind)) != (known := getattr(theirs, kind)):
+                    yield f"{kind} {price:f} instead of {known:f}{where}"
+
     def _rates_up_to(self, prompt: int) -> Iterator[Rates]:
         """Yield the rates for all prompt lengths up to ``prompt``; the last ones apply to it."""
         yield self

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import difflib
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,15 @@ _NEVER_USED = re.compile(
 )
 """Prices of features that are never sent or requested."""
 
+_ADDRESSES = {
+    "google": r"https://generativelanguage\.googleapis\.com",
+    "minimax": r"https://api\.minimax\.io",
+    "moonshotai": r"https://api\.moonshot\.ai",
+    "openrouter": r"(?!)",
+}
+"""Addresses where prices certainly apply, if they are fewer than the table matches: others have prices
+of a region or in another currency, and OpenRouter passes requests to sellers with various prices."""
+
 _MAX_NAMES = 20
 """Model names to report before a provider that uses a new name in each reply is ignored."""
 
@@ -69,7 +79,10 @@ def look_up_price(config: ModelConfig) -> PriceEntry:
     found, seller = _entry_of(config)
     factor = cache_write_factor(config.options) if config.provider == "anthropic" else Decimal(1)
     hour = any(ttl != "5m" for ttl in cache_ttls(config.options))
-    price = _price(found, seller, factor, hour=hour, today=datetime.now(UTC).date())
+    try:
+        price = _price(found, seller, factor, hour=hour)
+    except UnknownPrice as why:
+        raise UnknownPrice(f"{why}{_suggest_seller(config)}") from None
     return PriceEntry(price, f"{_table_name()} {seller}/{found.id}")
 
 
@@ -100,10 +113,14 @@ def _entry_of(config: ModelConfig) -> tuple[ModelInfo, str]:
         sellers = list(_sellers_at(address))
         if not sellers:
             host = urlsplit(address).hostname
-            raise UnknownPrice(f"{_table_name()} does not know the prices at {host}{_suggest_maker(config)}")
+            raise UnknownPrice(f"{_table_name()} has no certain prices at {host}{_suggest_seller(config)}")
     found, seller = _find(sellers, model)
     if found is None:
-        raise UnknownPrice(f"{_table_name()} has no {model!r} of {seller}{_suggest_entry(sellers, model)}")
+        suggestion = _suggest_entry(sellers, model) or _suggest_seller(config)
+        suggestion = suggestion or _suggest_name(
+            model, {name for each in sellers for entry in each.models for name in _names(entry)}
+        )
+        raise UnknownPrice(f"{_table_name()} has no {model!r} of {seller}{suggestion}")
     return found, seller
 
 
@@ -121,12 +138,12 @@ def _known_sellers() -> list[Provider]:
 def _sellers_at(address: str) -> Iterator[Provider]:
     """Yield the sellers that are known at ``address``.
 
-    Addresses that the table gives as a pattern are skipped: they cover regions or user-named deployments,
-    where the name of a model does not determine its price.
+    Patterns with wildcards are skipped: they cover regions or user-named deployments, where the name of a
+    model does not determine its price.
     """
     for seller in _known_sellers():
-        known = re.sub(r"\((?:\?:)?/\|\$\)$", "", seller.api_pattern).replace(r"\.", ".")
-        if (address.lower() + "/").startswith(known.rstrip("/") + "/"):
+        known = _ADDRESSES.get(seller.id) or re.sub(r"\((?:\?:)?/\|\$\)$", "", seller.api_pattern)
+        if not re.search(r"[*+]", known) and re.match(f"(?:{known})(?:/|$)", address.lower()):
             yield seller
 
 
@@ -162,23 +179,36 @@ def _literal_names(clause: object) -> Iterator[str]:
             yield clause.starts_with.lower()
 
 
-def _suggest_maker(config: ModelConfig) -> str:
-    """Suggest the entry of the model's own maker, for a model that is reached through another provider."""
-    maker, _, name = config.model.rpartition("/")
-    maker = maker or config.provider.removesuffix("-chat")
-    makers = [each for each in _known_sellers() if each.id == maker]
-    found, seller = _find(makers, name)
-    return f' (price_as = "{seller}/{found.id}" takes the price of {seller} itself)' if found else ""
+def _suggest_seller(config: ModelConfig) -> str:
+    """Suggest an entry with a price: of the seller at this address, of the maker, or the dearest one."""
+    maker, _, name = config.model.lower().rpartition("/")
+    dated = _DATED.fullmatch(name)
+    wanted = {name, dated[1]} if dated else {name}
+    found: list[tuple[bool, bool, Decimal, str]] = []
+    for seller in _known_sellers():
+        here = re.match(seller.api_pattern, config.address) is not None
+        own = seller.model_match is not None and seller.model_match.is_match(name)
+        made = own or seller.id in (maker, config.provider.removesuffix("-chat"))
+        for entry in seller.models:
+            if wanted.intersection(each.rpartition("/")[2] for each in _names(entry)):
+                with suppress(UnknownPrice):
+                    price = _price(entry, seller.id)
+                    found.append((here, made, price.input + price.output, f"{seller.id}/{entry.id}"))
+    if not found:
+        return ""
+    best = max(found)[-1]
+    return f' (price_as = "{best}" takes the price of {best.partition("/")[0]})'
 
 
 def _suggest_entry(sellers: list[Provider], model: str) -> str:
-    """Suggest an entry: one whose rule matches the name, or one with a similar name."""
+    """Suggest an entry with a price whose rule matches the name."""
     for seller in sellers:
         loose = next((entry for entry in seller.models if entry.is_match(model.lower())), None)
         if loose is not None:
-            return f' by this name (if it is that one, write price_as = "{seller.id}/{loose.id}")'
-    names = {name for seller in sellers for entry in seller.models for name in _names(entry)}
-    return _suggest_name(model, names)
+            with suppress(UnknownPrice):
+                _price(loose, seller.id)
+                return f' by this name (if it is that one, write price_as = "{seller.id}/{loose.id}")'
+    return ""
 
 
 def _suggest_name(name: str, names: set[str]) -> str:
@@ -186,7 +216,7 @@ def _suggest_name(name: str, names: set[str]) -> str:
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
-def _price(entry: ModelInfo, seller: str, factor: Decimal, *, hour: bool, today: date) -> Price:
+def _price(entry: ModelInfo, seller: str, factor: Decimal = Decimal(1), *, hour: bool = False) -> Price:
     """Return an entry's price.
 
     Raises:
@@ -198,7 +228,7 @@ def _price(entry: ModelInfo, seller: str, factor: Decimal, *, hour: bool, today:
             for kind, price in vars(table).items()
             if price is not None and not kind.startswith("_") and not _NEVER_USED.fullmatch(kind)
         }
-        for table in _applicable(entry, today)
+        for table in _applicable(entry, datetime.now(UTC).date())
     ]
     name = f"{_table_name()} {seller}/{entry.id}"
     if not all("input_mtok" in prices and "output_mtok" in prices for prices in tables):
@@ -247,9 +277,10 @@ def _highest_rates(
 
 def _at(price: Decimal | Tiered, prompt: int) -> Decimal:
     """Return the price of a token in a call with ``prompt`` tokens; one price applies to all of them."""
-    if isinstance(price, Decimal):
-        return price
-    return next((tier.price for tier in reversed(price.tiers) if prompt > tier.start), price.base)
+    if not isinstance(price, Decimal):
+        price = next((tier.price for tier in reversed(price.tiers) if prompt > tier.start), price.base)
+    rounded = price.quantize(Decimal("1e-9"), ROUND_CEILING)  # some were divided by an exchange rate
+    return price if price == rounded else rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +332,20 @@ def _token_price(config: ModelConfig) -> PriceEntry:
         return look_up_price(config)
     except UnknownPrice as why:
         return PriceEntry(None, str(why))
+
+
+def price_difference(config: ModelConfig) -> str:
+    """Return in one line how a config's price differs from the table's for this model, "" if it does not."""
+    if config.protocol is None or (config.price is None and config.price_as is None):
+        return ""
+    try:
+        known = look_up_price(config.model_copy(update={"price": None, "price_as": None}))
+    except UnknownPrice:
+        return ""
+    mine, key = price_of(config), "price" if config.price_as is None else "price_as"
+    if mine is None or known.price is None or not (different := ", ".join(mine.differences(known.price))):
+        return ""
+    return f"models[{config.id}].{key}: {different}, as {known.source} has it; budgets count by {key}"
 
 
 def price_mismatch_checker(config: ModelConfig) -> Callable[[str], str]:
