@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from codetaste.cli.commands.installation.doctor import (
     examine_machine,
     render_doctor_report,
 )
+from codetaste.llm.providers import retirement
 
 if TYPE_CHECKING:
     from support.system.dockerd import DockerEngine
@@ -102,6 +104,14 @@ def test_doctor_reports_key_as_set_without_value(monkeypatch: pytest.MonkeyPatch
         == "not set; codetaste100.toml, mine-paper.toml, quickstart-live.toml, template.toml need it"
     )
     assert missing.remedy.startswith("export ANTHROPIC_API_KEY=")
+    assert missing.warning == ""
+
+
+def test_doctor_names_a_retired_model_of_an_example(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(retirement._DATES, "claude-sonnet-5-5", date(2026, 1, 1))
+    warning = finding_of(anyio.run(examine_machine), "ANTHROPIC_API_KEY").warning
+    assert warning.startswith("claude-sonnet-5-5 retired on 2026-01-01; current: ")
+    assert "; claude-" not in warning
 
 
 def test_missing_opengrep_makes_the_machine_unusable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from support.gateway.jobs import (
     read_transcript_lines,
     run_job,
 )
-from support.llm.bill_run import KEY
+from support.llm.bill_run import KEY, RATES
 from support.llm.provider import server as provider
 from support.llm.provider.exchange import Exchange
 from support.llm.provider.protocols import sse
@@ -322,6 +322,23 @@ async def test_request_refusal_is_forwarded_and_key_refusal_ends_agent(
     outcome, spent = await run_to_end(server, tmp_path, protocol, body)
     assert outcome.value == (400 if protocol == "openai" else 403)
     assert spent.settled.usd == spent.unknown.usd == 0
+
+
+@pytest.mark.anyio
+async def test_failure_of_retired_model_says_so(
+    server: provider.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RATES, "claude-opus-4-1", RATES["expensive"])
+    server.default = provider.status(404, {"error": {"message": "model: claude-opus-4-1"}})
+
+    async def body(ctx: JobContext, gateway: Gateway) -> Json:
+        async with admit_client(ctx, gateway, "anthropic", ["claude-opus-4-1"]) as (access, client):
+            request = make_request("anthropic") | {"model": "claude-opus-4-1"}
+            await client.post(PATHS["anthropic"], json=request)
+            return access.usage.provider_failure
+
+    outcome, _ = await run_to_end(server, tmp_path, "anthropic", body, name="claude-opus-4-1")
+    assert "claude-opus-4-1 retired on 2026-08-05; current: claude-sonnet" in str(outcome.value)
 
 
 @pytest.mark.anyio

@@ -17,6 +17,7 @@ from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
 from codetaste.gateway.prompt.parts import PartKind, to_json
 from codetaste.llm.providers.remote import read_body
+from codetaste.llm.providers.retirement import explain_refusal
 from codetaste.llm.providers.sdk_client import MAX_ERROR_BYTES
 from codetaste.llm.wire.codecs import CLIENTS
 from codetaste.llm.wire.common.http import read_json, redact
@@ -184,6 +185,7 @@ class ForwardedCall:
             content = read_json(text)
         error = CLIENTS[self._upstream.protocol.name].error_from(response.status, content, response.headers)
         kind = response.headers.get("content-type", "application/json")
+        error = explain_refusal(error, response.status, self._upstream.model)
         setattr(error, PROVIDER_ERROR, (response.status, kind, redact(self._upstream.api_key, text).encode()))
         return error
 

@@ -36,13 +36,14 @@ class Upstream:
 
     Attributes:
         protocol: its protocol.
+        model: its name for the model.
         caps: its names for the output cap.
         api_key: must not appear in a message.
         timeout_s: time limit of one request, in seconds.
     """
 
     def __init__(self, protocol: WireProtocol, config: ModelConfig) -> None:
-        self.protocol = protocol
+        self.protocol, self.model = protocol, config.model
         self.api_key, self.timeout_s = api_key_for(config), config.timeout
         self._address, self._read_timeout_s = config.address.rstrip("/"), config.read_timeout
         cap = config.options.get("output_cap")

@@ -95,7 +95,7 @@ class ModelConfig(Section):
     """US dollars for a million tokens with these options; by default from the price table, if it certainly
     has the model at its usual address. A budget in dollars requires a price."""
     price_as: str | None = Field(default=None, pattern=r"^[a-z0-9_-]+/\S+$")
-    """The entry of the price table to use, such as "anthropic/claude-sonnet-4-5", for a gateway, a proxy or a
+    """The entry of the price table to use, such as "anthropic/claude-sonnet-5-5", for a gateway, a proxy or a
     custom name that the table cannot know."""
     cassette: FilePath | None = None
     """Recorded conversations: a .jsonl file or a folder, relative to the config file."""

@@ -72,7 +72,8 @@ class PlannedTrial:
 class DryRun:
     """Jobs, the sum of the flows' budgets, and the run's budget; None where there is no limit.
 
-    ``prices`` are those of the models that are used, by id; ``run`` is the folder of a run that has begun.
+    ``prices`` are those of the models that are used, by id; ``run`` is the folder of a run that has begun;
+    ``notes`` say which models retire, and whose price is not the known one.
     """
 
     jobs: tuple[PlannedJob, ...]
@@ -81,6 +82,7 @@ class DryRun:
     prices: Mapping[str, PriceEntry] = field(default_factory=dict)
     trials: tuple[PlannedTrial, ...] = ()
     run: Path | None = None
+    notes: tuple[str, ...] = ()
 
     def with_work(self, work: Mapping[str, EarlierWork]) -> DryRun:
         """Return the dry run with what earlier sessions did of its jobs, by key."""
@@ -175,11 +177,13 @@ def render_dry_run(dry_run: DryRun, width: int | None = None, *, as_json: bool) 
                     for trial in dry_run.trials
                 ],
                 "prices": prices_to_json(dry_run.prices),
+                "notes": list(dry_run.notes),
                 "worst_case_usd": None if worst is None else format(worst, "f"),
             }
         )
     again = [describe_repeats(dry_run)] if describe_repeats(dry_run) else []
-    facts = [*_trial_lines(dry_run), *_price_lines(dry_run), *again, format_worst_case(dry_run)]
+    facts = [*_trial_lines(dry_run), *_price_lines(dry_run), *dry_run.notes, *again]
+    facts.append(format_worst_case(dry_run))
     return "\n".join([*_work_table(dry_run, width), *(wrap(line, width, "    ") for line in facts)])
 
 

@@ -160,7 +160,7 @@ async def open_run(stack: AsyncExitStack, planned: RunPlan, options: RunOptions)
     if config.discover is not None and plan.passes:
         discovery = DiscoveryContext(out, config.discover, models, resolved.tools, resolved.prompts, tools)
     section = config.evaluate or EvaluateConfig()
-    for line in (*warnings, format_worst_case(planned.dry_run)):
+    for line in (*warnings, *planned.dry_run.notes, format_worst_case(planned.dry_run)):
         notify(line)
     progress = RunProgress()
     session = await _open_session(stack, planned, models.models, progress, _repeated_keys(planned, options))

@@ -18,9 +18,8 @@ from codetaste.run.limits import RuntimeLimits
 from codetaste.run.resolve import resolve_config
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from codetaste.llm.price_table import PriceEntry
     from codetaste.run.config import Config
     from codetaste.run.earlier_work import EarlierSessions
     from codetaste.run.flow_plan import FlowPlan
@@ -91,7 +90,7 @@ def plan_config(base: Config, path: Path, only: Sequence[str] = ()) -> RunPlan:
     for line in limits.messages:
         notify(line)
     resolved, flows = resolve_and_select(path, config, only)
-    dry_run, earlier = _make_dry_run(config, flows, resolved.prices()), None
+    dry_run, earlier = _make_dry_run(config, flows, resolved), None
     if journal.is_file() and journal.stat().st_size:
         from codetaste.run.earlier_work import read_earlier_sessions  # noqa: PLC0415 - not for a new run
 
@@ -137,7 +136,7 @@ def resolve_and_select(
     return replace(resolved, benchmark=benchmark), flows
 
 
-def _make_dry_run(config: Config, flows: FlowPlan, prices: Mapping[str, PriceEntry]) -> DryRun:
+def _make_dry_run(config: Config, flows: FlowPlan, resolved: ResolvedConfig) -> DryRun:
     jobs = (
         *(PlannedJob(each.key, each.needs, each.model_id, each.group) for each in flows.descriptions),
         *(PlannedJob(each.key, each.needs, each.model_id, each.group) for each in flows.passes),
@@ -172,6 +171,7 @@ def _make_dry_run(config: Config, flows: FlowPlan, prices: Mapping[str, PriceEnt
         tuple(planned.values()),
         flows.worst_case_usd(config),
         config.run.budget_usd,
-        prices,
+        resolved.prices(),
         tuple(PlannedTrial(trial.key, *trial.worst_case) for trial in flows.trials),
+        notes=resolved.model_notes(),
     )

@@ -17,8 +17,14 @@ from codetaste.case_study.plan import Examiner, plan_studies
 from codetaste.core.files import read_regular_file
 from codetaste.errors import ConfigError
 from codetaste.harness.adapter import load_adapter
-from codetaste.llm.price_table import agent_option_problems, budget_problems, price_entry
+from codetaste.llm.price_table import (
+    agent_option_problems,
+    budget_problems,
+    price_difference,
+    price_entry,
+)
 from codetaste.llm.prompts import Prompts, open_prompts
+from codetaste.llm.providers.retirement import retirement_note
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,6 +88,16 @@ class ResolvedConfig:
     def prices(self) -> dict[str, PriceEntry]:
         """Return the prices of the used models with their sources, by id."""
         return {model.id: price_entry(model) for model in self.used_models()}
+
+    def model_notes(self) -> tuple[str, ...]:
+        """Return which used models retire, and whose price is not the known one."""
+        notes = []
+        for model in self.used_models():
+            replayed = model.protocol is None or (model.cassette is not None and model.mode == "replay")
+            if not replayed and (note := retirement_note(model.model)):
+                notes.append(f"models[{model.id}].model: {note}")
+            notes.append(price_difference(model))
+        return tuple(filter(None, notes))
 
 
 def _model_fingerprint(config: ModelConfig, base_dir: Path) -> str:

@@ -35,6 +35,24 @@ def test_a_dry_run_shows_each_price_and_its_source(tmp_path: Path, alpha: TinyBe
     assert prices["sonnet"]["price"]["above"][0]["tokens"] == 200_000
 
 
+def test_retired_model_and_other_price_are_named(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    price = "price = { input = 1.0, output = 5.0, cache_read = 0.1 }\n"
+    old = f'provider = "anthropic"\nmodel = "claude-opus-4-1"\n{price}'
+    workspace = alpha.make_workspace(tmp_path, {"m": "quick", "old": old})
+    retired = "models[old].model: claude-opus-4-1 retired on 2026-08-05; current: claude-"
+    cheap = (
+        "models[old].price: input 1.0 instead of 15, output 5.0 instead of 75, cache_read 0.1 instead of 1.5"
+    )
+    for found in (workspace.run("--dry-run").out, workspace.cli("config", "check", "config.toml").err):
+        assert retired in found
+        assert cheap in found
+    notes = workspace.run("--dry-run", "--json").json["notes"]
+    assert [note.startswith(wanted) for note, wanted in zip(notes, (retired, cheap), strict=True)] == [
+        True,
+        True,
+    ]
+
+
 def test_model_without_price_rejects_dollar_budget(tmp_path: Path, alpha: TinyBenchmark) -> None:
     typo = 'provider = "anthropic"\nmodel = "claude-sonet-4-5"\n'
     for limits in ({"discover": ""}, {"run": ""}):

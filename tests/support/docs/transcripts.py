@@ -72,7 +72,7 @@ def refused_key(folder: Path, alpha: TinyBenchmark, stack: ExitStack) -> Workspa
     error = {"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}}
     server.default = provider.status(401, error)
     table = (
-        f'provider = "anthropic"\nmodel = "claude-sonnet-4-5"\nbase_url = "{server.url}"\n'
+        f'provider = "anthropic"\nmodel = "claude-sonnet-5-5"\nbase_url = "{server.url}"\n'
         f'api_key_env = "MY_KEY"\nprice = {tiny_benchmark.PRICE}\n'
     )
     return alpha.make_workspace(folder, {"sonnet": table})

@@ -16,6 +16,7 @@ import httpx2
 
 from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
+from codetaste.llm.providers.retirement import explain_refusal
 from codetaste.llm.providers.sdk_client import anthropic_client, api_key_for, openai_client
 from codetaste.llm.wire.codecs import CLIENTS, STREAM_DECODERS
 from codetaste.llm.wire.common.http import read_json, redact
@@ -160,7 +161,8 @@ class RemoteModel:
             body = read_json(text)
         except MalformedReply:
             body = text
-        return self._codec.error_from(response.status_code, body, headers)
+        error = self._codec.error_from(response.status_code, body, headers)
+        return explain_refusal(error, response.status_code, self._model)
 
 
 def _host(address: str) -> str:

@@ -59,7 +59,9 @@ def plan_mining(limits: RuntimeLimits, path: Path) -> RunPlan:
     budget = None if mine.scoring.budget_usd is None else mine.scoring.budget_usd * len(mine.runs)
     model = mine.scoring.model
     jobs = (PlannedJob(f"mine/{run.name}", (), model, "mining runs") for run in mine.runs)
-    dry_run = DryRun(tuple(jobs), budget, config.run.budget_usd, resolved.prices())
+    dry_run = DryRun(
+        tuple(jobs), budget, config.run.budget_usd, resolved.prices(), notes=resolved.model_notes()
+    )
     return RunPlan(resolved, replace(limits, config=only_mining), FlowPlan(), dry_run)
 
 

@@ -55,7 +55,7 @@ async def from_repo(  # noqa: PLR0913 - its options
         path: The clone. It is only read, and must stay where it is.
         commit: Only these commits, without any filter; may be given several times.
         describe_with: "message", or PROVIDER:MODEL of a model that scores, describes and finds rules, such
-            as anthropic:claude-haiku-4-5.
+            as anthropic:claude-haiku-5-5.
         to: The folder of the benchmark; it is created. With a model it is in the run.
         name: OWNER/REPO; default by the remote or the folders of the clone.
         count: How many instances are made.

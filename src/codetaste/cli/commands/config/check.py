@@ -45,6 +45,8 @@ def check(
     for model in resolved.used_models():
         if model.key_env is not None and not os.environ.get(model.key_env):
             notify(f"{config}: models[{model.id}] needs {model.key_env}, which is not set")
+    for note in resolved.model_notes():
+        notify(f"{config}: {note}")
     found = _selected_to_json(resolved)
     described = "; ".join(["no mistakes", *_describe(found)])
     print_result(json_document(found) if json_ else f"{config}: {described}")

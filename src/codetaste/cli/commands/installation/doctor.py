@@ -15,6 +15,7 @@ import sys
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import get_args
 
@@ -32,6 +33,7 @@ from codetaste.java.artifacts.artifact_set import load_artifact_set
 from codetaste.java.artifacts.store import is_installed
 from codetaste.java.checkstyle.service import CHECKSTYLE
 from codetaste.java.jdt.service import ARTIFACT_SET as JDT_JARS
+from codetaste.llm.providers.retirement import retirement_note
 from codetaste.refactorings.config import RefactoringMinerConfig
 from codetaste.refactorings.service import refactoring_miner
 from codetaste.rules.engine.install import find_rule_engine
@@ -336,19 +338,25 @@ async def _check_engine(place: EngineSocket) -> Finding:
 
 
 def _check_keys() -> tuple[Finding, ...]:
-    """Check whether the keys that the examples' models need are set, without reading their values."""
-    needed_by: dict[str, list[str]] = {}
+    """Check whether the keys that the examples' models need are set, without reading their values.
+
+    A warning names models of theirs that are retired, or will be soon.
+    """
+    needed_by: dict[str, dict[str, list[str]]] = {}
     for path in sorted(resource_dir("examples").glob("*.toml")):
         try:
             models = read_config(path).models
         except ConfigError:  # of a run that has not been made yet: its benchmark is unknown
             continue
-        for name in {model.key_env for model in models} - {None}:
-            needed_by.setdefault(str(name), []).append(path.name)
+        for model in models:
+            if model.key_env is not None:
+                needed_by.setdefault(model.key_env, {}).setdefault(path.name, []).append(model.model)
     findings = []
     for name, files in sorted(needed_by.items()):
         is_set = bool(os.environ.get(name))
         verb = "needs" if len(files) == 1 else "need"
         detail = f"{'set' if is_set else 'not set'}; {', '.join(files)} {verb} it"
-        findings.append(Finding(name, ready=is_set, detail=detail, remedy=f"export {name}=…"))
+        remedy, used = f"export {name}=…", dict.fromkeys(chain(*files.values()))
+        warning = "; ".join(filter(None, map(retirement_note, used)))
+        findings.append(Finding(name, ready=is_set, detail=detail, remedy=remedy, warning=warning))
     return tuple(findings)
