@@ -254,7 +254,7 @@ def test_each_named_entry_is_accepted() -> None:
         (
             "claude-haiku-5-5",
             {"price": {"input": 0.1, "output": 0.5, "cache_read": 0.01}},
-            "models[m].price: input 0.1 instead of 0.5 above 100000 prompt tokens, output 0.5 instead of 2.5",
+            "models[m].price: above 100000 prompt tokens input 0.1 instead of 0.5, output 0.5 instead of 2.5",
         ),
         (
             "claude-opus-5-5",

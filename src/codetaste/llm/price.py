@@ -120,14 +120,13 @@ class Price(Rates):
             return None if output_price == 0 else int(left // output_price)
 
     def differences(self, other: Price) -> Iterator[str]:
-        """Yield in words each price of a token that is not the one of ``other``."""
+        """Yield in words, by length of the prompt, which prices of a token are not those of ``other``."""
         for tokens in (0, *sorted({rates.tokens for rates in (*self.above, *other.above)})):
             *_, mine = self._rates_up_to(tokens + 1)
             *_, theirs = other._rates_up_to(tokens + 1)
-            where = f" above {tokens} prompt tokens" if tokens else ""
-            for kind in Rates.model_fields:
-                if (price := getattr(mine, kind)) != (known := getattr(theirs, kind)):
-                    yield f"{kind} {price:f} instead of {known:f}{where}"
+            pairs = ((kind, getattr(mine, kind), getattr(theirs, kind)) for kind in Rates.model_fields)
+            if different := [f"{kind} {one:f} instead of {two:f}" for kind, one, two in pairs if one != two]:
+                yield (f"above {tokens} prompt tokens " if tokens else "") + ", ".join(different)
 
     def _rates_up_to(self, prompt: int) -> Iterator[Rates]:
         """Yield the rates for all prompt lengths up to ``prompt``; the last ones apply to it."""

@@ -343,9 +343,9 @@ def price_difference(config: ModelConfig) -> str:
     except UnknownPrice:
         return ""
     mine, key = price_of(config), "price" if config.price_as is None else "price_as"
-    if mine is None or known.price is None or not (different := ", ".join(mine.differences(known.price))):
+    if mine is None or known.price is None or not (different := "; ".join(mine.differences(known.price))):
         return ""
-    return f"models[{config.id}].{key}: {different}, as {known.source} has it; budgets count by {key}"
+    return f"models[{config.id}].{key}: {different}, as {known.source} has it; budgets count what {key} says"
 
 
 def price_mismatch_checker(config: ModelConfig) -> Callable[[str], str]:

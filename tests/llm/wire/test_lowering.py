@@ -47,3 +47,16 @@ def test_streamed_completion_requests_usage_and_relevant_caps() -> None:
     del body["stream_options"]
     assert chat.capped_body(read("openai-chat", body), 500)["stream_options"] == {"include_usage": True}
     assert "stream_options" not in chat.capped_body(read("openai-chat", {**body, "stream": False}), 500)
+
+
+@pytest.mark.parametrize(
+    ("address", "caps"),
+    [
+        ("http://127.0.0.1:8000/v1", ("max_tokens", "max_completion_tokens")),
+        ("https://api.openai.com/v1", ("max_completion_tokens",)),
+        ("https://me.openai.azure.com/openai/v1", ("max_completion_tokens",)),
+        ("https://api.mistral.ai/v1", ("max_tokens",)),
+    ],
+)
+def test_server_that_refuses_one_name_of_the_cap_gets_the_other(address: str, caps: tuple[str, ...]) -> None:
+    assert WIRE_PROTOCOLS["openai-chat"].caps_at(address) == caps
