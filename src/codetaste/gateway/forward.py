@@ -185,7 +185,7 @@ class ForwardedCall:
             content = read_json(text)
         error = CLIENTS[self._upstream.protocol.name].error_from(response.status, content, response.headers)
         kind = response.headers.get("content-type", "application/json")
-        error = explain_refusal(error, response.status, self._upstream.model)
+        error = explain_refusal(error, self._upstream.model)
         setattr(error, PROVIDER_ERROR, (response.status, kind, redact(self._upstream.api_key, text).encode()))
         return error
 

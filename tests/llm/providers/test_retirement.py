@@ -98,7 +98,7 @@ async def test_refusal_of_retired_model_says_so(
 ) -> None:
     monkeypatch.setenv("MY_KEY", "sk-dummy")
     with provider.serving() as server:
-        server.default = provider.status(status, {"error": {"message": f"model: {model}"}})
+        server.default = provider.status(status, {"error": {"message": f"the model {model} does not exist"}})
         config = ModelConfig.model_validate(
             {
                 "id": "m",
@@ -109,7 +109,7 @@ async def test_refusal_of_retired_model_says_so(
             }
         )
         remote = RemoteModel(PROTOCOLS[protocol], config)
-        with pytest.raises(ModelError, match=f"HTTP {status}: model: {model}") as refused:
+        with pytest.raises(ModelError, match=f"HTTP {status}: the model {model}") as refused:
             await remote.complete(Request("", (Message("user", (TextBlock("hello"),)),)), call="1")
         await remote.aclose()
     assert ("; o1 retired on 2026-10-23; current: gpt-" in str(refused.value)) is says

@@ -161,8 +161,7 @@ class RemoteModel:
             body = read_json(text)
         except MalformedReply:
             body = text
-        error = self._codec.error_from(response.status_code, body, headers)
-        return explain_refusal(error, response.status_code, self._model)
+        return explain_refusal(self._codec.error_from(response.status_code, body, headers), self._model)
 
 
 def _host(address: str) -> str:

@@ -10,7 +10,7 @@ import re
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
-from codetaste.errors import ModelRefused
+from codetaste.errors import ModelSetupError
 
 if TYPE_CHECKING:
     from codetaste.errors import ModelError
@@ -73,12 +73,9 @@ def retirement_note(model: str, today: date | None = None) -> str:
     return f"{model} {'retired' if day <= today else 'will retire'} on {day}; current: {current}"
 
 
-def explain_refusal(error: ModelError, status: int, model: str) -> ModelError:
-    """Return the ``error`` for a response, with a note if the model may be missing because it retired."""
-    if (
-        isinstance(error, ModelRefused)
-        and status in {400, 403, 404, 410}
-        and (note := retirement_note(model))
-    ):
+def explain_refusal(error: ModelError, model: str) -> ModelError:
+    """Return the ``error`` for a response, with a note if the model is missing because it retired."""
+    missing = isinstance(error, ModelSetupError) and error.setting == "model"
+    if missing and (note := retirement_note(model)):
         error.args = (f"{error}; {note}",)
     return error
