@@ -205,7 +205,9 @@ class Exchange:
             await self._output.respond(status, {"content-type": kind, "x-should-retry": "false"}, body)
             self._log_reply(status, error=str(error))
             return
-        self._session.usage.provider_failure = one_line(str(error))
+        unanswered = self._request.model.metered.limiter.unanswered
+        is_last = unanswered.error_of(self._session.ctx.key) is not None
+        self._session.usage.record_failure(one_line(str(error)), is_last=is_last)
         # A reply that broke off may succeed when retried; otherwise the retries are used up.
         kind = ErrorKind.UNAVAILABLE if self._output.started.is_set() else ErrorKind.GIVEN_UP
         await self._refuse(kind, f"the model is unavailable: {error}")

@@ -212,7 +212,8 @@ class SessionUsage:
         budget_refusal: why the budget refused a request, "" if it did not; all later ones are refused too.
         provider_failure: error of the last request that failed for good, "" if none or a later one succeeded.
         refused_request: what a budget refused of the first request that was not allowed.
-        stopped: set when the agent cannot continue: the budget refused, or the journal cannot be written.
+        stopped: set when the agent cannot continue: the budget refused, its model's provider is given up for
+            this job, or the journal cannot be written.
     """
 
     budget: Budget
@@ -242,12 +243,18 @@ class SessionUsage:
 
     def count_reply(self, reply: Reply, *, is_agent_turn: bool) -> None:
         """Count a reply; it is one of the agent's turns if its request had tools."""
-        self.provider_failure = ""
+        self.provider_failure = self.provider_failure if self.stopped.is_set() else ""
         if is_agent_turn:
             self.turns += 1
             self.tool_calls += len(reply.message.tool_calls)
         if reply.usage is not None:
             self.tokens += reply.usage
+
+    def record_failure(self, why: str, *, is_last: bool) -> None:
+        """Record that a request failed for good; set ``stopped`` if every further one would."""
+        self.provider_failure = why
+        if is_last:
+            self.stopped.set()
 
     def record_refusal(self, why: str) -> None:
         """Record that the budget refused a request, and set ``stopped``."""

@@ -151,7 +151,7 @@ async def run_agent(
         task: its prompt and model.
         limits: its limits; this module limits its output instead of ``output_bytes``.
         events: the file for its raw output.
-        stopped: set when the budget has refused one of its requests.
+        stopped: set when the gateway answers no further request of it.
         grace_s: how long it may run after that, in seconds.
 
     Raises:
@@ -242,7 +242,7 @@ def _stop_reason(
 ) -> tuple[FinishReason, str] | None:
     """Return why the agent was stopped from outside, None if it was not."""
     if run.refused:
-        return FinishReason.BUDGET_EXCEEDED, "the budget refused one of its requests"
+        return FinishReason.BUDGET_EXCEEDED, "its requests were refused"
     if run.flooded:
         return (
             FinishReason.EXECUTION_ERROR,

@@ -8,14 +8,16 @@ Reasons for the figures:
 - *Rate limits* of one model are waited out by all its callers together (``llm/ratelimit/limiter.py``), for
   as long as the model's ``rate_limit_timeout`` allows. ``tries`` bounds a call that is refused repeatedly
   while other calls succeed: it may be too large for the account's limit.
-- *Unavailable* is a reset, a cut stream, a server error or a time-out. Each try that may have been billed
-  stays charged at its reservation until the provider's record is known, so five tries can use up a small
-  budget: the job then ends as ``budget_exceeded``, and never spends more than the budget. The number of tries
-  decides the money and the delays decide how long an outage is survived, so the delays are long: five tries
-  survive 40 seconds, a server's restart. The same holds for a reset of an idle connection before any byte of
-  the response, because it is unknown whether the provider had started (clients keep idle connections for
-  seconds only, so this is rare). A time-out gets as many tries, each as long as the model's ``timeout``; a
-  job's ``time_limit`` ends them sooner.
+- *Unavailable* is a reset, a cut stream, a server error or a time-out. An error status of the protocol with
+  the provider's own body, before any byte of a reply, costs nothing: five tries survive two and a half
+  minutes. A proxy's answer, a reset or a cut stream may stand for a reply that was billed. It stays charged
+  at its reservation until the provider's record is known, so three in a row end the job, whatever calls
+  they are of (``llm/ratelimit/limiter.py``): an outage uses up no budget. The number of tries decides the
+  money and the delays decide how long an outage is survived, so the second delay is long: three tries
+  survive half a minute, a server's restart. The same holds for a reset of an idle connection before any
+  byte of the response, because it is unknown whether the provider had started (clients keep idle
+  connections for seconds only, so this is rare). A time-out gets as many tries, each as long as the model's
+  ``timeout``; a job's ``time_limit`` ends them sooner.
 - *Malformed* replies are usually billed, and a model that answers nonsense tends to repeat it: three tries.
 """
 
@@ -56,7 +58,7 @@ class RetryRule:
 # refusal, a missing recording, a full disk, or a fault of the program.
 RETRY_TABLE: Mapping[Cause, RetryRule] = {
     Cause.RATE_LIMIT: RetryRule(tries=8, first_s=2.0, max_s=120.0),
-    Cause.UNAVAILABLE: RetryRule(tries=5, first_s=1.0, factor=3.0),
+    Cause.UNAVAILABLE: RetryRule(tries=5, first_s=1.0, factor=30.0),
     Cause.MALFORMED: RetryRule(tries=3, first_s=0.5, max_s=10.0),
     Cause.SANDBOX: RetryRule(tries=3, first_s=1.0, max_s=30.0),
     Cause.ENGINE: RetryRule(tries=2, first_s=0.5),

@@ -250,7 +250,7 @@ async def test_error_of_status_has_type_and_hint(
     server.handlers.append(provider.status(code))
     with pytest.raises(kind, match=rf"HTTP {code}: .*{hint}") as caught:
         await model.complete(HELLO, call="1")
-    assert caught.value.unbilled is (code not in {408, 500, 503})
+    assert caught.value.unbilled
     assert len(server.bodies) == 1  # the client retries nothing by itself
 
 
@@ -314,7 +314,8 @@ async def test_invalid_reply_is_reported_in_one_short_line(
         ("overloaded_error", ModelUnavailable, True),
         ("rate_limit_error", RateLimited, True),
         ("invalid_request_error", ModelRefused, True),
-        ("api_error", ModelUnavailable, False),
+        ("api_error", ModelUnavailable, True),
+        ("timeout_error", ModelUnavailable, False),
     ],
 )
 async def test_error_event_after_reply_began_may_be_billed(

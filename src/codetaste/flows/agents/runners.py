@@ -233,5 +233,7 @@ def _apply_metered(result: AgentRunResult, tally: SessionUsage) -> None:
     result.provider_error = tally.provider_failure
     if tally.refused_request and result.finish_reason in _FAILED:
         result.message = f"a request was refused: {tally.refused_request}"
-    if tally.budget_refusal:
+    if tally.provider_failure and tally.stopped.is_set():
+        result.finish_reason, result.message = FinishReason.ERROR, tally.provider_failure
+    elif tally.budget_refusal:
         result.finish_reason, result.message = FinishReason.BUDGET_EXCEEDED, tally.budget_refusal

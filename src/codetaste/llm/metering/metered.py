@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from codetaste.errors import Cause, ModelError, ModelSetupError
+from codetaste.errors import BudgetExceeded, Cause, ModelError, ModelSetupError
 from codetaste.llm.messages import Usage
 from codetaste.llm.metering.prompt_bound import PromptBound
 from codetaste.llm.metering.reply_record import load_reply, reply_record
@@ -175,7 +175,16 @@ class MeteredModel:
         }
         while True:
             self._check_callable(ctx)
-            permit, reservation = await self._acquire(priced, ctx)
+            unanswered = self.limiter.unanswered
+            if (ended := unanswered.error_of(ctx.key)) is not None:
+                raise ended
+            try:
+                permit, reservation = await self._acquire(priced, ctx)
+            except BudgetExceeded as error:
+                # Not the budget ends the job, but the provider, whose missing replies hold the money.
+                if (ended := unanswered.end(ctx.key, f"no money for another try: {error}")) is None:
+                    raise
+                raise ended from error
             try:
                 request = cap_to_budget(priced, reservation.granted, self.price)
                 async with await ctx.start_call(name, reservation, note) as paid:
@@ -205,7 +214,7 @@ class MeteredModel:
 
         Raises:
             BudgetExceeded: the budget can never cover the request.
-            RateLimited: the provider is given up.
+            ModelError: the provider is given up.
         """
 
         def waiting() -> AbstractContextManager[None]:
@@ -252,8 +261,11 @@ class MeteredModel:
                 paid.release()
             elif isinstance(error.usage, Usage):
                 await self._charge_unusable(error.usage, paid, ctx)
-            if error.overloaded:
-                rule = self.retries.get(Cause.RATE_LIMIT, RETRY_TABLE[Cause.RATE_LIMIT])
+            if not error.unbilled:
+                self.limiter.unanswered.record_failure(ctx.key, began_s, error)
+            if error.overloaded or (not error.unbilled and self.limiter.unanswered.provider_is_down):
+                cause = Cause.RATE_LIMIT if error.overloaded else Cause.UNAVAILABLE
+                rule = self.retries.get(cause, RETRY_TABLE[cause])
                 self._notify(permit.refused(error, rule), ctx)
             raise
 
@@ -263,6 +275,7 @@ class MeteredModel:
         counts = {kind: count for kind, count in reported.items() if type(count) is int}
         usd, request_id = None if cost is None else cost.usd, reply.request_id[:_ID_LIMIT]
         ctx.publish(CallAnswered(ctx.key, call, self.id, duration_s, counts, usd, request_id))
+        self.limiter.unanswered.record_answer(ctx.key)
         self._notify(permit.succeeded(), ctx)
         return reply
 

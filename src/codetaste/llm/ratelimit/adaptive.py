@@ -18,14 +18,16 @@ models, whose refusals come within a second and whose answers take minutes:
 - A refused probe lengthens the back-off and does not change the limit (like a repeated time-out in RFC 5681):
   it shows that the provider serves no request now, not that it serves fewer at once.
 
-If a provider says how long to wait, no request is sent earlier, but the patience caps each pause. A provider
-is given up after ``REFUSED_ROUNDS`` rounds without an answer, over at least the patience, with no request in
-flight that may still be answered. The patience counts from the first of these refusals and includes the
-pauses that the provider requested: if a request is refused again after such a pause, the provider's estimate
-was wrong. So a provider that always refuses is given up within the patience plus one pause, or after three
-pauses if these are as long as the patience. From then on, until it answers or has received no request for as
-long as the patience, one more refusal gives it up again: the jobs of a long queue then fail a few seconds
-apart instead of each after a patience of its own.
+If a provider says how long to wait, no request is sent earlier, but the patience caps each pause. A
+provider is given up after ``REFUSED_ROUNDS`` rounds without an answer, over at least the patience, with no
+request in flight that may still be answered. The patience counts from the first of these refusals and
+includes the pauses that the provider requested: if a request is refused again after such a pause, the
+provider's estimate was wrong. So a provider that always refuses is given up within the patience plus one
+pause, or after three pauses if these are as long as the patience. From then on, until it answers or has
+received no request for as long as the patience, one more refusal gives it up again: the jobs of a long
+queue then fail a few seconds apart instead of each after a patience of its own. Requests that may have been
+billed although they failed are no matter of patience: after a pause, no more are sent until the probe is
+answered, and the third round of them in a row gives the provider up.
 """
 
 from __future__ import annotations
@@ -76,6 +78,7 @@ class AdaptiveLimit:
         # The slow start: requests of this round that may be in flight, and since when; None when it is over.
         self._window: int | None = None
         self._step_began_s: float | None = None
+        self._steps_by_time = True
         # Rounds refused since the last answer, and since when.
         self._in_a_row = 0
         self._since_s: float | None = None
@@ -110,7 +113,7 @@ class AdaptiveLimit:
         """Count a request as sent, and return the number of its round."""
         self.in_flight += 1
         self._fresh += 1
-        if self._window is not None and self._step_began_s is None:
+        if self._window is not None and self._step_began_s is None and self._steps_by_time:
             self._step_began_s = now_s
         return self._round
 
@@ -131,7 +134,7 @@ class AdaptiveLimit:
         """Count an answer; the limit rises by one after as many answers as it allows at once."""
         self._leave(round_number)
         self.successes += 1
-        self._in_a_row, self._since_s = 0, None
+        self._in_a_row, self._since_s, self._steps_by_time = 0, None, True
         if round_number != self._round:
             return  # it was sent before the limit fell, and gives no information about the new limit
         self._take_steps(now_s)
@@ -144,7 +147,13 @@ class AdaptiveLimit:
             self.limit = min(self.limit + 1, self._maximum)
 
     def record_refusal(
-        self, round_number: int, now_s: float, requested_s: float | None, wait_s: Callable[[int], float]
+        self,
+        round_number: int,
+        now_s: float,
+        requested_s: float | None,
+        wait_s: Callable[[int], float],
+        *,
+        billed: bool = False,
     ) -> Backoff:
         """Count a refusal and start or prolong a pause.
 
@@ -153,6 +162,7 @@ class AdaptiveLimit:
             now_s: the time now.
             requested_s: the wait that the provider requested, None if it requested none.
             wait_s: returns the pause after a number of refused rounds.
+            billed: whether the refused request may have been billed: then there is no patience.
         """
         self._leave(round_number)
         self.refusals += 1
@@ -170,8 +180,10 @@ class AdaptiveLimit:
             self._in_a_row, self._since_s = 0, now_s
         self._in_a_row += 1
         over_s = now_s - self._since_s
-        gave_up = self._in_a_row >= REFUSED_ROUNDS and over_s >= self.patience_s and not self.in_flight
-        pause_s = min(wait_s(self._in_a_row), AFTER_GIVING_UP_S if gave_up else math.inf)
+        self._steps_by_time = not billed
+        tried = self._in_a_row >= REFUSED_ROUNDS and not self.in_flight
+        gave_up = tried and (billed or over_s >= self.patience_s)
+        pause_s = min(wait_s(self._in_a_row), AFTER_GIVING_UP_S if gave_up and not billed else math.inf)
         pause_s = self._pause(now_s, pause_s)
         return Backoff(
             new_round=True,

@@ -6,11 +6,15 @@ arrival. A refused caller goes to the end of the queue, so that a request that i
 (too large for the account) does not block the others. When the provider is given up, all waiting callers
 fail.
 
+A request that fails may have been billed nevertheless. ``MAX_UNANSWERED`` such requests in a row end a job,
+and pause all callers, so that an outage costs a few requests and no budget.
+
 Waiting costs no CPU: each caller sleeps until it gets its permit, and only the first of them has a timer.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 import random
 import time
@@ -36,6 +40,10 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 600.0
 """Seconds for which a provider may refuse every request before it is given up."""
+
+
+MAX_UNANSWERED = 3
+"""Requests of a job in a row that may have been billed and got no reply, until the job ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +79,7 @@ class _Waiter:
     def __init__(self) -> None:
         self.event = anyio.Event()
         self.permit: Permit | None = None
-        self.failure: RateLimited | None = None
+        self.failure: ModelError | None = None
         self.timer_s = math.inf
 
 
@@ -108,12 +116,52 @@ class Permit:
         All callers pause for the time that ``error`` requests, or else for that of ``rule``.
 
         Raises:
-            RateLimited: the provider is given up.
+            ModelError: the provider is given up.
         """
         if not self._active:
             return ""
         self._active = False
         return self._limiter.record_refusal(self._round, error, rule)
+
+
+class UnansweredRequests:
+    """Requests to one provider that failed although they may have been billed, since its last answer."""
+
+    def __init__(self) -> None:
+        self._in_a_row = 0
+        # By job: how many, when the last one failed, and why; and the errors that have ended jobs.
+        self._of: dict[str, tuple[int, float, ModelError]] = {}
+        self._ended: dict[str, ModelError] = {}
+
+    @property
+    def provider_is_down(self) -> bool:
+        """Whether so many requests failed in a row, of whatever jobs, that another one should wait."""
+        return self._in_a_row >= MAX_UNANSWERED
+
+    def record_answer(self, job: str) -> None:
+        """Count an answer to a request of ``job``."""
+        self._in_a_row = 0
+        self._of.pop(job, None)
+
+    def record_failure(self, job: str, sent_s: float, error: ModelError) -> None:
+        """Count a failed request of ``job``, sent at the monotonic time ``sent_s``; too many end the job."""
+        count, failed_s, _ = self._of.get(job, (0, -math.inf, error))
+        # Requests that were in flight together fail together, for one reason.
+        self._of[job] = (count + (sent_s > failed_s), time.monotonic(), error)
+        self._in_a_row += 1
+        if self._of[job][0] >= MAX_UNANSWERED:
+            self.end(job, f"{MAX_UNANSWERED} requests in a row may have been billed and got no reply")
+
+    def end(self, job: str, why: str) -> ModelError | None:
+        """End a job whose last requests got no reply: return the error, None if its last one was answered."""
+        if job in self._of and job not in self._ended:
+            error = self._ended[job] = mark_given_up(self._of[job][2])
+            error.args = (f"{error} ({why})",)
+        return self.error_of(job)
+
+    def error_of(self, job: str) -> ModelError | None:
+        """Return the error that has ended ``job``, None if it may send requests."""
+        return copy.copy(self._ended.get(job))
 
 
 class RateLimiter:
@@ -141,6 +189,7 @@ class RateLimiter:
         self.name = name
         self.adaptive_limit = AdaptiveLimit(maximum, patience_s=patience_s, step_s=step_s)
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
+        self.unanswered = UnansweredRequests()
         self._waiters: OrderedDict[_Waiter, None] = OrderedDict()
         self._pause_reason = WaitReason.RATE_LIMIT
         self._gave_up = 0
@@ -198,7 +247,7 @@ class RateLimiter:
         """Return a permit, first come, first served; release it. A wait happens inside ``while_waiting()``.
 
         Raises:
-            RateLimited: the provider was given up during the wait.
+            ModelError: the provider was given up during the wait, for this reason.
         """
         permit = self.acquire_nowait()
         if permit is not None:
@@ -261,7 +310,9 @@ class RateLimiter:
         def pause_s(times: int) -> float:
             return wait_s(rule, times, requested_s, self._rng)
 
-        backoff = self.adaptive_limit.record_refusal(round_number, time.monotonic(), requested_s, pause_s)
+        backoff = self.adaptive_limit.record_refusal(
+            round_number, time.monotonic(), requested_s, pause_s, billed=not error.unbilled
+        )
         limited = isinstance(error, RateLimited)
         self._pause_reason = WaitReason.RATE_LIMIT if limited else WaitReason.OVERLOADED
         if backoff.gave_up:
@@ -275,19 +326,22 @@ class RateLimiter:
             message += f", {backoff.limit_after} instead of {backoff.limit_before} at once after that"
         return message
 
-    def _give_up(self, backoff: Backoff, error: ModelError) -> RateLimited:
+    def _give_up(self, backoff: Backoff, error: ModelError) -> ModelError:
         """Fail all waiting callers since the provider is given up; returns the error for the refused one."""
         self._gave_up += 1
         message = (
             f"{self.name} is given up: it has answered nothing for {backoff.refused_for_s:.0f} s but "
-            f"{backoff.refused_rounds} refusals, the last: {error}; "
-            "to wait longer, raise rate_limit_timeout of the model, or run again later"
+            f"{backoff.refused_rounds} failures in a row, the last: {error}; "
+            + ("to wait longer, raise rate_limit_timeout of the model, or " if error.unbilled else "")
+            + "run again later"
         )
+        given_up = copy.copy(error)
+        given_up.args = (message,)
         waiters, self._waiters = self._waiters, OrderedDict()
         for waiter in waiters:
-            waiter.failure = mark_given_up(RateLimited(message))
+            waiter.failure = mark_given_up(copy.copy(given_up))
             waiter.event.set()
-        return mark_given_up(RateLimited(message))
+        return mark_given_up(given_up)
 
     def _paused_s(self) -> float:
         return max(0.0, self.adaptive_limit.paused_until_s - time.monotonic())

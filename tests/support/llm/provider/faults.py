@@ -75,8 +75,8 @@ def _maybe_billed(exchange: Exchange, rng: Random) -> None:
 def refusing(
     status: int, kind: str, headers: Callable[[], dict[str, str]] = dict, *, billed: bool | None = None
 ) -> Fault:
-    """Refuse with the protocol's error; from 500 on, except for overload, it may be billed nevertheless."""
-    may_be_billed = status >= 500 and status != 529 if billed is None else billed
+    """Refuse with the protocol's error; with the status of a proxy it may be billed nevertheless."""
+    may_be_billed = status in {502, 504} if billed is None else billed
 
     async def fault(exchange: Exchange, rng: Random) -> None:
         if may_be_billed:

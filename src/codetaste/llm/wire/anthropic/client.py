@@ -268,20 +268,26 @@ def error_from(
         return ModelSetupError(f"HTTP {status}: {message} ({why})", "api_key_env")
     if member(member(body, "error"), "type") == _TOO_LONG:
         return too_long(status, message)
-    return error_for_status(status, message, wait_s=wait_s)
+    return error_for_status(status, message, own=_is_error(body), wait_s=wait_s)
 
 
 def error_in_stream(body: object, *, started: bool) -> ModelError:
     """Return the error for an ``error`` event; a reply that had ``started`` may have been billed."""
     kind = member(member(body, "error"), "type")
     message = one_line(_message_and_code(body)[0])
-    error = error_for_status(_STATUS.get(str(kind), 500), f"{kind}: {message}" if kind else message)
+    message = f"{kind}: {message}" if kind else message
+    error = error_for_status(_STATUS.get(str(kind), 500), message, own=_is_error(body))
     if not started:
         return error
     if isinstance(error, ModelRefused):
         return ModelUnavailable(f"the reply broke off: {error}")
     error.unbilled = False
     return error
+
+
+def _is_error(body: object) -> bool:
+    """Whether ``body`` is an error in this protocol's form."""
+    return member(body, "type") == "error" and isinstance(member(body, "error"), dict)
 
 
 def _message_and_code(body: object) -> tuple[str, str]:

@@ -31,9 +31,9 @@ _DEEPEST = 200
 """Nesting of a reply beyond which it could be parsed, but not recorded."""
 _NESTED = (dict, list)
 _LONG = 8192
-_NOT_BEGUN = 529
-"""The only server error which guarantees that no reply was begun."""
-_OVERLOADED = frozenset({503, _NOT_BEGUN})
+_OVERLOADED = frozenset({503, 529})
+_BEFORE_REPLY = frozenset({408, 409, 425, 500, 503, 529})
+"""Statuses with which a provider itself ends a request; 502, 504 and others are a proxy's."""
 
 _TOO_LARGE = 413
 _TOO_LONG_STATUSES = frozenset({400, 422})
@@ -98,22 +98,21 @@ def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:
     return min(max(wait_s, 0.0), _LONGEST_WAIT_S)
 
 
-def error_for_status(status: int, message: str, *, wait_s: float | None = None) -> ModelError:
+def error_for_status(
+    status: int, message: str, *, own: bool = False, wait_s: float | None = None
+) -> ModelError:
     """Return the error for an error status; ``message`` is the provider's message in one line.
 
-    Requests refused with 4xx or 529 are not billed; any other failed request may have been. So may requests
-    with status 408 and 499, with which a gateway stops waiting for a model that may continue.
+    A refusal (4xx) is not billed. Nor is a failure that the provider itself reports before a reply: ``own``
+    says that the body has the protocol's form of an error. A proxy's answer may stand for a reply that was
+    made and billed.
     """
     text = f"HTTP {status}: {message}" if message else f"HTTP {status}"
     if status == 429:  # noqa: PLR2004 - too many requests
         return RateLimited(text, retry_after_s=wait_s)
-    if status in {408, 409, 425, 499}:
-        return ModelUnavailable(text, unbilled=status in {409, 425}, retry_after_s=wait_s)
-    if status >= 500:  # noqa: PLR2004 - server errors
-        overloaded = status in _OVERLOADED
-        return ModelUnavailable(
-            text, unbilled=status == _NOT_BEGUN, overloaded=overloaded, retry_after_s=wait_s
-        )
+    if status in {408, 409, 425, 499} or status >= 500:  # noqa: PLR2004 - server errors
+        unbilled, overloaded = own and status in _BEFORE_REPLY, status in _OVERLOADED
+        return ModelUnavailable(text, unbilled=unbilled, overloaded=overloaded, retry_after_s=wait_s)
     if status == _TOO_LARGE or (status in _TOO_LONG_STATUSES and _TOO_LONG.search(message)):
         return too_long(status, message)
     if status in _UNCLEAR:

@@ -101,13 +101,17 @@ def error_body(error: ErrorCode, message: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ErrorBody:
-    """The error in a response: its message, and the server's names for the cause."""
+    """The error in a response: its message, and the server's names for the cause.
+
+    ``own`` is whether its form is that of the protocol, which a proxy's answer has not.
+    """
 
     message: str
     code: str = ""
     kind: str = ""
     param: str = ""
     status: int | None = None
+    own: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -131,6 +135,8 @@ def parse_error_body(body: object) -> ErrorBody:
         kind=kind if isinstance(kind, str) and kind != "error" else "",
         param=str(error.get("param") or ""),
         status=status,
+        # vLLM's errors are flat, as events of Responses are.
+        own=error is not body or "error" in (kind, error.get("object")),
     )
 
 
@@ -175,7 +181,7 @@ def _error(status: int, failure: ErrorBody, wait_s: float | None) -> ModelError:
         )
     if _TOO_LONG & {*failure.names}:
         return too_long(status, message)
-    error = error_for_status(status, message, wait_s=wait_s)
+    error = error_for_status(status, message, own=failure.own, wait_s=wait_s)
     hint = next((_HINTS[name] for name in (*failure.names, failure.param) if name in _HINTS), None)
     if hint and isinstance(error, ModelSetupError):
         return ModelSetupError(f"HTTP {status}: {message} ({hint})")
