@@ -41,7 +41,7 @@ app.command(
     "codetaste.cli.commands.runs.settle:settle",
     usage="Usage: codetaste settle [OPTIONS] RUN [CALL]",
     help="""\
-    Record the real cost of a call whose cost is unknown, from the provider's bill; or list such calls.
+    Record the real cost of calls whose cost is unknown, from the provider's bill; or list such calls.
 
     An interrupted call is charged at its maximum cost until its real cost is known.
     """,

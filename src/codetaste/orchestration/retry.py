@@ -9,7 +9,7 @@ Reasons for the figures:
   as long as the model's ``rate_limit_timeout`` allows. ``tries`` bounds a call that is refused repeatedly
   while other calls succeed: it may be too large for the account's limit.
 - *Unavailable* is a reset, a cut stream, a server error or a time-out. An error status of the protocol with
-  the provider's own body, before any byte of a reply, costs nothing: five tries survive two and a half
+  the provider's own body, before any byte of a reply, costs nothing: five tries survive one and a half
   minutes. A proxy's answer, a reset or a cut stream may stand for a reply that was billed. It stays charged
   at its reservation until the provider's record is known, so three in a row end the job, whatever calls
   they are of (``llm/ratelimit/limiter.py``): an outage uses up no budget. The number of tries decides the
@@ -58,7 +58,7 @@ class RetryRule:
 # refusal, a missing recording, a full disk, or a fault of the program.
 RETRY_TABLE: Mapping[Cause, RetryRule] = {
     Cause.RATE_LIMIT: RetryRule(tries=8, first_s=2.0, max_s=120.0),
-    Cause.UNAVAILABLE: RetryRule(tries=5, first_s=1.0, factor=30.0),
+    Cause.UNAVAILABLE: RetryRule(tries=5, first_s=1.0, factor=30.0, max_s=30.0),
     Cause.MALFORMED: RetryRule(tries=3, first_s=0.5, max_s=10.0),
     Cause.SANDBOX: RetryRule(tries=3, first_s=1.0, max_s=30.0),
     Cause.ENGINE: RetryRule(tries=2, first_s=0.5),

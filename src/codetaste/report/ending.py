@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from codetaste.errors import Cause
 from codetaste.orchestration.job import Status
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ def ending_in_state(state: JobState, shortfall: Shortfall | None, error: str) ->
 
 def ending_of_outcome(outcome: Outcome) -> Ending:
     """Return the ending of a job of this session."""
-    ending = ending_of(outcome.status, outcome.shortfall, outcome.error)
+    unavailable = outcome.status is Status.FAILED and outcome.cause is Cause.UNAVAILABLE
+    error = f"unavailable: {outcome.error}" if unavailable else outcome.error
+    ending = ending_of(outcome.status, outcome.shortfall, error)
     return ending if outcome.usable else Ending(Mark.NONE, ending.name, ending.reason)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from codetaste.console.exit_codes import STOPPED
@@ -125,7 +126,10 @@ def render_summary(summary: Summary, width: int | None = None, *, coloured: bool
     )
     unknown_usd = summary.money.unknown.usd
     if unknown_usd:
-        notes.append(f"{format_usd(unknown_usd)} is unknown: interrupted calls may have been billed")
+        notes.append(
+            f"{format_usd(unknown_usd)} is unknown: interrupted calls may have been billed; if none was:"
+        )
+        notes.append(f"codetaste settle {quote(str(summary.directory))} --all --usd 0")
     notes.extend(f"{what}: {folder}" for what, folder in summary.products.items())
     notes.append(f"run folder: {summary.directory}")
     output.extend(wrap(note, width, "  ") for note in notes)

@@ -331,7 +331,7 @@ class RateLimiter:
         self._gave_up += 1
         message = (
             f"{self.name} is given up: it has answered nothing for {backoff.refused_for_s:.0f} s but "
-            f"{backoff.refused_rounds} failures in a row, the last: {error}; "
+            f"refused or failed {backoff.refused_rounds} times in a row, the last: {error}; "
             + ("to wait longer, raise rate_limit_timeout of the model, or " if error.unbilled else "")
             + "run again later"
         )

@@ -268,8 +268,8 @@ def usage_in(value: Any) -> dict[str, int]:  # noqa: ANN401 - JSON
     if not isinstance(value, dict):
         return {}
     usage = value.get("usage")
-    if usage is None and isinstance(value.get("reply"), dict):
-        usage = value["reply"].get("usage")
+    if "usage" not in value and isinstance(value.get("reply"), dict):
+        usage = value["reply"].get("usage")  # an earlier version wrote it only there
     if not isinstance(usage, dict):
         return {}
     return {kind: usage[kind] for kind in Usage.KINDS if type(usage.get(kind)) is int and usage[kind] >= 0}
