@@ -59,7 +59,9 @@ def test_sample_has_the_conversation_its_costs_and_its_tools(run: Path) -> None:
     model, tool = sample["events"][1:3]
     assert model["timestamp"] == "1970-01-01T00:16:43.000000+00:00"
     assert (model["working_start"], tool["arguments"]) == (2, {"command": "ls"})
-    assert sample["model_usage"]["m-1"] == {
+    # The last call was in flight when the process was killed: the sum is not known.
+    assert (sample["model_usage"], sample["metadata"]["unknown_usage"]) == ({}, ["m-1"])
+    assert model["output"]["usage"] == {
         "input_tokens": 5,
         "output_tokens": 2,
         "total_tokens": 7,

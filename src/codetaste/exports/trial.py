@@ -92,6 +92,11 @@ class ExportedTrial:
         return (answers or own)[-1]
 
     @property
+    def has_unknown_calls(self) -> bool:
+        """Whether the cost and the tokens of one of its calls are unknown."""
+        return any(turn.unknown_usd for each in self.timelines for turn in each.turns)
+
+    @property
     def timelines(self) -> tuple[JobTimeline, ...]:
         """The timelines of its jobs that have conversations."""
         if self.journal is None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from codetaste.llm.wire.common.allow_list import Findings
     from codetaste.llm.wire.protocols import ProtocolName
     from codetaste.orchestration.budget.budget import Budget
-    from codetaste.orchestration.budget.cost import BudgetSnapshot
+    from codetaste.orchestration.budget.cost import BudgetSnapshot, Cost
     from codetaste.orchestration.job import JobContext
 
 
@@ -237,9 +237,9 @@ class SessionUsage:
         return self.budget.settled.usd - self._at_start.settled.usd
 
     @property
-    def unknown_usd(self) -> Decimal:
-        """Upper bound of the cost that may have been billed besides, in US dollars."""
-        return self.budget.unknown.usd - self._at_start.unknown.usd
+    def unknown(self) -> Cost:
+        """Upper bound of the cost that may have been billed besides."""
+        return self.budget.unknown - self._at_start.unknown
 
     def count_reply(self, reply: Reply, *, is_agent_turn: bool) -> None:
         """Count a reply; it is one of the agent's turns if its request had tools."""

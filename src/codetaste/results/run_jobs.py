@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -11,10 +10,11 @@ from codetaste.core.text import printable
 from codetaste.errors import CodetasteError, JournalError
 from codetaste.evaluation.trials.records import ProblemKind, ReadProblem
 from codetaste.llm.messages import Usage
+from codetaste.orchestration.budget.node import CallState
 from codetaste.orchestration.journal.history import JobState
 from codetaste.orchestration.journal.journal import JOURNAL_FILE
 from codetaste.orchestration.wait import WaitReason
-from codetaste.report.status.status import RunWatcher
+from codetaste.report.status.status import RunWatcher, call_state
 from codetaste.results.rows.job import JobResult
 
 if TYPE_CHECKING:
@@ -65,21 +65,25 @@ def read_jobs(root: Path, run: str) -> RunJobs:
             status = watcher.status()
         except (LookupError, TypeError, ValueError, ArithmeticError):
             return RunJobs(root, problem=problem)
-    view, tokens = watcher.view, _tokens_of_jobs(watcher)
+    view, tokens = watcher.view, _tokens_of_jobs(watcher, live=bool(status.owner))
     until = status.at if status.owner else view.last_at
     jobs = {
-        job.key: _row(job, run, watcher.history.job(job.key).title, view, tokens[job.key], until)
+        job.key: _row(job, run, watcher.history.job(job.key).title, view, tokens.get(job.key, {}), until)
         for job in status.jobs
     }
     return RunJobs(root, jobs, {job.key: _end(job) for job in status.jobs}, problem)
 
 
-def _tokens_of_jobs(watcher: RunWatcher) -> defaultdict[str, Counter[str]]:
-    """Return the tokens of the calls of each job by kind; none of a job without calls."""
-    tokens: defaultdict[str, Counter[str]] = defaultdict(Counter)
+def _tokens_of_jobs(watcher: RunWatcher, *, live: bool) -> dict[str, dict[str, int | None]]:
+    """Return the tokens of the calls of each job by kind, None where those of one call are unknown."""
+    tokens: dict[str, dict[str, int | None]] = {}
     for call in watcher.history.calls.values():
-        if call.call in watcher.view.calls:
-            tokens[call.key].update(watcher.view.calls[call.call].usage)
+        usage, state = watcher.view.calls[call.call].usage, call_state(call, watcher.history, live=live)
+        billed = state is CallState.UNKNOWN or (state is CallState.SETTLED and call.cost.tokens > 0)
+        total = tokens.setdefault(call.key, dict.fromkeys(Usage.KINDS, 0))
+        for kind, count in total.items():
+            more = usage.get(kind, 0) if usage or not billed else None
+            total[kind] = None if count is None or more is None else count + more
     return tokens
 
 
@@ -94,7 +98,7 @@ def _end(job: JobStatus) -> str:
 
 
 def _row(
-    job: JobStatus, run: str, title: str, view: JournalView, tokens: Counter[str], until: float
+    job: JobStatus, run: str, title: str, view: JournalView, tokens: Mapping[str, int | None], until: float
 ) -> JobResult:
     times, ending = view.jobs.get(job.key), job.ending
     seconds = view.seconds(job.key, until)
@@ -127,7 +131,7 @@ def _row(
     )
 
 
-def _tokens(tokens: Counter[str]) -> dict[str, Any]:
+def _tokens(tokens: Mapping[str, int | None]) -> dict[str, Any]:
     return {f"tokens_{kind}": tokens.get(kind) for kind in Usage.KINDS}
 
 

@@ -67,11 +67,13 @@ class _Totals:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
+    known: bool = True
 
     def add(self, step: dict[str, Any]) -> None:
-        metrics = step.get("metrics", {})
+        metrics = step.get("metrics")
+        self.known = self.known and (metrics is None or "prompt_tokens" in metrics)
         for name in ("prompt_tokens", "completion_tokens", "cached_tokens"):
-            setattr(self, name, getattr(self, name) + metrics.get(name, 0))
+            setattr(self, name, getattr(self, name) + (metrics or {}).get(name, 0))
 
 
 class _Writer:
@@ -174,13 +176,13 @@ class _Writer:
     def _final_metrics(self, steps: int) -> dict[str, Any]:
         totals = self._totals
         cost = {} if self._trial.cost_usd is None else {"total_cost_usd": self._trial.cost_usd}
-        return {
+        tokens = {
             "total_prompt_tokens": totals.prompt_tokens,
             "total_completion_tokens": totals.completion_tokens,
             "total_cached_tokens": totals.cached_tokens,
-            **cost,
-            "total_steps": steps,
         }
+        known = totals.known and not self._trial.has_unknown_calls
+        return {**(tokens if known else {}), **cost, "total_steps": steps}
 
 
 def _own_events(

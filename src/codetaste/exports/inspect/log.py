@@ -76,7 +76,7 @@ class _LogFile:
         self._trials, self._name, self.task = trials, name, task
         self.created = _UNKNOWN_TIME
         self.outcomes: dict[str, int] = {}
-        self._usage: dict[str, dict[str, Any]] = {}
+        self._usage: dict[str, dict[str, Any] | None] = {}
         self._summaries: list[dict[str, Any]] = []
 
     def write(self, archive: zipfile.ZipFile) -> None:
@@ -86,8 +86,8 @@ class _LogFile:
             _put(archive, f"samples/{sample['id']}_epoch_{trial.attempt}.json", sample)
             self._summaries.append(summary)
             self.outcomes[trial.facet.value] = self.outcomes.get(trial.facet.value, 0) + 1
-            for model, usage in sample["model_usage"].items():
-                add_usage(self._usage.setdefault(model, {}), usage)
+            for model in (*sample["model_usage"], *sample["metadata"]["unknown_usage"]):
+                add_usage(self._usage, model, sample["model_usage"].get(model))
         starts = sorted(each["started_at"] for each in self._summaries if "started_at" in each)
         ends = sorted(each["completed_at"] for each in self._summaries if "completed_at" in each)
         if starts:
@@ -96,7 +96,7 @@ class _LogFile:
         stats = {
             "started_at": starts[0] if starts else "",
             "completed_at": ends[-1] if ends else "",
-            "model_usage": self._usage,
+            "model_usage": {model: usage for model, usage in self._usage.items() if usage is not None},
         }
         header = {
             "version": LOG_VERSION,

@@ -118,10 +118,10 @@ def model_output(message: dict[str, Any], facts: ReplyFacts | None) -> dict[str,
 
 
 def usage_of(facts: ReplyFacts) -> dict[str, Any] | None:
-    """Return the tokens and cost of a reply, None if neither is known."""
-    if facts.usage is None and facts.cost_usd is None:
+    """Return tokens and cost of a reply, None if the tokens are unknown: Inspect would take them for 0."""
+    if not facts.usage:
         return None
-    usage = facts.usage or {}
+    usage = facts.usage
     counts = {kind: usage.get(kind, 0) for kind in ("input", "output", "cache_read", "cache_write")}
     made: dict[str, Any] = {
         "input_tokens": counts["input"],
@@ -134,10 +134,13 @@ def usage_of(facts: ReplyFacts) -> dict[str, Any] | None:
     return made if facts.cost_usd is None else {**made, "total_cost": float(facts.cost_usd)}
 
 
-def add_usage(total: dict[str, Any], usage: Mapping[str, Any]) -> None:
-    """Add tokens and cost to a sum."""
-    for name, value in usage.items():
-        total[name] = total.get(name, 0) + value
+def add_usage(totals: dict[str, dict[str, Any] | None], model: str, usage: Mapping[str, Any] | None) -> None:
+    """Add tokens and cost to the sum of a model, which is None if those of one reply are unknown."""
+    total = totals.get(model, {})
+    if total is None or usage is None:
+        totals[model] = None
+    else:
+        totals[model] = {name: total.get(name, 0) + value for name, value in usage.items()}
 
 
 def _metadata(event: TranscriptEvent) -> dict[str, Any]:

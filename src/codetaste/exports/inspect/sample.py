@@ -25,7 +25,7 @@ _MAX_SUMMARY_CHARS = 1024
 
 def make_sample(trial: ExportedTrial) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the sample of a trial and its summary, as JSON data. Blocking."""
-    usage: dict[str, dict[str, Any]] = {}
+    usage: dict[str, dict[str, Any] | None] = {}
     began, ended = _span(trial)
     events = SampleEvents(began)
     messages: list[dict[str, Any]] = []
@@ -39,6 +39,7 @@ def make_sample(trial: ExportedTrial) -> tuple[dict[str, Any], dict[str, Any]]:
             messages = messages_of(own, prefix)
             task = next((event.text for event in own if event.kind is EventKind.USER), "")
             turns = max((event.turn for event in own), default=0)
+    unknown = [model for model, total in usage.items() if total is None or trial.has_unknown_calls]
     sample: dict[str, Any] = {
         "id": sample_id(trial),
         "epoch": trial.attempt,
@@ -47,9 +48,9 @@ def make_sample(trial: ExportedTrial) -> tuple[dict[str, Any], dict[str, Any]]:
         "messages": messages,
         "output": _output(trial, messages),
         "scores": _scores(trial),
-        "metadata": _metadata(trial),
+        "metadata": {**_metadata(trial), "unknown_usage": unknown},
         **vars(events.record),
-        "model_usage": usage,
+        "model_usage": {model: total for model, total in usage.items() if model not in unknown},
         "turn_count": turns,
         **_times(trial, began, ended),
         **_ending(trial, turns),
@@ -87,12 +88,12 @@ def _metadata(trial: ExportedTrial) -> dict[str, Any]:
 
 
 def _counted(
-    events: Iterable[TranscriptEvent], usage: dict[str, dict[str, Any]]
+    events: Iterable[TranscriptEvent], usage: dict[str, dict[str, Any] | None]
 ) -> Iterator[TranscriptEvent]:
     """Yield the events, and add the tokens and costs of their replies to the sums by model."""
     for event in events:
-        if event.reply is not None and (found := usage_of(event.reply)) is not None:
-            add_usage(usage.setdefault(event.reply.model or "unknown", {}), found)
+        if event.reply is not None:
+            add_usage(usage, event.reply.model or "unknown", usage_of(event.reply))
         yield event
 
 

@@ -37,7 +37,8 @@ class AgentRunResult:
     message: str = ""
     turns: int = 0
     tool_calls: int = 0
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage | None = field(default_factory=Usage)
+    """Tokens of all replies; None if those of one are unknown."""
     exit_code: int | None = None
     metered_usd: Decimal | None = None
     reported_usd: Decimal | None = None
@@ -52,8 +53,7 @@ class AgentRunResult:
 
     def add_usage(self, usage: Usage | None) -> None:
         """Add the tokens of one reply."""
-        if usage is not None:
-            self.usage += usage
+        self.usage = None if usage is None or self.usage is None else self.usage + usage
 
     @property
     def shortfall(self) -> Shortfall | None:

@@ -15,7 +15,6 @@ from codetaste.flows.agents.run import SandboxNeeds
 from codetaste.flows.agents.transcript import transcript_path, write_transcript
 from codetaste.harness.config import DEFAULT_MAX_OUTPUT_TOKENS, DEFAULT_MAX_TURNS
 from codetaste.harness.run import AgentTask, run_agent
-from codetaste.llm.messages import Usage
 from codetaste.orchestration.shortfall import Shortfall
 from codetaste.sandbox.base import NO_EGRESS, CommandLimits
 from codetaste.sandbox.egress import GATEWAY_PORT, gateway_egress
@@ -216,7 +215,7 @@ def _apply_reported(result: AgentRunResult, end: AgentResult) -> None:
     result.finish_reason, result.exit_code = end.finish_reason, end.exit_code
     result.message = end.problem or end.message
     result.turns, result.tool_calls = end.turns or 0, end.tool_calls or 0
-    result.usage, result.reported_usd = end.usage or Usage(), end.cost_usd
+    result.usage, result.reported_usd = end.usage, end.cost_usd
 
 
 _FAILED = frozenset({FinishReason.ERROR, FinishReason.EXECUTION_ERROR, FinishReason.UNKNOWN})
@@ -225,11 +224,11 @@ _FAILED = frozenset({FinishReason.ERROR, FinishReason.EXECUTION_ERROR, FinishRea
 
 def _apply_metered(result: AgentRunResult, tally: SessionUsage) -> None:
     """Replace reported values with those that the gateway measured."""
-    result.metered_usd = tally.settled_usd + tally.unknown_usd
+    result.metered_usd = tally.settled_usd + tally.unknown.usd
     # CLI agents count turns differently: some count a rejected call, others count nothing.
     result.turns = tally.turns if tally.requests else result.turns
     result.tool_calls = result.tool_calls or tally.tool_calls
-    result.usage = tally.tokens
+    result.usage = None if tally.unknown.tokens else tally.tokens
     result.provider_error = tally.provider_failure
     if tally.refused_request and result.finish_reason in _FAILED:
         result.message = f"a request was refused: {tally.refused_request}"

@@ -86,7 +86,9 @@ def inference_metadata(
     """
     patch = end.patch or ExtractedPatch(b"", 0, "")
     runs = [run for step in steps.values() for run in step.runs]
-    usage = sum((usage_from_json(run["tokens"]) or Usage() for run in runs), Usage())
+    usages = [None] if money.unknown.tokens else [usage_from_json(run["tokens"]) for run in runs]
+    known = [each for each in usages if each is not None]
+    usage = sum(known, Usage()) if len(known) == len(usages) else None
     unmetered = unmetered_usd(runs)
     trial_usd = money.settled.usd + money.unknown.usd + unmetered
     earlier_usd = sum((step.usd for step in steps.values() if not isinstance(step, AgentStep)), Decimal())
@@ -227,7 +229,7 @@ def _step_files(prediction: Prediction) -> dict[str, bytes]:
     files = {PLAN_METADATA_FILES[Mode(metadata["mode"])]: _json(plan)}
     if StepKind.JUDGE in steps and prediction.plans:
         judged = steps[StepKind.JUDGE]
-        usage = usage_from_json(judged["tokens"]) or Usage()
+        usage = usage_from_json(judged["tokens"])
         began, ended = map(datetime.fromisoformat, (judged["start_time"], judged["finish_time"]))
         choice = {
             # As published from the beginning of the plan step, whose own file has its times.
@@ -239,8 +241,8 @@ def _step_files(prediction: Prediction) -> dict[str, bytes]:
             "judge_reasoning": prediction.judgement,
             "judge_cost_usd": float(judged["cost_usd"]),
             "judge_latency_seconds": round((ended - began).total_seconds(), 3),
-            "judge_input_tokens": usage.prompt,
-            "judge_output_tokens": usage.output,
+            "judge_input_tokens": usage and usage.prompt,
+            "judge_output_tokens": usage and usage.output,
         }
         answer = prediction.judgement.encode("utf-8", "backslashreplace")  # JSON can have half characters
         files |= {JUDGE_METADATA_FILE: _json(choice), JUDGE_OUTPUT_FILE: answer}

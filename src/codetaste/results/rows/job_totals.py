@@ -32,11 +32,11 @@ def job_totals(jobs: Sequence[JobResult], tokens: Mapping[str, int] | None = Non
         "unknown_usd": _sum(jobs, "unknown_usd", "reserved_usd"),
         "calls": sum(job.calls for job in jobs) if jobs else None,
     }
-    of_calls = [each for each in jobs if each.tokens_input is not None]
+    of_calls = [each for each in jobs if each.calls]
     for kind in Usage.KINDS:
-        name = f"tokens_{kind}"
-        counted = sum(getattr(each, name) or 0 for each in of_calls) if of_calls else None
-        found[name] = (tokens or {}).get(kind) if counted is None else counted
+        counts = [getattr(each, f"tokens_{kind}") for each in of_calls]
+        counted = None if None in counts else sum(counts)
+        found[f"tokens_{kind}"] = counted if of_calls else (tokens or {}).get(kind)
     starts = [each.started_at for each in jobs if each.started_at]
     ends = [each.ended_at for each in jobs if each.ended_at]
     found["started_at"] = min(starts, default=None)
