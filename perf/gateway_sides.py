@@ -113,7 +113,7 @@ async def ours(address: str) -> None:
                 ) as access:
                     print(gateway.port, access.token, flush=True)
                     await asyncio.to_thread(sys.stdin.readline)
-                return str(access.usage.settled_usd + access.usage.unknown_usd)
+                return str(access.usage.settled_usd + access.usage.unknown.usd)
 
             session.add_handlers({"work": work})
             outcomes = await session.run([Job("job", "work", (), "f")])

@@ -239,7 +239,7 @@ async def test_failure_before_first_byte_is_retried_unseen_by_client(
         async with admit_client(ctx, gateway, protocol, ["expensive"]) as (access, client):
             response = await client.post(PATHS[protocol], json=make_request(protocol, stream=True))
             assert ENDS[protocol] in response.content
-        assert access.usage.unknown_usd > 0
+        assert access.usage.unknown.usd > 0
         return [response.status_code, access.usage.requests, access.usage.turns]
 
     outcome, spent = await run_to_end(server, tmp_path, protocol, body)
@@ -399,7 +399,7 @@ async def test_response_in_flight_at_job_end_is_read_completely(
                     leaving.start_soon(request)
                     await wait_until(lambda: len(server.bodies) == 1)
                     leaving.cancel_scope.cancel()
-            return [access.usage.turns, str(access.usage.unknown_usd)]
+            return [access.usage.turns, str(access.usage.unknown.usd)]
 
     outcome, spent = await run_to_end(server, tmp_path, "anthropic", body)
     assert outcome.value == [1, "0"]

@@ -55,7 +55,7 @@ async def test_scripted_model_replies_in_every_protocol_and_is_charged(
                 assert text_of(protocol, response.json()) == "You said: hello"
             usage = access.usage
             assert (usage.requests, usage.turns, usage.tool_calls, usage.budget_refusal) == (1, 1, 1, "")
-            return [str(usage.settled_usd), str(usage.unknown_usd), usage.tokens.total]
+            return [str(usage.settled_usd), str(usage.unknown.usd), usage.tokens.total]
 
     outcome, spent = await run_job(tmp_path, [make_scripted_model(tmp_path, echo)], body, usd="1")
     assert outcome.status is Status.DONE, outcome

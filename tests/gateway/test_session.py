@@ -284,7 +284,7 @@ async def test_unsendable_request_costs_nothing_and_job_continues(
                 odd_name = {"user-agent": "é".encode("latin-1")}
                 good = await client.post(path, json=make_request("openai-chat"), headers=odd_name)
                 statuses.append(good.status_code)
-                assert not access.usage.unknown_usd
+                assert not access.usage.unknown.usd
             return statuses
 
         outcome, _ = await run_job(tmp_path, [make_gateway_model("openai-chat", server.url, tmp_path)], body)

@@ -156,7 +156,7 @@ async def run_loop(
         state.end = await _turns(settings, model, context, job, state)
     except BudgetExceeded as error:
         job.note(str(error))
-        state.end = LoopEnd.BUDGET_EXCEEDED
+        state.end, state.end_text = LoopEnd.BUDGET_EXCEEDED, str(error)
     except ModelRefused as error:
         if error.cause is not Cause.REFUSED:
             raise

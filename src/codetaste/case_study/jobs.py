@@ -65,7 +65,7 @@ _SCRATCH = ".studies"
 """The folder of a run for what sandboxes of studies have mounted; it is removed at the end."""
 _MAX_COMMANDS_CHARS = 256 * 1024**2
 _LIMITS = {
-    FinishReason.BUDGET_EXCEEDED: (BudgetExceeded, "the budget was used up"),
+    FinishReason.BUDGET_EXCEEDED: (BudgetExceeded, "no money for another turn"),
     FinishReason.TIMEOUT: (DeadlineExceeded, "the time limit was reached"),
 }
 
@@ -242,7 +242,8 @@ async def _record(run: StudyRun, name: str, job: JobContext) -> _EndedRun:
     ended = _EndedRun(result.to_json(), text, why, cut)
     if cut and result.finish_reason in _LIMITS:
         kind, what = _LIMITS[result.finish_reason]
-        job.end_early(kind(f"{what} after {result.turns} turns"))
+        why = f": {result.message}" if kind is BudgetExceeded else ""
+        job.end_early(kind(f"{what} after {result.turns} turns{why}"))
     elif cut and shortfall is not None:  # its maximum of turns
         job.fall_short(shortfall)
     else:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from codetaste.orchestration.budget.cost import Cost
     from codetaste.orchestration.budget.reservation import Reservation
     from codetaste.orchestration.journal.journal import Json
-    from codetaste.orchestration.journal.lines import ReservedLine, SettledLine
+    from codetaste.orchestration.journal.lines import ReservedLine, SettledLine, UnknownLine
     from codetaste.orchestration.journal.recorder import RunRecorder
 
 
@@ -117,11 +117,15 @@ class PaidCall:
             self._record.note({"event": "released", "call": self.call})
             self._close()
 
-    def mark_unknown(self) -> None:
-        """Keep the reservation charged: the call was sent and its cost is unknown."""
+    def mark_unknown(self, most: Cost | None = None) -> None:
+        """Keep the reservation charged, or less if the cost is at most ``most``; the cost is unknown."""
         if self._reservation.open:
-            self._reservation.mark_unknown()
-            self._record.note({"event": "unknown", "call": self.call})
+            self._reservation.mark_unknown(most)
+            self.granted = self._reservation.granted
+            line: UnknownLine = {"event": "unknown", "call": self.call}
+            if most is not None:
+                line |= {"usd": str(self.granted.usd), "tokens": self.granted.tokens}
+            self._record.note(line)
             self._record.publish_money_change(self.key, self._reservation.budget)
 
     def _close(self) -> None:

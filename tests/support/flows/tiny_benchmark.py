@@ -358,7 +358,7 @@ class Accounts:
                 self.calls[line["call"]] = (path, Decimal(0), "released")
             case "unknown":
                 path, usd, _ = self.calls[line["call"]]
-                self.calls[line["call"]] = (path, usd, "unknown")
+                self.calls[line["call"]] = (path, Decimal(line.get("usd", usd)), "unknown")
             case _:
                 return
         for top, limit in self.limits.items():

@@ -133,7 +133,7 @@ async def run_client_job(workload: Workload, ctx: JobContext, gateway: Gateway, 
         "statuses": statuses,
         "refused": usage.budget_refusal,
         "settled": str(usage.settled_usd),
-        "unknown": str(usage.unknown_usd),
+        "unknown": str(usage.unknown.usd),
         "requests": usage.requests,
         "turns": usage.turns,
     }

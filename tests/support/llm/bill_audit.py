@@ -87,6 +87,8 @@ def audit_run(run: Path, bill: Iterable[Billed], limits: Mapping[tuple[str, ...]
         elif event == "released":
             assert states[call] == "reserved", f"{call} was {states[call]} and is released"
             charge(call, charged[call][0], Decimal(0))
+        elif "usd" in line:
+            charge(call, charged[call][0], Decimal(line["usd"]))
         states[call] = event
         highest = max(highest, spent[()])
     open_ = {call: usd for call, (_, usd) in charged.items() if states[call] in {"reserved", "unknown"}}

@@ -98,7 +98,7 @@ class OwnLoopRunner:
         try:
             end = await run_loop(settings, _UsageCounter(self.model, result), tool_context, job, state)
             result.finish_reason = _FINISH_REASONS.get(end, FinishReason.EXECUTION_ERROR)
-            result.message = end.value
+            result.message = state.end_text if end is LoopEnd.BUDGET_EXCEEDED else end.value
             if end is not LoopEnd.FINISHED:
                 result.loop_shortfall = Shortfall(end.value, state.end_text, end.by_limit)
             if end is LoopEnd.MAX_TURNS:

@@ -141,7 +141,7 @@ async def _run_pass(each: DiscoveryPass, context: DiscoveryContext, job: JobCont
     if state.end is LoopEnd.TIMEOUT:
         job.end_early(DeadlineExceeded(f"the time limit was reached after {state.turns} turns"))
     elif state.end is LoopEnd.BUDGET_EXCEEDED:
-        job.end_early(BudgetExceeded(f"the budget was used up after {state.turns} turns"))
+        job.end_early(BudgetExceeded(f"no money for turn {state.turns}: {state.end_text}"))
     elif state.end is not None and state.end is not LoopEnd.FINISHED:
         job.fall_short(Shortfall(state.end.value, state.end_text, state.end.by_limit))
     if state.end is LoopEnd.MAX_TURNS:

@@ -27,6 +27,7 @@ from codetaste.llm.metering.worst_case_cost import (
     PricedRequest,
     TokenBound,
     billed_cost,
+    bound_cost,
     cap_to_budget,
     min_cost,
     price_request,
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
 
 _TURNS = 8
 """How often a permit is released for lack of money before a job waits for money while holding a permit."""
+
+_LEAST_SHARE = 10
+"""A count below this part of the bound of the prompt may be one that the server has yet to make."""
 
 _ID_LIMIT = 200
 """Characters of a provider's request id that observers get."""
@@ -260,7 +264,7 @@ class MeteredModel:
             if error.unbilled:
                 paid.release()
             elif isinstance(error.usage, Usage):
-                await self._charge_unusable(error.usage, paid, ctx)
+                await self._charge_unusable(error.usage, request, paid, ctx)
             if not error.unbilled:
                 self.limiter.unanswered.record_failure(ctx.key, began_s, error)
             if error.overloaded or (not error.unbilled and self.limiter.unanswered.provider_is_down):
@@ -284,12 +288,18 @@ class MeteredModel:
         """The name by which the run remembers a dispute; another setting gives the model another one."""
         return f"{self.id} (prompt_overhead_tokens = {self.bound.overhead_tokens})"
 
-    async def _charge_unusable(self, usage: Usage, paid: PaidCall, ctx: JobContext) -> None:
-        """Charge a reply that is cut or malformed as reported if it exceeds its reservation."""
+    async def _charge_unusable(self, usage: Usage, request: Request, paid: PaidCall, ctx: JobContext) -> None:
+        """Charge a reply that is cut or malformed as reported if it exceeds its reservation.
+
+        Otherwise its prompt is charged as counted; its output may have become as long as its cap.
+        """
         cost = billed_cost(usage, self.price)
-        if self._dispute_excess(usage, cost, paid, ctx) and cost is not None:
-            with ctx.cleanup_scope():
-                await paid.settle(cost)
+        if self._dispute_excess(usage, cost, paid, ctx):
+            if cost is not None:
+                with ctx.cleanup_scope():
+                    await paid.settle(cost)
+        elif cost is not None and usage.prompt * _LEAST_SHARE >= self.bound.tokens(request):
+            paid.mark_unknown(bound_cost(self.price, usage.prompt, request.max_output_tokens))
 
     def _dispute_excess(
         self, usage: Usage | None, cost: Cost | None, paid: PaidCall, ctx: JobContext

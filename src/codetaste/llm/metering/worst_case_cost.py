@@ -66,17 +66,18 @@ def price_request(
     if price is None and any(node.limits.usd is not None for node in budget.chain):
         raise BudgetExceeded(f"model {model_id} has no known price; write price = {{ … }} in [[models]]")
     prompt, output = bound.tokens(request), request.max_output_tokens
-    wanted = _bound(price, prompt, output)
-    risk = _bound(price, max(prompt, bound.tokens_by_size(request)), output) - wanted
+    wanted = bound_cost(price, prompt, output)
+    risk = bound_cost(price, max(prompt, bound.tokens_by_size(request)), output) - wanted
     return PricedRequest(request, prompt, wanted, min_cost(request, prompt, price), risk)
 
 
 def min_cost(request: Request, prompt: int, price: Price | None) -> Cost:
     """Return an upper bound of the cost of ``request`` with the shortest useful reply."""
-    return _bound(price, prompt, min(request.max_output_tokens, MIN_OUTPUT_TOKENS))
+    return bound_cost(price, prompt, min(request.max_output_tokens, MIN_OUTPUT_TOKENS))
 
 
-def _bound(price: Price | None, prompt: int, output: int) -> Cost:
+def bound_cost(price: Price | None, prompt: int, output: int) -> Cost:
+    """Return an upper bound of the cost of a call with at most so many tokens."""
     usd = Decimal(0) if price is None else price.bound_usd(prompt, output)
     return Cost(usd, prompt + output)
 

@@ -175,7 +175,8 @@ class Budget(BudgetNode):
         for node in self.chain:
             spent, limits = node.spent, node.limits
             if limits.usd is not None and spent.usd >= limits.usd:
-                return f"budget of {format_path(node.path)}: ${spent.usd} of ${limits.usd} is used up"
+                used = f"${spent.usd} of ${limits.usd} is used up{node.describe_unknown()}"
+                return f"budget of {format_path(node.path)}: {used}"
             if limits.tokens is not None and spent.tokens >= limits.tokens:
                 path = format_path(node.path)
                 return f"budget of {path}: {spent.tokens} of {limits.tokens} tokens are used up"

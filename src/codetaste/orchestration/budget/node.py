@@ -54,6 +54,11 @@ class BudgetNode:
         elif after is CallState.SETTLED:
             self.settled += cost
 
+    def describe_unknown(self) -> str:
+        """Return a message about the dollars that calls of unknown cost hold; "" if there are none."""
+        usd = self.unknown.usd
+        return f", with ${usd} held by calls of unknown cost (see codetaste settle)" if usd else ""
+
     def snapshot(self) -> BudgetSnapshot:
         """Return the charges of this node and everything beneath it, and its clocks."""
         wall_s = self.clock.wall_s

@@ -53,9 +53,13 @@ class Reservation:
         if self._state is not CallState.SETTLED:
             self._move(CallState.SETTLED, cost.check())
 
-    def mark_unknown(self) -> None:
-        """Keep the reservation charged: the call was sent and its cost is unknown."""
+    def mark_unknown(self, most: Cost | None = None) -> None:
+        """Keep the reservation charged, or ``most`` if that is less: the cost is unknown."""
         if self._state is CallState.IN_FLIGHT:
+            if most is not None and most <= self.granted:
+                for node in self.budget.chain:
+                    node.reserved -= self.granted - most
+                self.granted = most
             self._move(CallState.UNKNOWN, _ZERO)
 
     def release(self) -> None:
@@ -204,6 +208,7 @@ def _refusal(request: ReservationRequest, node: BudgetNode) -> str:
     if limits.usd is not None:
         left_usd = max(limits.usd - spent.usd, _ZERO.usd)
         parts.append(f"at least ${least.usd} requested, ${left_usd} left of ${limits.usd}")
+        parts[-1] += node.describe_unknown()
     if limits.tokens is not None:
         left_tokens = max(limits.tokens - spent.tokens, 0)
         parts.append(f"at least {least.tokens} tokens requested, {left_tokens} left of {limits.tokens}")

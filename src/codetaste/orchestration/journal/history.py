@@ -277,6 +277,8 @@ class History:
         call = self.calls[line["call"]]
         if call.state is CallState.IN_FLIGHT:
             call.state = CallState.UNKNOWN
+            if "usd" in line:
+                call.granted = Cost(Decimal(line["usd"]), line["tokens"])
 
     def _disputed(self, line: lines.DisputedLine) -> None:
         self.disputed.setdefault(line["name"], self.calls[line["call"]])

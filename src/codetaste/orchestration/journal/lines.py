@@ -256,10 +256,12 @@ class DisputedLine(_Line):
 
 
 class UnknownLine(_Line):
-    """The cost of a call is unknown; it stays charged at its reservation."""
+    """The cost of a call is unknown; it stays charged at its reservation, or at ``usd`` if that is less."""
 
     event: Literal["unknown"]
     call: str
+    usd: NotRequired[Dollars]
+    tokens: NotRequired[Count]
 
 
 JournalLine: TypeAlias = (

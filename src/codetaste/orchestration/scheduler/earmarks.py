@@ -131,7 +131,8 @@ def missing_funds(entry: ScheduledJob) -> str:
                 format_dollars(min_cost.usd, ROUND_UP),
                 format_dollars(max(left, _ZERO.usd), ROUND_DOWN),
             )
-            return f"needs at least {needed}, {rest} left of {format_dollars(limits.usd)} {where}"
+            left_of = f"{rest} left of {format_dollars(limits.usd)} {where}"
+            return f"needs at least {needed}, {left_of}{node.describe_unknown()}"
         if limits.tokens is not None and min_cost.tokens > (room := limits.tokens - spent.tokens):
             return f"needs at least {min_cost.tokens} tokens, {max(room, 0)} left of {limits.tokens} {where}"
     return ""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from codetaste.swe_refactor.trials.plan import StrategyTrial
 
 _LIMITS = {
-    FinishReason.BUDGET_EXCEEDED: (BudgetExceeded, "the budget was used up"),
+    FinishReason.BUDGET_EXCEEDED: (BudgetExceeded, "no money for another turn"),
     FinishReason.TIMEOUT: (DeadlineExceeded, "the time limit was reached"),
 }
 
@@ -87,7 +87,8 @@ async def _prepare(trial: StrategyTrial, context: TrialContext, job: JobContext)
 def _note_end(result: AgentRunResult, job: JobContext) -> None:
     if result.finish_reason in _LIMITS:
         kind, what = _LIMITS[result.finish_reason]
-        job.end_early(kind(f"{what} after {result.turns} turns"))
+        why = f": {result.message}" if kind is BudgetExceeded else ""
+        job.end_early(kind(f"{what} after {result.turns} turns{why}"))
     elif result.shortfall is not None:
         job.fall_short(result.shortfall)
     if result.cost_mismatch_note():

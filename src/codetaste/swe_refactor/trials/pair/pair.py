@@ -180,7 +180,7 @@ async def _review(pair: _Pair, this: PairRound, evidence: Evidence) -> bool:
     end = await run_loop(settings, model, tools, pair.job, state)
     this.review = review_of(state, tools)
     if end is LoopEnd.BUDGET_EXCEEDED:
-        pair.end = end
+        pair.end, pair.end_text = end, state.end_text
         return False
     verdict = "gives no review" if this.review is None else "accepts" if this.review.accepted else "objects"
     pair.job.note(f"answer {this.number}: the reviewer {verdict}")
@@ -210,7 +210,7 @@ def _report_end(pair: _Pair) -> None:
     if pair.end == LoopEnd.TIMEOUT:
         job.end_early(DeadlineExceeded(f"the time limit was reached {after}"))
     elif pair.end == LoopEnd.BUDGET_EXCEEDED:
-        job.end_early(BudgetExceeded(f"the budget was used up {after}"))
+        job.end_early(BudgetExceeded(f"no money for another turn {after}: {pair.end_text}"))
     elif pair.end not in {ACCEPTED, ROUNDS}:
         end = LoopEnd(pair.end)
         job.fall_short(Shortfall(end.value, f"the developer ended {after}: {pair.end_text}", end.by_limit))
