@@ -30,7 +30,7 @@ from support.gateway.jobs import (
 from support.llm.bill_run import KEY, RATES
 from support.llm.provider import server as provider
 from support.llm.provider.exchange import Exchange
-from support.llm.provider.protocols import sse
+from support.llm.provider.protocols import sse, whole_of
 from support.llm.provider.server import PROTOCOLS, events_of
 
 ENDS = {"anthropic": b"message_stop", "openai": b"response.completed", "openai-chat": b"[DONE]"}
@@ -101,6 +101,83 @@ async def test_stream_is_forwarded_byte_for_byte_with_comments_and_pings(
 
     _, spent = await run_to_end(server, tmp_path, protocol, body)
     assert spent.settled.usd == server.billed_usd > 0
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("protocol", ["anthropic", "openai-chat"])
+async def test_whole_reply_without_last_event_gets_one_and_is_billed(
+    server: provider.Server, tmp_path: Path, protocol: str
+) -> None:
+    async def handle(exchange: Exchange) -> None:
+        blocks = [provider.text("hello")]
+        usage = provider.count_usage(exchange.body, blocks)
+        exchange.charge(usage)
+        events = events_of(exchange.body, blocks, "end_turn", usage, protocol=exchange.protocol)
+        await exchange.stream(events[:-1], chunked=True, end=False)
+        await anyio.sleep(3600)
+
+    server.default = handle
+
+    async def body(ctx: JobContext, gateway: Gateway) -> Json:
+        async with admit_client(ctx, gateway, protocol, ["expensive"]) as (_, client):
+            with anyio.fail_after(60):
+                response = await client.post(PATHS[protocol], json=make_request(protocol, stream=True))
+            assert ENDS[protocol] in response.content
+        return None
+
+    _, spent = await run_to_end(server, tmp_path, protocol, body)
+    assert spent.settled.usd == server.billed_usd > 0
+    assert spent.unknown.usd == 0
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_client_gets_content_type_of_what_is_sent(
+    server: provider.Server, tmp_path: Path, protocol: str, stream: bool
+) -> None:
+    sent = iter(["text/plain", "", "application/octet-stream", "text/event-stream", "application/json"])
+
+    async def handle(exchange: Exchange) -> None:
+        data, usage = make_stream(exchange, "hello")
+        if not stream:
+            whole = whole_of(
+                exchange.body, [provider.text("x")], "end_turn", usage, protocol=exchange.protocol
+            )
+            data = json.dumps(whole).encode()
+        exchange.charge(usage)
+        await exchange.call.respond(200, data, {"content-type": next(sent)})
+
+    server.default = handle
+
+    async def body(ctx: JobContext, gateway: Gateway) -> Json:
+        async with admit_client(ctx, gateway, protocol, ["expensive"]) as (_, client):
+            for _ in range(5):
+                response = await client.post(PATHS[protocol], json=make_request(protocol, stream=stream))
+                expected = "text/event-stream" if stream else "application/json"
+                assert (response.status_code, response.headers["content-type"]) == (200, expected)
+        return None
+
+    _, spent = await run_to_end(server, tmp_path, protocol, body)
+    assert spent.settled.usd == server.billed_usd > 0
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("stream", [False, True])
+async def test_server_that_never_answers_ends_after_read_timeout(
+    server: provider.Server, tmp_path: Path, stream: bool
+) -> None:
+    server.default = provider.delayed(provider.reply(provider.text("late")), 3600.0)
+
+    async def body(ctx: JobContext, gateway: Gateway) -> Json:
+        async with admit_client(ctx, gateway, "openai-chat", ["expensive"]) as (access, client):
+            with anyio.fail_after(60):
+                await client.post(PATHS["openai-chat"], json=make_request("openai-chat", stream=stream))
+            assert "ReadTimeout" in access.usage.provider_failure
+        return None
+
+    _, spent = await run_to_end(server, tmp_path, "openai-chat", body, read_timeout=0.2)
+    assert spent.unknown.usd > 0
 
 
 @pytest.mark.anyio

@@ -6,6 +6,7 @@ usage in a stream. The response is forwarded byte for byte as it arrives, and pa
 
 from __future__ import annotations
 
+import math
 import re
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.lowlevel
 
-from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
 from codetaste.gateway.prompt.parts import PartKind, to_json
 from codetaste.llm.providers.remote import read_body
@@ -21,8 +21,8 @@ from codetaste.llm.providers.retirement import explain_refusal
 from codetaste.llm.providers.sdk_client import MAX_ERROR_BYTES
 from codetaste.llm.wire.codecs import CLIENTS
 from codetaste.llm.wire.common.http import read_json, redact
-from codetaste.llm.wire.common.sse import MAX_REPLY_BYTES
-from codetaste.llm.wire.protocols import PROTOCOLS
+from codetaste.llm.wire.common.sse import EVENT_STREAM, JSON_BODY, format_event
+from codetaste.llm.wire.protocols import ANTHROPIC, OPENAI_CHAT, PROTOCOLS
 from codetaste.llm.wire.usage_tap import UsageTap
 from codetaste.orchestration.retry import mark_given_up
 
@@ -37,11 +37,12 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Reply, Request
 
 _CLOSE_TIMEOUT_S = 5.0
-_TRAILING_TIMEOUT_S = 0.25
-"""Maximum wait for the end of a body after a complete reply."""
-_MAX_SHOWN_BYTES = 4096
 _OK, _REDIRECT = 200, 300
-_EVENT_STREAM, _JSON_BODY = "text/event-stream", "application/json"
+_LAST_EVENTS = {
+    ANTHROPIC.name: format_event({"type": "message_stop"}, name="message_stop"),
+    OPENAI_CHAT.name: b"data: [DONE]\n\n",
+}
+"""Sent to the client where the provider left them out."""
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 """The end of an event."""
 PROVIDER_ERROR = "_codetaste_provider_error"
@@ -67,7 +68,7 @@ class ForwardedCall:
         encode: Callable[[Request], bytes],
         output: ResponseStream,
     ) -> None:
-        self.id, self._streamed = client_request.model.id, client_request.wire.stream
+        self.id = client_request.model.id
         self._headers, self._query = client_request.headers, client_request.query
         self._upstream, self._encode, self._output = upstream, encode, output
         self.end_delivered = False
@@ -83,7 +84,7 @@ class ForwardedCall:
         try:
             with anyio.move_on_after(timeout_s):
                 response = await self._upstream.post(
-                    self._encode(request), headers=self._headers, query=self._query, streamed=self._streamed
+                    self._encode(request), headers=self._headers, query=self._query
                 )
                 try:
                     return await self._read(response)
@@ -106,77 +107,59 @@ class ForwardedCall:
 
     async def _read(self, response: ProviderResponse) -> Reply:
         protocol = self._upstream.protocol
-        name = response.headers.get(protocol.request_id_header, "")
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        streamed = kind == _EVENT_STREAM
-        head = {"content-type": response.headers.get("content-type", "")}
-        head |= {protocol.request_id_header: name} if name else {}
+        name, kind = (response.headers.get(each, "") for each in (protocol.request_id_header, "content-type"))
+        head = {protocol.request_id_header: name} if name else {}
+        tap = UsageTap(protocol.name, content_type=kind, request_id=name)
         async with aclosing(response.chunks()) as chunks:
             if not _OK <= response.status < _REDIRECT:
                 raise self._provider_error(response, await read_body(chunks, MAX_ERROR_BYTES))
-            if not streamed and kind != _JSON_BODY:
-                shown = one_line((await read_body(chunks, _MAX_SHOWN_BYTES)).decode("utf-8", "replace"))
-                raise MalformedReply(f"expected a reply, got content of type {kind or 'unknown'}: {shown}")
-            tap = UsageTap(protocol.name, streamed=streamed, request_id=name)
             try:
-                reply = await self._tapped_reply(response, chunks, tap, head)
+                await self._forward(chunks, tap, head | {"content-type": EVENT_STREAM})
             except ModelError as error:
-                error.usage = tap.result().usage
-                raise
-        self._output.close()
-        return reply
-
-    async def _tapped_reply(
-        self,
-        response: ProviderResponse,
-        chunks: AsyncGenerator[bytes, None],
-        tap: UsageTap,
-        head: Mapping[str, str],
-    ) -> Reply:
-        """Forward the response; return its reply.
-
-        Raises:
-            ModelError: there is none.
-        """
-        if tap.streamed:
-            await self._stream(chunks, tap, head)
-            tapped = tap.result()
-        else:
-            body = await read_body(chunks, MAX_REPLY_BYTES)
-            tap.feed(body)
-            tapped = tap.result()
-            if tapped.reply is not None:
-                await self._output.respond(response.status, head, body)
+                # Whatever follows a whole reply, the reply is valid.
+                if tap.patience_s == math.inf:
+                    error.usage = tap.result().usage
+                    raise
+        tapped = tap.result()
         if tapped.reply is None:
-            raise tapped.error or MalformedReply("no reply")
+            missing = tapped.error or MalformedReply("no reply")
+            missing.usage = tapped.usage
+            raise missing
+        if tap.form == "json":
+            head |= {"content-type": JSON_BODY}
+            await self._output.respond(response.status, head, bytes(tap.body))
+        elif not self.end_delivered:
+            await self._output.write(_LAST_EVENTS.get(protocol.name, b""))
+        self._output.close()
         return tapped.reply
 
-    async def _stream(
+    async def _forward(
         self, chunks: AsyncGenerator[bytes, None], tap: UsageTap, head: Mapping[str, str]
     ) -> None:
         """Forward a stream; its beginning is buffered until the first event shows that there is a reply."""
-        buffer = bytearray()
-        async for chunk in chunks:
+        buffer, deadline = bytearray(), math.inf
+        while True:
+            chunk = None
+            with anyio.CancelScope(deadline=deadline, shield=tap.complete):
+                chunk = await anext(chunks, None)
+            if chunk is None:
+                return
             tap.feed(chunk)
-            piece = chunk
-            if not self._output.started.is_set():
+            if tap.form in {None, "stream"}:
                 buffer += chunk
-                if tap.complete and (error := tap.result().error) is not None:
-                    raise error
-                if not _EVENT_END.search(buffer):
-                    continue
+            if not self._output.started.is_set() and tap.form == "stream" and _EVENT_END.search(buffer):
+                if tap.complete and tap.result().error is not None:
+                    return
                 self._output.start(200, head)
-                piece = bytes(buffer)
                 del self._encode  # frees the encoded prompt; a reply that has begun is never requested again
-            await self._output.write(piece)
-            if tap.complete:
+            if self._output.started.is_set():
+                await self._output.write(bytes(buffer))
+                buffer.clear()
+            if tap.complete and not self.end_delivered:
                 self.end_delivered = True
                 # The end is sent to the client before it is parsed.
                 await anyio.lowlevel.cancel_shielded_checkpoint()
-                with suppress(ModelError), anyio.move_on_after(_TRAILING_TIMEOUT_S, shield=True):
-                    async for trailing in chunks:
-                        await self._output.write(trailing)
-                return
+            deadline = min(deadline, anyio.current_time() + tap.patience_s)
 
     def _provider_error(self, response: ProviderResponse, body: bytes) -> ModelError:
         text = body.decode("utf-8", "replace")

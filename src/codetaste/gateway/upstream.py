@@ -52,9 +52,7 @@ class Upstream:
         self._connections: ProviderConnections | None = None
         self._urls: dict[str, tuple[URL, bytes]] = {}
 
-    async def post(
-        self, content: bytes, *, headers: Mapping[str, str], query: str, streamed: bool
-    ) -> ProviderResponse:
+    async def post(self, content: bytes, *, headers: Mapping[str, str], query: str) -> ProviderResponse:
         """Send ``content`` with what is forwarded of a client's headers and query; return the response.
 
         Raises:
@@ -77,8 +75,7 @@ class Upstream:
         sent = {**default, **forwarded, **own, **CLIENTS[self.protocol.name].key_headers(self.api_key)}
         encoded = [(name.encode(), text.encode()) for name, text in sent.items()]
 
-        # Without a stream, read and write may take all the time.
-        read_s = min(self.timeout_s, self._read_timeout_s) if streamed else self.timeout_s
+        read_s = min(self.timeout_s, self._read_timeout_s)
         connect_s = min(self.timeout_s, CONNECT_TIMEOUT_S)
         timeouts_s = {"connect": connect_s, "read": read_s, "write": read_s, "pool": read_s}
         return await self._connections.post(url, [(b"host", host), *encoded], content, timeouts_s)

@@ -210,7 +210,7 @@ async def test_stop_reasons_are_mapped(
         provider.reply(provider.text("x"), report_usage=False),
         provider.reply(provider.text("x"), usage={"input_tokens": -5, "output_tokens": 3}),
         provider.reply(provider.text("x"), usage={"input_tokens": 5.5, "output_tokens": 3}),
-        provider.reply(provider.text("x"), usage={"input_tokens": 5, "output_tokens": "3"}),
+        provider.reply(provider.text("x"), usage={"input_tokens": 5, "output_tokens": "3.5"}),
         provider.reply(provider.text("x"), usage={"output_tokens": 3}),
         provider.reply(provider.text("x"), usage={"input_tokens": 0, "output_tokens": 0}),
         provider.reply(provider.text("x"), usage={"input_tokens": 5, "output_tokens": None}),

@@ -242,6 +242,28 @@ async def test_data_after_complete_reply_is_not_awaited(server: provider.Server,
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(("protocol", "missing"), [("anthropic", 1), ("openai-chat", 1), ("openai-chat", 2)])
+@pytest.mark.parametrize("reset", [False, True])
+async def test_whole_reply_needs_no_last_event(
+    server: provider.Server, model: Model, missing: int, *, reset: bool
+) -> None:
+    """The server keeps the connection open, or resets it."""
+
+    async def handle(exchange: provider.Exchange) -> None:
+        events = provider.events_of(
+            exchange.body, [provider.text("all")], "end_turn", COUNTS, protocol=exchange.protocol
+        )
+        await exchange.stream(events[:-missing], chunked=True, end=False)
+        await (exchange.call.reset() if reset else anyio.sleep(3600))
+
+    server.handlers.append(handle)
+    with anyio.fail_after(60):
+        reply = await model.complete(HELLO, call="1")
+    assert (reply.message.text, reply.stop) == ("all", StopReason.END)
+    assert (reply.usage is None) is (missing == 2)
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize(
     "handler",
     [
@@ -319,11 +341,11 @@ async def test_html_error_page_is_not_quoted(server: provider.Server, model: Mod
         {"input_tokens": 0, "prompt_tokens": 0, "output_tokens": 5, "completion_tokens": 5},
         *(
             {"input_tokens": 5, "prompt_tokens": 5, "output_tokens": odd, "completion_tokens": odd}
-            for odd in (-1, 2.0, True, "3", None, [3])
+            for odd in (-1, 2.5, True, "-3", "3 k", None, [3])
         ),
         *(
             {"input_tokens": odd, "prompt_tokens": odd, "output_tokens": 3, "completion_tokens": 3}
-            for odd in (-1, 2.0, True, "3", None, [3])
+            for odd in (-1, 2.5, True, "-3", "3 k", None, [3])
         ),
     ],
 )

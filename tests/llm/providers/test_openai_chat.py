@@ -362,7 +362,11 @@ async def test_usage_before_the_end_is_not_final(server: provider.Server, model:
             },
             Usage(input=5, output=13, reasoning=10),
         ),
-        ({"prompt_tokens": 5, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 9}}, None),
+        # A proxy that leaves cached tokens out of the prompt.
+        (
+            {"prompt_tokens": 5, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 9}},
+            Usage(5, cache_read=9, output=3),
+        ),
         (
             {
                 "prompt_tokens": 5,
@@ -391,8 +395,9 @@ async def test_usage_is_split_into_disjoint_kinds(
     [
         ([], ModelUnavailable, "before the reply began"),
         ([delta(content="x")], ModelUnavailable, "in the middle"),
-        ([delta(content="x"), "[DONE]"], ModelUnavailable, "in the middle"),
-        ([delta(content="x"), LAST, "[DONE]"], ModelUnavailable, "in the middle"),
+        ([delta(content="x"), LAST], ModelUnavailable, "in the middle"),
+        ([delta(content=""), LAST, "[DONE]"], MalformedReply, "without a finish reason"),
+        ([call(name="look", arguments='{"at'), "[DONE]"], MalformedReply, "without a finish reason"),
         (
             [delta(content="x", finish="insufficient_system_resource")],
             ModelUnavailable,

@@ -68,7 +68,7 @@ def test_own_clients_understand_refusal(protocol: Protocol, kind: ErrorKind) -> 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("kind", ErrorKind)
 def test_started_stream_ends_with_refusal(protocol: Protocol, kind: ErrorKind) -> None:
-    tap = UsageTap(protocol, streamed=True)
+    tap = UsageTap(protocol)
     tap.feed(error_response(protocol, kind, "the budget is spent", stream_started=True).body)
     error = tap.result().error
     assert error is not None

@@ -228,7 +228,17 @@ def test_request_bodies_have_equal_content_order_in_all_protocols(messages: list
     for protocol, body_of in BODIES.items():
         request = Request("Be brief.", tuple(messages), (TOOL,))
         body = json.loads(json.dumps(body_of(request, "x"), ensure_ascii=False).encode("utf-8", "replace"))
-        assert content_of(protocol, body) == expected_content(messages), protocol
+        assert joined(content_of(protocol, body)) == joined(expected_content(messages)), protocol
+
+
+def joined(parts: list[Any]) -> list[Any]:
+    """Join texts of one role that follow each other, as some protocols do if a message between is empty."""
+    found: list[Any] = []
+    for part in parts:
+        if found and part[0] in {"user", "assistant"} and found[-1][0] == part[0]:
+            part = (part[0], f"{found.pop()[1]}\n\n{part[1]}")  # noqa: PLW2901
+        found.append(part)
+    return found
 
 
 def expected_content(messages: list[Message]) -> list[Any]:

@@ -48,8 +48,11 @@ def request_of(protocol: Protocol, **more: Any) -> WireRequest:
     return SERVERS[protocol].read_request({**body, **more})
 
 
+STREAM = "text/event-stream"
+
+
 def tap_result(protocol: Protocol, pieces: list[bytes], *, streamed: bool) -> TapResult:
-    tap = UsageTap(protocol, streamed=streamed, request_id="req_1")
+    tap = UsageTap(protocol, content_type=STREAM if streamed else "application/json", request_id="req_1")
     for piece in pieces:
         tap.feed(piece)
     return tap.result()

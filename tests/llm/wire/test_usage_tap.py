@@ -31,9 +31,11 @@ COUNTS = {
 }
 USAGE = Usage(input=11, cache_read=5, cache_write=7, output=42)
 
+STREAM = "text/event-stream"
+
 
 def tap_result(protocol: Protocol, pieces: list[bytes], *, streamed: bool = True) -> TapResult:
-    tap = UsageTap(protocol, streamed=streamed, request_id="req_9")
+    tap = UsageTap(protocol, content_type=STREAM if streamed else "application/json", request_id="req_9")
     for piece in pieces:
         tap.feed(piece)
     return tap.result()
@@ -129,7 +131,7 @@ def test_tap_any_input_raises_nothing(protocol: Protocol, data: st.DataObject) -
 
 
 def test_tap_endless_stream_uses_bounded_memory() -> None:
-    tap = UsageTap("anthropic", streamed=False)
+    tap = UsageTap("anthropic")
     for _ in range(130):
         tap.feed(b" " * 1024 * 1024)
     assert isinstance(tap.result().error, MalformedReply)

@@ -66,7 +66,8 @@ def requests(draw: st.DrawFn) -> Request:
 @st.composite
 def usages(draw: st.DrawFn) -> Usage:
     count = st.integers(0, 10**7)
-    output = draw(count)
+    # Providers count at least one token of a reply.
+    output = draw(st.integers(1, 10**7))
     return Usage(draw(st.integers(1, 10**7)), draw(count), draw(count), output, draw(st.integers(0, output)))
 
 

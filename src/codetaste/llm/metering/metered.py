@@ -257,8 +257,8 @@ class MeteredModel:
         except ModelError as error:
             if isinstance(error, ModelSetupError):
                 error.model_id = self.id
-                # A script, or options, may suit another request.
-                if error.setting != "options" and not self.model.has_ledger:
+                # A script, options or a cap may suit another request.
+                if error.setting not in {"options", "max_output_tokens"} and not self.model.has_ledger:
                     self.limiter.setup_error = error
             failed(error.cause, str(error))
             if error.unbilled:

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import aclosing, suppress
+import math
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -18,23 +19,19 @@ from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelError, ModelUnavailable
 from codetaste.llm.providers.retirement import explain_refusal
 from codetaste.llm.providers.sdk_client import anthropic_client, api_key_for, openai_client
-from codetaste.llm.wire.codecs import CLIENTS, STREAM_DECODERS
+from codetaste.llm.wire.codecs import CLIENTS
 from codetaste.llm.wire.common.http import read_json, redact
-from codetaste.llm.wire.common.sse import MAX_REPLY_BYTES, SseParser
 from codetaste.llm.wire.common.tool_calls import call_ids
+from codetaste.llm.wire.usage_tap import UsageTap
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Collection, Mapping
 
     from codetaste.llm.config import ModelConfig
     from codetaste.llm.messages import Reply, Request, Usage
-    from codetaste.llm.wire.common.stream import StreamDecoder
     from codetaste.llm.wire.protocols import WireProtocol
 
 _CLOSING_S = 5.0
-_DRAIN_S = 0.25
-"""How long to wait for the end of the body after a complete reply, so that the connection can be reused."""
-_EXCERPT_BYTES = 4096
 _LOST = (httpx2.HTTPError, httpx2.StreamError)
 _UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
@@ -43,12 +40,12 @@ _UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 class _Received:
     """What has arrived of a reply, for the case that the rest does not."""
 
-    decoder: StreamDecoder | None = None
+    tap: UsageTap | None = None
 
     @property
     def usage(self) -> Usage | None:
         """The usage that the provider has reported so far."""
-        return None if self.decoder is None else self.decoder.usage
+        return None if self.tap is None else self.tap.result().usage
 
 
 class RemoteModel:
@@ -130,29 +127,29 @@ class RemoteModel:
 
     async def _read(self, response: httpx2.Response, taken: Collection[str], received: _Received) -> Reply:
         """Read a successful response: an event stream or one JSON message."""
-        name = response.headers.get(self._protocol.request_id_header, "")
-        decoder = received.decoder = STREAM_DECODERS[self._protocol.name](name, taken=taken)
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        name, kind = (
+            response.headers.get(each, "") for each in (self._protocol.request_id_header, "content-type")
+        )
+        tap = UsageTap(self._protocol.name, content_type=kind, request_id=name, taken=taken)
+        received.tap = tap
         try:
-            async with aclosing(response.aiter_bytes()) as chunks:
-                if kind == "text/event-stream":
-                    return await _read_stream(chunks, decoder)
-                wanted = kind == "application/json"
-                body = await read_body(chunks, MAX_REPLY_BYTES if wanted else _EXCERPT_BYTES)
-        except httpx2.TimeoutException as error:
-            raise ModelUnavailable("the provider stopped sending in the middle of the reply") from error
+            with anyio.CancelScope() as scope:
+                async with aclosing(response.aiter_bytes()) as chunks:
+                    async for chunk in chunks:
+                        tap.feed(chunk)
+                        scope.deadline = min(scope.deadline, anyio.current_time() + tap.patience_s)
+                        scope.shield = tap.complete
         except _LOST as error:
-            raise ModelUnavailable(
-                f"the connection was lost in the middle of the reply ({describe_exception(error)})"
-            ) from error
-        if not wanted:
-            excerpt = one_line(body.decode("utf-8", "replace"))
-            raise MalformedReply(f"not a reply but {kind or 'an unknown content type'}: {excerpt}")
-        try:
-            text = body.decode()
-        except UnicodeDecodeError as error:
-            raise MalformedReply("the reply is not UTF-8") from error
-        return self._codec.whole_reply(read_json(text), name, taken=taken)
+            # Whatever follows a whole reply, the reply is valid.
+            if tap.patience_s == math.inf:
+                what = f"the connection was lost in the middle of the reply ({describe_exception(error)})"
+                if isinstance(error, httpx2.TimeoutException):
+                    what = "the provider stopped sending in the middle of the reply"
+                raise ModelUnavailable(what) from error
+        result = tap.result()
+        if result.reply is None:
+            raise result.error or MalformedReply("no reply")
+        return result.reply
 
     def _refusal(self, response: httpx2.Response) -> ModelError:
         headers = {name.lower(): value for name, value in response.headers.items()}
@@ -169,33 +166,12 @@ def _host(address: str) -> str:
     return urlsplit(address).netloc.rpartition("@")[2]
 
 
-async def _read_stream(chunks: AsyncGenerator[bytes, None], decoder: StreamDecoder) -> Reply:
-    events = SseParser()
-    async for chunk in chunks:
-        for data in events.feed(chunk):
-            decoder.feed(data)
-            if decoder.complete:
-                reply = decoder.reply()
-                # Whatever follows a complete reply, the reply is valid.
-                with suppress(*_LOST), anyio.move_on_after(_DRAIN_S, shield=True):
-                    async for _ in chunks:
-                        pass
-                return reply
-    return decoder.reply()
-
-
 async def read_body(chunks: AsyncGenerator[bytes, None], max_bytes: int) -> bytes:
-    """Return a body, cut after ``max_bytes``.
-
-    Raises:
-        MalformedReply: ``max_bytes`` is the limit of a reply, and it is longer.
-    """
+    """Return a body, cut after ``max_bytes``."""
     body = bytearray()
     async for chunk in chunks:
         body += chunk
         if len(body) > max_bytes:
-            if max_bytes == MAX_REPLY_BYTES:
-                raise MalformedReply(f"the reply has more than {MAX_REPLY_BYTES:,} bytes; reading stopped")
             break
     return bytes(body[:max_bytes])
 

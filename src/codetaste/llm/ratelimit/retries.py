@@ -49,4 +49,6 @@ class CallRetries:
             rng=self._rng,
             table=self._table,
         )
+        if wait_s is None and error.cause is Cause.MALFORMED:
+            error.args = (f"{self._failures[error.cause]} replies could not be used; the last: {error}",)
         return 0.0 if error.overloaded and wait_s is not None else wait_s

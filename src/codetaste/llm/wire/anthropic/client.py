@@ -18,8 +18,11 @@ from codetaste.llm.messages import (
     ToolResult,
     Usage,
 )
-from codetaste.llm.wire.common.http import error_for_status, member, retry_after_s, text_of_error, too_long
+from codetaste.llm.wire.common.http import error_for_status, member, retry_after_s, too_long
+from codetaste.llm.wire.common.openai import parse_error_body
 from codetaste.llm.wire.common.tool_calls import read_call, unique_call_ids, valid_tool_name
+from codetaste.llm.wire.common.turns import join_turns
+from codetaste.llm.wire.common.usage import largest
 from codetaste.llm.wire.protocols import ANTHROPIC
 
 if TYPE_CHECKING:
@@ -60,6 +63,13 @@ _STATUS = {
 }
 _TOO_LONG = "exceed_context_size_error"
 """The error type of llama.cpp's server."""
+_FIELDS = {
+    "text": ("type", "text", "citations", "cache_control"),
+    "thinking": ("type", "thinking", "signature"),
+    "redacted_thinking": ("type", "data"),
+    "tool_use": ("type", "id", "name", "input", "caller", "cache_control"),
+}
+"""What the provider accepts in blocks of these types; servers put other fields into them."""
 _NOT_CACHEABLE = frozenset({"thinking", "redacted_thinking"})
 # The provider looks for a cache entry some twenty blocks back: two moving breakpoints cover long turns.
 _MOVING_BREAKPOINTS = 2
@@ -87,7 +97,8 @@ def request_body(request: Request, model: str, caps: Sequence[str] = ANTHROPIC.c
     options = {name: value for name, value in request.options.items() if name not in local}
     marker = request.options.get("cache_control", {"type": "ephemeral"})
     tools = [*options.pop("tools", ()), *map(wire_tool, request.tools)]
-    messages = [wired for message in request.messages if (wired := wire_message(message))["content"]]
+    wired = map(wire_message, request.messages)
+    messages = join_turns([message] for message in wired if message["content"])
     body: dict[str, Any] = {"model": model, **dict.fromkeys(caps, request.max_output_tokens), "stream": True}
     if tools:
         body |= {"tools": tools, "tool_choice": {"type": "auto"}}
@@ -125,7 +136,7 @@ def message_blocks(message: Message) -> list[dict[str, Any]]:
         ordered = sorted(message.content, key=lambda block: not isinstance(block, ToolResult))
         blocks = [_block(block) for block in ordered]
     # The provider may send empty texts, but does not accept them.
-    return [block for block in blocks if block.get("type") != "text" or str(block.get("text", "")).strip()]
+    return [block for block in blocks if block.get("type") != "text" or str(block.get("text") or "").strip()]
 
 
 def _block(block: Block) -> dict[str, Any]:
@@ -144,6 +155,8 @@ def _block(block: Block) -> dict[str, Any]:
 
 def _repaired(block: dict[str, Any]) -> dict[str, Any]:
     """Return a block of a reply as the provider accepts it back; a well-formed one is unchanged."""
+    if (fields := _FIELDS.get(str(block.get("type")))) is not None:
+        block = {name: value for name, value in block.items() if name in fields}
     if block.get("type") != "tool_use":
         return block
     given = block.get("input")
@@ -166,21 +179,20 @@ def _mark(body: dict[str, Any], marker: dict[str, Any]) -> None:
 
 def usage_from(reported: object) -> Usage | None:
     """Return the usage that the provider reported, or None if it is missing or malformed."""
-    if not hasattr(reported, "get"):
+    if not isinstance(reported, dict):
         return None
-    details, by_lifetime = reported.get("output_tokens_details"), reported.get("cache_creation")
-    written = reported.get("cache_creation_input_tokens")
-    if not written and hasattr(by_lifetime, "get"):
-        writes = [by_lifetime.get(f"ephemeral_{life}_input_tokens") or 0 for life in ("5m", "1h")]
-        written = sum(writes) if all(isinstance(count, int) for count in writes) else -1
-    counts = {
-        "input": reported.get("input_tokens"),
-        "cache_read": reported.get("cache_read_input_tokens") or 0,
-        "cache_write": written or 0,
-        "output": reported.get("output_tokens"),
-        "reasoning": (details.get("thinking_tokens") if hasattr(details, "get") else 0) or 0,
+    creation = reported.get("cache_creation")
+    by_life = [largest(0, member(creation, f"ephemeral_{life}_input_tokens")) for life in ("5m", "1h")]
+    counts: dict[str, Any] = {
+        "input": largest(reported.get("input_tokens")),
+        "cache_read": largest(0, reported.get("cache_read_input_tokens")),
+        "cache_write": largest(
+            reported.get("cache_creation_input_tokens"), sum(each or 0 for each in by_life)
+        ),
+        "output": largest(reported.get("output_tokens")),
+        "reasoning": largest(0, member(reported.get("output_tokens_details"), "thinking_tokens")),
     }
-    if not all(type(count) is int and count >= 0 for count in counts.values()):
+    if None in (*counts.values(), *by_life):
         return None
     usage = Usage(**counts)
     # No prompt is empty: a count of zero means that nothing was counted.
@@ -203,7 +215,7 @@ def wire_usage(usage: Usage | None) -> dict[str, Any]:
 
 def whole_reply(message: object, request_id: str = "", *, taken: Collection[str] = ()) -> Reply:
     """Decode a reply that was not streamed."""
-    if not isinstance(message, dict) or message.get("type") == "error":
+    if not isinstance(message, dict) or message.get("type") == "error" or message.get("error"):
         raise error_in_stream(message, started=False)
     return reply_from(message, request_id=request_id, taken=taken)
 
@@ -236,11 +248,12 @@ def reply_from(
         blocks[place] = {**blocks[place], "id": call_id}
     content = tuple(_neutral(blocks, faults or {}))
     raw = ProviderBlocks(PROTOCOL, tuple(blocks)) if blocks else None
-    model = message.get("model")
+    model, reason = message.get("model"), message.get("stop_reason")
+    inferred = StopReason.TOOL_USE if calls else StopReason.END
     return Reply(
         message=Message("assistant", content, raw),
         # An unknown reason is OTHER.
-        stop=_STOPS.get(str(message.get("stop_reason")), StopReason.OTHER),
+        stop=_STOPS.get(str(reason), StopReason.OTHER) if reason else inferred,
         usage=usage_from(message.get("usage")),
         model=model if isinstance(model, str) else "",
         request_id=request_id or str(message.get("id") or ""),
@@ -250,7 +263,7 @@ def reply_from(
 def _neutral(blocks: Sequence[Mapping[str, Any]], faults: Mapping[int, str]) -> Iterable[Block]:
     for place, block in enumerate(blocks):
         if block.get("type") == "text":
-            yield TextBlock(str(block.get("text", "")))
+            yield TextBlock(str(block.get("text") or ""))
         elif block.get("type") == "tool_use":
             call = read_call(block["id"], block.get("name"), block.get("input"))
             yield replace(call, fault=faults.get(place, call.fault))
@@ -260,23 +273,25 @@ def error_from(
     status: int, body: object, headers: Mapping[str, str], *, now: datetime | None = None
 ) -> ModelError:
     """Return the error for a response with an error status."""
-    wait_s = retry_after_s(headers, now=now or datetime.now(UTC))
-    text, code = _message_and_code(body)
-    message = one_line(text)
-    if status == 429 and "spend_limit" in code:  # noqa: PLR2004 - waiting does not help here
+    failure, wait_s = parse_error_body(body), retry_after_s(headers, now=now or datetime.now(UTC))
+    message = one_line(failure.message)
+    code = member(member(member(body, "error"), "details"), "error_code")
+    if status == 429 and "spend_limit" in str(code):  # noqa: PLR2004 - waiting does not help here
         why = "a spending limit of the account is reached"
         return ModelSetupError(f"HTTP {status}: {message} ({why})", "api_key_env")
-    if member(member(body, "error"), "type") == _TOO_LONG:
+    if failure.kind == _TOO_LONG:
         return too_long(status, message)
+    wait_s = failure.wait_s if wait_s is None else wait_s
     return error_for_status(status, message, own=_is_error(body), wait_s=wait_s)
 
 
 def error_in_stream(body: object, *, started: bool) -> ModelError:
     """Return the error for an ``error`` event; a reply that had ``started`` may have been billed."""
-    kind = member(member(body, "error"), "type")
-    message = one_line(_message_and_code(body)[0])
+    failure = parse_error_body(body)
+    kind, message = failure.kind, one_line(failure.message)
+    status = _STATUS.get(kind) or failure.status or 500
     message = f"{kind}: {message}" if kind else message
-    error = error_for_status(_STATUS.get(str(kind), 500), message, own=_is_error(body))
+    error = error_for_status(status, message, own=_is_error(body), wait_s=failure.wait_s)
     if not started:
         return error
     if isinstance(error, ModelRefused):
@@ -288,10 +303,3 @@ def error_in_stream(body: object, *, started: bool) -> ModelError:
 def _is_error(body: object) -> bool:
     """Whether ``body`` is an error in this protocol's form."""
     return member(body, "type") == "error" and isinstance(member(body, "error"), dict)
-
-
-def _message_and_code(body: object) -> tuple[str, str]:
-    """Return the provider's error message, and its code for the cause or ""."""
-    error = member(body, "error")
-    message, code = member(error, "message"), member(member(error, "details"), "error_code")
-    return (message, str(code or "")) if isinstance(message, str) else (text_of_error(body), "")

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from codetaste.errors import ModelUnavailable
 from codetaste.llm.wire.anthropic.client import error_in_stream, reply_from, usage_from
-from codetaste.llm.wire.common.stream import StreamDecoder
+from codetaste.llm.wire.common.http import member
+from codetaste.llm.wire.common.stream import DONE, StreamDecoder
 from codetaste.llm.wire.common.tool_calls import read_arguments
+from codetaste.llm.wire.common.usage import count
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from codetaste.llm.messages import Reply, Usage
+    from codetaste.llm.messages import Reply
 
 # By kind of delta: the field of the block that grows, and the field of the delta with the text.
 _APPENDED = {
@@ -20,30 +22,32 @@ _APPENDED = {
     "thinking_delta": ("thinking", "thinking"),
     "signature_delta": ("signature", "signature"),
 }
+# Servers may leave out the event that begins such a block.
+_BLOCK_TYPES = {"text_delta": "text", "thinking_delta": "thinking"}
 
 
 class AnthropicStreamDecoder(StreamDecoder):
-    """Takes events in order; the reply is complete after ``message_stop``."""
+    """Takes events in order; the reply has ended with a stop reason, ``message_stop`` or ``[DONE]``."""
 
     def __init__(self, request_id: str = "", *, taken: Collection[str] = ()) -> None:
-        super().__init__(request_id, taken=taken)
+        super().__init__(request_id, taken=taken, decode_usage=usage_from)
         self._message: dict[str, Any] | None = None
-        self._usage: dict[str, Any] = {}
-        self._final_usage = False
         self._blocks: dict[int, dict[str, Any]] = {}
+        self._open: set[int] = set()
         self._grown: dict[tuple[int, str], list[str]] = {}
         self._arguments: dict[int, list[str]] = {}
 
-    @property
-    def usage(self) -> Usage | None:
-        """The usage reported so far; until the end, the output count is an estimate."""
-        return usage_from(self._usage)
+    def feed(self, data: str) -> None:
+        """Take the data of one event."""
+        if data.strip() != DONE:
+            super().feed(data)
+        elif self._blocks and not self._open:
+            self.has_ended = True
 
-    def reply(self) -> Reply:
-        """Return the complete reply, or raise the reason why there is none."""
+    def _decode(self) -> Reply:
         if self._message is None:
             raise ModelUnavailable("the connection was closed before the reply began")
-        if not self.complete:
+        if not self.has_ended:
             raise ModelUnavailable("the connection was lost in the middle of the reply")
         faults: dict[int, str] = {}
         blocks = []
@@ -56,37 +60,46 @@ class AnthropicStreamDecoder(StreamDecoder):
                 if fault is not None:
                     faults[place] = fault
             blocks.append(block)
-        # Without the final count the output is only an estimate, so the cost is unknown.
-        usage = self._usage if self._final_usage else None
-        message = {**self._message, "content": blocks, "usage": usage}
+        message = {**self._message, "content": blocks}
         return reply_from(message, request_id=self._request_id, faults=faults, taken=self._taken)
 
     def _take(self, event: dict[str, Any]) -> None:
-        match event["type"]:
+        match event.get("type") or ("error" if event.get("error") else ""):
             case "message_start":
                 # Not ``dict(…)``: it takes a list of pairs too.
                 self._message = {**event["message"]}
-                self._count(self._message.get("usage"))
+                self._reports.add(self._message.get("usage"))
             case "content_block_start":
-                self._blocks[int(event["index"])] = {**event["content_block"]}
+                self._blocks[index := int(event["index"])] = {**event["content_block"]}
+                self._open.add(index)
+                self._usage_is_final = False
             case "content_block_delta":
                 self._add(int(event["index"]), event["delta"])
+                self._usage_is_final = False
+            case "content_block_stop":
+                self._open.discard(int(event["index"]))
             case "message_delta":
                 if self._message is None:
                     raise ValueError("message_delta before message_start")
-                self._message.update(event.get("delta") or {})
-                usage = event.get("usage")
-                self._count(usage)
-                self._final_usage = isinstance(usage, dict) and usage.get("output_tokens") is not None
+                given = {**(event.get("delta") or {})}
+                self._message |= {name: value for name, value in given.items() if value is not None}
+                self.has_ended = bool(self._message.get("stop_reason"))
+                output = count(member(usage := event.get("usage"), "output_tokens"))
+                self._reports.add(usage)
+                # A zero after a reply means that nothing was counted.
+                self._usage_is_final |= bool(output) or (output == 0 and not self._blocks)
             case "message_stop":
-                self.complete = True
+                self.complete = self.has_ended = True
             case "error":
                 raise error_in_stream(event, started=self._message is not None)
             case _:
                 pass
 
     def _add(self, index: int, delta: dict[str, Any]) -> None:
-        block, kind = self._blocks[index], delta["type"]
+        kind = delta["type"]
+        if index not in self._blocks and kind in _BLOCK_TYPES:
+            self._blocks[index] = {"type": _BLOCK_TYPES[kind]}
+        block = self._blocks[index]
         if kind in _APPENDED:
             target, source = _APPENDED[kind]
             # ``"" +`` raises for anything but a text. The pieces, maybe thousands, are joined at the end.
@@ -96,8 +109,3 @@ class AnthropicStreamDecoder(StreamDecoder):
             self._arguments.setdefault(index, []).append("" + delta["partial_json"])
         elif kind == "citations_delta":
             block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
-
-    def _count(self, usage: object) -> None:
-        """Replace older counts by newer ones, which are running totals."""
-        if isinstance(usage, dict):
-            self._usage.update({name: count for name, count in usage.items() if count is not None})

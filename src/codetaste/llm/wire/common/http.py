@@ -46,6 +46,18 @@ _TOO_LONG = re.compile(
 )
 """What Anthropic, OpenAI, vLLM, llama.cpp, Mistral, Gemini, Bedrock and OpenRouter say in the message."""
 
+_WINDOW = re.compile(
+    r"(?i)(?:context|model) (?:length|limit|window)(?: is| of|:)?(?: only)? (?:\d+ \+ \d+ > )?(\d+)"
+)
+_PROMPT = re.compile(
+    r"(?i)(\d+)(?: \+ \d+ >| input tokens| in the (?:messages|prompt)| of text input| tokens (?:from|in) the)"
+)
+_MOST_OUTPUT = re.compile(
+    r"(?i)max(?:_\w*|imum )tokens.{0,80}?(?:at most|limit of|less than or equal to|\[\d+,| >) ?[`']?(\d+)"
+)
+"""Sizes in what servers say of an output cap that does not fit: the window, the prompt, the largest cap."""
+_LOWER_CAP = "the output cap does not fit: lower max_output_tokens to {} or less"
+
 _SETTINGS = {
     400: ("options", "the request does not suit the model; see its options"),
     401: ("api_key_env", "the API key is not accepted; see api_key_env"),
@@ -115,6 +127,8 @@ def error_for_status(
         return ModelUnavailable(text, unbilled=unbilled, overloaded=overloaded, retry_after_s=wait_s)
     if status == _TOO_LARGE or (status in _TOO_LONG_STATUSES and _TOO_LONG.search(message)):
         return too_long(status, message)
+    if status in _TOO_LONG_STATUSES and (most := _MOST_OUTPUT.search(message)):
+        return ModelSetupError(f"{text} ({_LOWER_CAP.format(most[1])})", "max_output_tokens")
     if status in _UNCLEAR:
         if _POLICY.search(message):
             return ModelRefused(text)
@@ -126,8 +140,15 @@ def error_for_status(
     return ModelSetupError(f"{text} ({hint})", setting)
 
 
-def too_long(status: int, message: str) -> ConversationTooLong:
-    """Return the error for a conversation that does not fit into the model's context window."""
+def too_long(status: int, message: str) -> ModelRefused:
+    """Return the error for a request that does not fit into the model's context window.
+
+    The conversation is too long for it, or the output cap too large beside a prompt that takes at most half.
+    """
+    sizes = [int(found[1]) for each in (_WINDOW, _PROMPT) if (found := each.search(message))]
+    if len(sizes) == 2 and sizes[1] <= sizes[0] // 2:  # noqa: PLR2004 - both are known
+        hint = _LOWER_CAP.format(sizes[0] - sizes[1])
+        return ModelSetupError(f"HTTP {status}: {message} ({hint})", "max_output_tokens")
     return ConversationTooLong(f"HTTP {status}: {message} (the conversation is too long for the model)")
 
 
@@ -171,7 +192,7 @@ def member(value: object, name: str) -> Any:  # noqa: ANN401 - JSON data
 def text_of_error(body: object) -> str:
     """Return an error body without a known form as text."""
     text = body if isinstance(body, str) else "" if body is None else str(body)
-    return "an HTML page" if "<html" in text.lower() else text
+    return "an HTML page" if re.search("<(html|!doctype html)", text, re.IGNORECASE) else text
 
 
 def _no_constant(name: str) -> None:

@@ -15,6 +15,7 @@ from codetaste.errors import ModelRefused, ModelSetupError, ModelUnavailable
 from codetaste.llm.messages import Usage
 from codetaste.llm.wire.common.error_codes import ErrorCode, ErrorKind
 from codetaste.llm.wire.common.http import error_for_status, member, retry_after_s, text_of_error, too_long
+from codetaste.llm.wire.common.usage import count, largest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,11 +74,11 @@ _HINTS = {
 }
 """By code, type or invalid parameter."""
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(ms|milli|h|m|s)")
 
-_UNIT_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_UNIT_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "milli": 0.001}
 
-_TRY_AGAIN = re.compile(rf"try again in ((?:{_DURATION.pattern})+)", re.IGNORECASE)
+_TRY_AGAIN = re.compile(rf"(?:try again|retry) (?:in|after) ((?:{_DURATION.pattern})+)", re.IGNORECASE)
 
 _LONGEST_WAIT_S = 3600.0
 
@@ -101,7 +102,7 @@ def error_body(error: ErrorCode, message: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ErrorBody:
-    """The error in a response: its message, and the server's names for the cause.
+    """The error in a response: its message, the server's names for the cause, and the requested wait.
 
     ``own`` is whether its form is that of the protocol, which a proxy's answer has not.
     """
@@ -111,6 +112,7 @@ class ErrorBody:
     kind: str = ""
     param: str = ""
     status: int | None = None
+    wait_s: float | None = None
     own: bool = False
 
     @property
@@ -120,21 +122,26 @@ class ErrorBody:
 
 
 def parse_error_body(body: object) -> ErrorBody:
-    """Decode an error in any of the forms that servers use: ``{"error": {…}}``, flat, or plain text."""
+    """Decode an error in any form that servers use: ``{"error": {…}}``, a list of it, flat, or plain text."""
+    if isinstance(body, list) and body:
+        body = body[0]
     error = member(body, "error") or body
     if not isinstance(error, dict):
-        return ErrorBody(text_of_error(error))
+        return ErrorBody(text := text_of_error(error), wait_s=_wait_in_message_s(text))
     message = next((error[name] for name in ("message", "detail", "error") if error.get(name)), "")
-    code = error.get("code")
-    status = code if type(code) is int and 400 <= code < 600 else None  # noqa: PLR2004 - error statuses
-    kind = error.get("type")
+    message = message if isinstance(message, str) else str(message)
+    code, kind, details = error.get("code"), error.get("type"), error.get("details")
+    number = count(code) or 0
+    delays = [member(each, "retryDelay") for each in (details if isinstance(details, list) else ())]
+    wait_s = next((_seconds(delay) for delay in delays if isinstance(delay, str)), None)
     return ErrorBody(
-        message if isinstance(message, str) else str(message),
+        message if message or code or kind else text_of_error(error),
         code=code if isinstance(code, str) else "",
         # "error" is the type of the event, not a cause.
         kind=kind if isinstance(kind, str) and kind != "error" else "",
         param=str(error.get("param") or ""),
-        status=status,
+        status=number if 400 <= number < 600 else None,  # noqa: PLR2004 - error statuses
+        wait_s=wait_s or _wait_in_message_s(message),
         # vLLM's errors are flat, as events of Responses are.
         own=error is not body or "error" in (kind, error.get("object")),
     )
@@ -147,8 +154,8 @@ def error_from(
     failure = parse_error_body(body)
     wait_s = retry_after_s(headers, now=now or datetime.now(UTC))
     if wait_s is None and status == _TOO_MANY:
-        wait_s = _reset_s(headers) or _wait_in_message_s(failure.message)
-    return _error(status, failure, wait_s)
+        wait_s = _reset_s(headers)
+    return _error(status, failure, failure.wait_s if wait_s is None else wait_s)
 
 
 def error_in_stream(body: object, *, accepted: bool, started: bool) -> ModelError:
@@ -160,7 +167,7 @@ def error_in_stream(body: object, *, accepted: bool, started: bool) -> ModelErro
         started: whether a part of the reply had arrived.
     """
     failure = parse_error_body(body)
-    error = _error(_status_of(failure), failure, _wait_in_message_s(failure.message))
+    error = _error(_status_of(failure), failure, failure.wait_s)
     if started and isinstance(error, ModelRefused) and not _QUOTA & {*failure.names}:
         return ModelUnavailable(f"the reply broke off: {error}")
     if accepted:
@@ -183,7 +190,7 @@ def _error(status: int, failure: ErrorBody, wait_s: float | None) -> ModelError:
         return too_long(status, message)
     error = error_for_status(status, message, own=failure.own, wait_s=wait_s)
     hint = next((_HINTS[name] for name in (*failure.names, failure.param) if name in _HINTS), None)
-    if hint and isinstance(error, ModelSetupError):
+    if hint and isinstance(error, ModelSetupError) and error.setting != "max_output_tokens":
         return ModelSetupError(f"HTTP {status}: {message} ({hint})")
     return error
 
@@ -227,23 +234,29 @@ def usage_from(reported: object) -> Usage | None:
     """Return the usage that the provider reported, or None if it is missing, malformed or inconsistent.
 
     Decodes both Responses (``input_tokens``, ``output_tokens``) and Chat Completions (``prompt_tokens``,
-    ``completion_tokens``). The prompt count includes cache reads and writes. Servers that exclude reasoning
-    from the completion count include it in the total, and bill it.
+    ``completion_tokens``), of servers that report both the larger counts. The prompt count includes cache
+    reads and writes, except with proxies that leave them out. Servers that exclude reasoning from the
+    completion count include it in the total, and bill it.
     """
     if not isinstance(reported, dict):
         return None
-    sides = ("input", "output") if "input_tokens" in reported else ("prompt", "completion")
-    prompt, output = (_count(reported.get(f"{side}_tokens")) for side in sides)
-    details = (reported.get(f"{side}_tokens_details") for side in sides)
-    of_prompt, of_output = (each if isinstance(each, dict) else {} for each in details)
-    read = _count(of_prompt.get("cached_tokens", reported.get("prompt_cache_hit_tokens")) or 0)
-    written = _count(of_prompt.get("cache_write_tokens") or 0)
-    reasoning = _count(of_output.get("reasoning_tokens") or 0)
-    if prompt is None or output is None or read is None or written is None or reasoning is None:
-        return None
-    output = max(output, (_count(reported.get("total_tokens")) or 0) - prompt)
+    of_prompt, of_output = (
+        [reported.get(f"{name}_tokens_details") for name in names]
+        for names in (("input", "prompt"), ("output", "completion"))
+    )
+    prompt = largest(reported.get("input_tokens"), reported.get("prompt_tokens"))
+    output = largest(reported.get("output_tokens"), reported.get("completion_tokens"))
+    hits = reported.get("prompt_cache_hit_tokens")
+    read = largest(0, hits, *(member(each, "cached_tokens") for each in of_prompt))
+    written = largest(0, *(member(each, "cache_write_tokens") for each in of_prompt))
+    reasoning = largest(0, *(member(each, "reasoning_tokens") for each in of_output))
     # No prompt is empty: a count of zero means that nothing was counted.
-    if not prompt or read + written > prompt or reasoning > output:
+    if not prompt or output is None or read is None or written is None or reasoning is None:
+        return None
+    if read + written > prompt:
+        prompt += read + written
+    output = max(output, (count(reported.get("total_tokens")) or 0) - prompt)
+    if reasoning > output:
         return None
     return Usage(prompt - read - written, read, written, output, reasoning)
 
@@ -263,8 +276,3 @@ def wire_usage(usage: Usage | None, prompt: Literal["input", "prompt"]) -> dict[
         f"{output}_tokens_details": {"reasoning_tokens": usage.reasoning},
         "total_tokens": usage.total,
     }
-
-
-def _count(value: object) -> int | None:
-    """Return a count, or None for any other value, such as a float, a boolean or a negative number."""
-    return value if type(value) is int and value >= 0 else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from codetaste.errors import MalformedReply
 
@@ -21,6 +21,28 @@ MAX_REPLY_BYTES = 128 * 1024 * 1024
 _PIECE = 256
 """Characters per piece of a text in an encoded stream."""
 _LINE_END = re.compile(rb"\r\n|\r|\n")
+_BOM = b"\xef\xbb\xbf"
+_FIELD = re.compile(rb"(data|event|id|retry)?:")
+_LONGEST_FIELD, _TELLING = len("retry:"), 1024
+EVENT_STREAM, JSON_BODY = "text/event-stream", "application/json"
+BodyForm = Literal["stream", "json", "other"]
+
+
+def form_of(beginning: bytes, content_type: str, *, ended: bool = False) -> BodyForm | None:
+    """Return what a body is, by its first bytes; None if more of them are needed.
+
+    Servers and proxies give any content type; it counts only if the bytes do not tell.
+    """
+    start = beginning[:_TELLING].removeprefix(_BOM).lstrip()
+    if start.startswith((b"{", b"[")):
+        return "json"
+    if _FIELD.match(start):
+        return "stream"
+    if start.startswith(b"<"):
+        return "other"
+    if len(start) < _LONGEST_FIELD and len(beginning) < _TELLING and not ended:
+        return None
+    return "stream" if content_type == EVENT_STREAM else "json" if content_type == JSON_BODY else "other"
 
 
 class SseParser:

@@ -12,6 +12,7 @@ from codetaste.core.text import one_line
 from codetaste.errors import MalformedReply, ModelUnavailable
 from codetaste.llm.messages import Message, ProviderBlocks, Reply, StopReason, TextBlock, ToolCall, ToolResult
 from codetaste.llm.wire.common import openai
+from codetaste.llm.wire.common.http import member
 from codetaste.llm.wire.common.openai import error_in_stream, usage_from
 from codetaste.llm.wire.common.tool_calls import (
     arguments_to_json,
@@ -21,6 +22,7 @@ from codetaste.llm.wire.common.tool_calls import (
     valid_arguments_json,
     valid_tool_name,
 )
+from codetaste.llm.wire.common.turns import join_turns
 from codetaste.llm.wire.protocols import OPENAI_CHAT
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ LOCAL_OPTIONS = frozenset({"output_cap", "send_reasoning"})
 """Options that control the encoding of a request and are not sent."""
 
 _STOPS = {
+    "": StopReason.END,
     "stop": StopReason.END,
     "eos": StopReason.END,
     "tool_calls": StopReason.TOOL_USE,
@@ -50,7 +53,7 @@ FINISH_REASONS = {
     StopReason.REFUSAL: "content_filter",
     StopReason.OTHER: "other",
 }
-_ABORTED = frozenset({"error", "abort", "insufficient_system_resource"})
+_ABORTED = frozenset({"error", "abort", "insufficient_system_resource", "network_error"})
 """Finish reasons of a reply that the server aborted."""
 _SENT_BACK = ("role", "name", "content", "refusal", "tool_calls")
 
@@ -82,7 +85,7 @@ def request_body(request: Request, model: str, caps: Sequence[str] = OPENAI_CHAT
     if tools:
         body |= {"tools": tools, "tool_choice": "auto"}
     system = [{"role": "system", "content": request.system}] if request.system.strip() else []
-    messages = [each for message in request.messages for each in wire_messages(message, reasoning=reasoning)]
+    messages = join_turns(wire_messages(message, reasoning=reasoning) for message in request.messages)
     body["messages"] = [*system, *messages]
     return body | options
 
@@ -152,14 +155,16 @@ def whole_reply(completion: object, request_id: str = "", *, taken: Collection[s
         raise error_in_stream(completion, accepted=True, started=False)
     choices = completion.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
-    message = choice.get("message") if isinstance(choice, dict) else None
+    message = member(choice, "message")
+    if member(choice, "error"):
+        raise error_in_stream(choice, accepted=True, started=bool(member(message, "content")))
     if not isinstance(choice, dict) or not isinstance(message, dict):
         raise MalformedReply(f"a completion without a message: {one_line(str(completion))}")
     return reply_from(
         message,
         str(choice.get("finish_reason") or ""),
         completion,
-        usage=completion.get("usage"),
+        usage=completion.get("usage") or choice.get("usage"),
         request_id=request_id,
         taken=taken,
     )
@@ -167,7 +172,8 @@ def whole_reply(completion: object, request_id: str = "", *, taken: Collection[s
 
 def is_error(body: Mapping[str, Any]) -> bool:
     """Whether a response or an event is an error, in any of the forms that servers use."""
-    return bool(body.get("error")) or body.get("object") == "error" or body.get("type") == "error"
+    flat = "choices" not in body and body.get("code") and body.get("message")
+    return bool(flat or body.get("error") or "error" in (body.get("object"), body.get("type")))
 
 
 def reply_from(
@@ -175,7 +181,7 @@ def reply_from(
     finish_reason: str,
     head: Mapping[str, Any],
     *,
-    usage: object,
+    usage: object = None,
     request_id: str = "",
     taken: Collection[str] = (),
 ) -> Reply:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from codetaste.errors import ModelUnavailable
+from codetaste.errors import MalformedReply, ModelUnavailable
 from codetaste.llm.wire.common.openai import error_in_stream, usage_from
 from codetaste.llm.wire.common.stream import DONE, StreamDecoder
 from codetaste.llm.wire.common.tool_calls import read_arguments
@@ -15,7 +15,7 @@ from codetaste.llm.wire.openai_chat.client import REASONING, content_texts, is_e
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from codetaste.llm.messages import Reply, Usage
+    from codetaste.llm.messages import Reply
 
 
 @dataclass(slots=True)
@@ -41,35 +41,32 @@ class _Call:
 
 
 class ChatStreamDecoder(StreamDecoder):
-    """Takes chunks in order; the reply is complete once a chunk has a finish reason."""
+    """Takes chunks in order; the reply has ended once a chunk has a finish reason, or after ``[DONE]``."""
 
     def __init__(self, request_id: str = "", *, taken: Collection[str] = ()) -> None:
-        super().__init__(request_id, taken=taken)
+        super().__init__(request_id, taken=taken, decode_usage=usage_from)
         self._head: dict[str, Any] | None = None
         self._texts: dict[str, list[str]] = {}
         self._details: list[Any] = []
         self._calls: list[_Call] = []
-        self._finish: str | None = None
-        self._usage: object = None
-        self._counted: object = None
-
-    @property
-    def usage(self) -> Usage | None:
-        """The usage that the provider has reported so far."""
-        return usage_from(self._counted)
+        self._finish = ""
 
     def feed(self, data: str) -> None:
         """Take the data of one event; some servers never send the last one."""
-        if data.strip() == DONE:
-            self.complete = True
-        else:
+        if data.strip() != DONE:
             super().feed(data)
+            return
+        self.complete = True
+        has_text = any("".join(self._texts.get(name, ())) for name in ("content", "refusal"))
+        is_whole = all(call.whole or not "".join(call.arguments).strip() for call in self._calls)
+        self.has_ended = self.has_ended or (is_whole and (has_text or bool(self._calls)))
 
-    def reply(self) -> Reply:
-        """Return the complete reply, or raise the reason why there is none."""
+    def _decode(self) -> Reply:
         if self._head is None:
             raise ModelUnavailable("the connection was lost before the reply began")
-        if self._finish is None:
+        if not self.has_ended:
+            if self.complete:
+                raise MalformedReply("a stream with [DONE], but without a finish reason and a whole reply")
             raise ModelUnavailable("the connection was lost in the middle of the reply")
         message: dict[str, Any] = {"role": "assistant", "content": None}
         message |= {name: "".join(pieces) for name, pieces in self._texts.items()}
@@ -77,14 +74,7 @@ class ChatStreamDecoder(StreamDecoder):
             message["reasoning_details"] = self._details
         if self._calls:
             message["tool_calls"] = [call.wire() for call in self._calls]
-        return reply_from(
-            message,
-            self._finish,
-            self._head,
-            usage=self._usage,
-            request_id=self._request_id,
-            taken=self._taken,
-        )
+        return reply_from(message, self._finish, self._head, request_id=self._request_id, taken=self._taken)
 
     def _take(self, chunk: dict[str, Any]) -> None:
         if is_error(chunk):
@@ -92,18 +82,24 @@ class ChatStreamDecoder(StreamDecoder):
             raise error_in_stream(chunk, accepted=accepted, started=accepted)
         named = {name: chunk[name] for name in ("id", "model") if chunk.get(name)}
         self._head = {**(self._head or {}), **named}
-        # With some servers counts are running totals: those with or after the finish reason are final.
-        usage = chunk.get("usage")
+        generated, usages = False, [chunk.get("usage")]
         for choice in chunk.get("choices") or ():
             # Only one reply was requested; any other choice is ignored.
-            if choice.get("index") in {None, 0}:
-                self._add(choice.get("delta") or {})
-                if isinstance(reason := choice.get("finish_reason"), str) and reason:
-                    self._finish = reason
-                usage = usage or choice.get("usage")
-        self._counted = usage or self._counted
-        if self._finish is not None and usage is not None:
-            self._usage = usage
+            if choice.get("index") not in {None, 0}:
+                continue
+            if choice.get("error"):
+                raise error_in_stream(choice, accepted=True, started=bool(self._texts or self._calls))
+            delta = choice.get("delta") or {}
+            self._add(delta)
+            generated = generated or any(map(delta.get, ("content", "refusal", "tool_calls", *REASONING)))
+            if isinstance(reason := choice.get("finish_reason"), str) and reason:
+                self._finish, self.has_ended = reason, True
+            usages.append(choice.get("usage"))
+        # With some servers counts are running totals: they are final if nothing is generated after them.
+        self._usage_is_final = self._usage_is_final and not generated
+        for usage in filter(None, usages):
+            self._reports.add(usage)
+            self._usage_is_final = self.has_ended or not generated
 
     def _add(self, delta: dict[str, Any]) -> None:
         for name in ("content", "refusal", *REASONING[:2]):

@@ -116,9 +116,18 @@ def _repaired(item: dict[str, Any]) -> dict[str, Any]:
 
 def whole_reply(response: object, request_id: str = "", *, taken: Collection[str] = ()) -> Reply:
     """Decode a reply that was not streamed."""
-    if not isinstance(response, dict) or response.get("error") or response.get("type") == "error":
+    if not isinstance(response, dict) or response.get("type") == "error":
         raise error_in_stream(response, accepted=True, started=False)
+    if response.get("error") or response.get("status") == "failed":
+        raise error_in_stream(failure_of(response), accepted=True, started=False)
     return reply_from(response, request_id=request_id, taken=taken)
+
+
+def failure_of(response: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the error body of a failed response, with the reason that the provider gives."""
+    reason = member(response.get("incomplete_details"), "reason")
+    message = f"the response failed ({reason})" if reason else "the response failed"
+    return {"error": response.get("error") or {"message": message}}
 
 
 def reply_from(response: Mapping[str, Any], *, request_id: str = "", taken: Collection[str] = ()) -> Reply:
