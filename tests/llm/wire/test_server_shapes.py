@@ -149,6 +149,21 @@ USAGES: list[tuple[Protocol, Shape | dict[str, Any], Usage | None]] = [
         [HI, chunk("stop"), tail(100, 50, total_tokens=1050, prompt_cache_hit_tokens=900.0)],
         READ,
     ),
+    # Cached tokens become known with the last report, or a later report denies them.
+    (
+        "openai-chat",
+        [HI, chunk("stop", counts(1000, 9)), tail(1000, 50, prompt_tokens_details={"cached_tokens": 900})],
+        READ,
+    ),
+    (
+        "openai-chat",
+        [
+            HI,
+            chunk("stop", counts(1000, 50, prompt_tokens_details={"cached_tokens": 900})),
+            tail(1000, 50, prompt_tokens_details={"cached_tokens": 0}),
+        ],
+        None,
+    ),
     ("openai-chat", [HI, chunk("stop"), tail(1000.5, 50)], None),
     ("openai-chat", [HI, chunk("stop"), tail(1000, "NaN")], None),
     ("openai-chat", [HI, chunk("stop"), tail(1000, 0)], None),
@@ -362,7 +377,11 @@ def test_first_bytes_tell_what_a_body_is(protocol: Protocol, content_type: str) 
 
 @pytest.mark.parametrize("protocol", ["openai-chat", "anthropic"])
 def test_neighbours_of_one_role_are_joined_within_the_bound(protocol: Protocol) -> None:
-    questions = [Message("user", (TextBlock("a"),)), Message("assistant", ()), Message("user", (TextBlock("b"),))]
+    questions = [
+        Message("user", (TextBlock("a"),)),
+        Message("assistant", ()),
+        Message("user", (TextBlock("b"),)),
+    ]
     answers = [Message("assistant", (TextBlock(word),)) for word in "cd"]
     request = Request(
         "", (*questions, *answers), options={"cache_control": False} if protocol == "anthropic" else {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -28,24 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Collection, Mapping
 
     from codetaste.llm.config import ModelConfig
-    from codetaste.llm.messages import Reply, Request, Usage
+    from codetaste.llm.messages import Reply, Request
     from codetaste.llm.wire.protocols import WireProtocol
 
 _CLOSING_S = 5.0
 _LOST = (httpx2.HTTPError, httpx2.StreamError)
 _UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
-
-
-@dataclass(slots=True)
-class _Received:
-    """What has arrived of a reply, for the case that the rest does not."""
-
-    tap: UsageTap | None = None
-
-    @property
-    def usage(self) -> Usage | None:
-        """The usage that the provider has reported so far."""
-        return None if self.tap is None else self.tap.result().usage
 
 
 class RemoteModel:
@@ -80,15 +67,15 @@ class RemoteModel:
         # Encoded here and not by the SDK: exactly what was priced is sent, with raw blocks unchanged.
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
         headers = self._codec.request_headers(request)
-        received = _Received()
+        taps: list[UsageTap] = []
         try:
             with anyio.move_on_after(self._timeout_s):
-                return await self._send(text.encode("utf-8", "replace"), headers, call_ids(request), received)
+                return await self._send(text.encode("utf-8", "replace"), headers, call_ids(request), taps)
             raise ModelUnavailable(f"no complete reply within {self._timeout_s:g} s")
         except ModelError as error:
             # The error message may quote parts of the request.
             error.args = (f"{self._where}: {redact(self._api_key, str(error))}",)
-            error.usage = received.usage
+            error.usage = taps[0].result().usage if taps else None
             raise
 
     async def lookup(self, call: str) -> Reply | None:  # noqa: ARG002 - the provider has no record
@@ -100,7 +87,7 @@ class RemoteModel:
         await self._sdk.client.close()
 
     async def _send(
-        self, content: bytes, headers: Mapping[str, str], taken: Collection[str], received: _Received
+        self, content: bytes, headers: Mapping[str, str], taken: Collection[str], taps: list[UsageTap]
     ) -> Reply:
         try:
             stream = await self._sdk.client.post(
@@ -120,18 +107,18 @@ class RemoteModel:
                 raise connection_error(cause, unsent=isinstance(cause, _UNSENT)) from error
             raise
         try:
-            return await self._read(stream.response, taken, received)
+            return await self._read(stream.response, taken, taps)
         finally:
             with anyio.move_on_after(_CLOSING_S, shield=True):
                 await stream.close()
 
-    async def _read(self, response: httpx2.Response, taken: Collection[str], received: _Received) -> Reply:
+    async def _read(self, response: httpx2.Response, taken: Collection[str], taps: list[UsageTap]) -> Reply:
         """Read a successful response: an event stream or one JSON message."""
         name, kind = (
             response.headers.get(each, "") for each in (self._protocol.request_id_header, "content-type")
         )
         tap = UsageTap(self._protocol.name, content_type=kind, request_id=name, taken=taken)
-        received.tap = tap
+        taps.append(tap)
         try:
             with anyio.CancelScope() as scope:
                 async with aclosing(response.aiter_bytes()) as chunks:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_SPEAKERS = frozenset({"user", "assistant"})
+_NEIGHBOURS = (("user", "user"), ("assistant", "assistant"))
 
 
 def join_turns(groups: Iterable[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
@@ -15,12 +15,13 @@ def join_turns(groups: Iterable[Sequence[dict[str, Any]]]) -> list[dict[str, Any
     turns: list[dict[str, Any]] = []
     for group in groups:
         for place, message in enumerate(group):
-            last, role = turns[-1] if turns and not place else {}, message.get("role")
-            if role not in _SPEAKERS or last.get("role") != role or "name" in last.keys() | message.keys():
+            last = turns[-1] if turns and not place else {}
+            both = {**last, **message}
+            if (last.get("role"), message.get("role")) not in _NEIGHBOURS or "name" in both:
                 turns.append(message)
-                continue
-            shared = (last.keys() & message.keys()) - {"role"}
-            turns[-1] = {**last, **message, **{name: _joined(last[name], message[name]) for name in shared}}
+            else:
+                shared = (last.keys() & message.keys()) - {"role"}
+                turns[-1] = both | {name: _joined(last[name], message[name]) for name in shared}
     return turns
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import ge
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -9,13 +10,11 @@ if TYPE_CHECKING:
 
     from codetaste.llm.messages import Usage
 
-_MOST_DIGITS = 18
-
 
 def count(value: object) -> int | None:
     """Return a count, which may be a whole float or a text of digits; None for any other value."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS:
-        return int(value)
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = float(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if type(value) is int and value >= 0 else None
@@ -31,8 +30,8 @@ def largest(*values: object) -> int | None:
 class UsageReports:
     """The usage of one reply, reported in parts: a count never shrinks, and stays if it is not repeated.
 
-    Servers fill counts that they do not know with 0 or null. Two reports of the prompt of which neither
-    includes the other contradict each other: the usage is then unknown.
+    Servers fill counts that they do not know with 0 or null. Two reports of which neither includes the other
+    contradict each other: the usage is then unknown.
 
     Args:
         decode: returns the usage in a report, None if it has none.
@@ -52,13 +51,14 @@ class UsageReports:
         """Take a report, if it is one."""
         if not isinstance(report, dict):
             return
+        newest = _merged(self._counts, report, lambda _, later: later)
         merged = _merged(self._counts, report, max)
-        reports = (self._counts, _merged(self._counts, report, lambda _, later: later), merged)
-        *either, both = [
-            None if usage is None else (usage.input, usage.cache_read, usage.cache_write)
-            for usage in map(self._decode, reports)
-        ]
-        self._contradictory |= None not in either and both not in either
+        before, after, both = (
+            usage and (usage.input, usage.cache_read, usage.cache_write)
+            for usage in map(self._decode, (self._counts, newest, merged))
+        )
+        if before and after and both != after:
+            self._contradictory |= not all(map(ge, before, after))
         self._counts = merged
 
 
