@@ -56,7 +56,6 @@ _MOST_OUTPUT = re.compile(
     r"(?i)max(?:_\w*|imum )tokens.{0,80}?(?:at most|limit of|less than or equal to|\[\d+,| >) ?[`']?(\d+)"
 )
 """Sizes in what servers say of an output cap that does not fit: the window, the prompt, the largest cap."""
-_LOWER_CAP = "the output cap does not fit: lower max_output_tokens to {} or less"
 
 _SETTINGS = {
     400: ("options", "the request does not suit the model; see its options"),
@@ -125,10 +124,11 @@ def error_for_status(
     if status in {408, 409, 425, 499} or status >= 500:  # noqa: PLR2004 - server errors
         unbilled, overloaded = own and status in _BEFORE_REPLY, status in _OVERLOADED
         return ModelUnavailable(text, unbilled=unbilled, overloaded=overloaded, retry_after_s=wait_s)
-    if status == _TOO_LARGE or (status in _TOO_LONG_STATUSES and _TOO_LONG.search(message)):
+    does_not_fit = status in _TOO_LONG_STATUSES and (
+        _TOO_LONG.search(message) or _MOST_OUTPUT.search(message)
+    )
+    if status == _TOO_LARGE or does_not_fit:
         return too_long(status, message)
-    if status in _TOO_LONG_STATUSES and (most := _MOST_OUTPUT.search(message)):
-        return ModelSetupError(f"{text} ({_LOWER_CAP.format(most[1])})", "max_output_tokens")
     if status in _UNCLEAR:
         if _POLICY.search(message):
             return ModelRefused(text)
@@ -146,8 +146,13 @@ def too_long(status: int, message: str) -> ModelRefused:
     The conversation is too long for it, or the output cap too large beside a prompt that takes at most half.
     """
     sizes = [int(found[1]) for each in (_WINDOW, _PROMPT) if (found := each.search(message))]
-    if len(sizes) == 2 and sizes[1] <= sizes[0] // 2:  # noqa: PLR2004 - both are known
-        hint = _LOWER_CAP.format(sizes[0] - sizes[1])
+    most = None if _TOO_LONG.search(message) else _MOST_OUTPUT.search(message)
+    if most:
+        cap = int(most[1])
+    else:
+        cap = sizes[0] - sizes[1] if len(sizes) == 2 and sizes[1] <= sizes[0] // 2 else 0  # noqa: PLR2004
+    if cap:
+        hint = f"the output cap does not fit: lower max_output_tokens to {cap} or less"
         return ModelSetupError(f"HTTP {status}: {message} ({hint})", "max_output_tokens")
     return ConversationTooLong(f"HTTP {status}: {message} (the conversation is too long for the model)")
 
