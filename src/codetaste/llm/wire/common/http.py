@@ -153,7 +153,7 @@ def too_long(status: int, message: str) -> ModelRefused:
         cap = sizes[0] - sizes[1] if len(sizes) == 2 and sizes[1] <= sizes[0] // 2 else 0  # noqa: PLR2004
     if cap:
         hint = f"the output cap does not fit: lower max_output_tokens to {cap} or less"
-        return ModelSetupError(f"HTTP {status}: {message} ({hint})", "max_output_tokens")
+        return ModelSetupError(f"HTTP {status}: {hint} ({message})", "max_output_tokens")
     return ConversationTooLong(f"HTTP {status}: {message} (the conversation is too long for the model)")
 
 
