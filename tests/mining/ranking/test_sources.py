@@ -96,7 +96,7 @@ def test_table_of_events_and_hour_files_give_the_same_ranking(tmp_path: Path) ->
     assert theirs == ours
     assert len(ours.commits) == 2
     assert {row.filter: row.removed for row in ours.rows} == {
-        "incomplete": 8,
+        "incomplete": 7,
         "stars": 2,
         "files": 2,
         "strong_minus": 4,

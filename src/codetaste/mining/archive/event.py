@@ -34,7 +34,7 @@ class ArchivedChange(NamedTuple):
 
     Attributes:
         record: without ``golden`` if the event lacks it.
-        trimmed: the event has no title, text and sizes, nor whether a closed pull request was merged.
+        trimmed: the event has no title, text and sizes.
     """
 
     record: CommitRecord
@@ -124,11 +124,11 @@ class _Event(_Node):
 
     @property
     def is_merge(self) -> bool:
-        """Whether it may be a merge: its flag or date says so, or it is trimmed and does not deny it."""
+        """Whether its flag says so, or else its date or its action; trimmed events have only that."""
         change = self.payload.pull_request
         if change.merged is not None:
             return change.merged
-        return change.merged_at is not None or self.payload.action in {"merged", "closed"}
+        return change.merged_at is not None or self.payload.action == "merged"
 
 
 def parse_event(line: bytes, source: str) -> ArchivedChange | None:

@@ -14,7 +14,7 @@ from codetaste.core.files import write_atomically
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FORMAT = 1
+FORMAT = 2
 """Of the records and the summary; raised when either changes, so that earlier ones are made again."""
 
 

@@ -1,5 +1,5 @@
 -- The relation of commits from a table of events, as GH Archive's year tables are: merged pull requests.
--- Trimmed events (from 2025-10-07 on) do not tell whether a closed pull request was merged.
+-- Trimmed events (from 2025-10-07 on) have no flag: a merge is the action "merged", not "closed".
 SELECT
   coalesce(
     json_extract_string(payload, '$.pull_request.base.repo.full_name'),
@@ -32,5 +32,5 @@ WHERE
     WHEN json_extract_string(payload, '$.pull_request.merged') IS NOT NULL
       THEN json_extract_string(payload, '$.pull_request.merged') = 'true'
     ELSE json_extract_string(payload, '$.pull_request.merged_at') IS NOT NULL
-      OR json_extract_string(payload, '$.action') IN ('merged', 'closed')
+      OR json_extract_string(payload, '$.action') = 'merged'
   END
