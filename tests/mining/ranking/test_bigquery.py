@@ -142,28 +142,31 @@ def test_answer_without_commits_has_its_totals(tmp_path: Path) -> None:
 
 
 def test_transient_errors_are_repeated(tmp_path: Path) -> None:
-    table = served(faults=[(503, "busy"), (429, "slow down")])
+    table = served(faults=[(503, "busy", ""), (403, "Exceeded rate limits", "rateLimitExceeded")])
     assert rank(table, tmp_path)[0] is not None
+    assert len(table.requests) == 6
 
 
 @pytest.mark.parametrize(
-    ("status", "message", "error", "shown"),
+    ("status", "message", "reason", "error", "shown"),
     [
         (
             400,
             "Unrecognized name: payload\nat [1:2]",
+            "invalidQuery",
             SourceError,
             r"status 400\): Unrecognized name: payload",
         ),
-        (403, "Access Denied", SourceError, r"status 403\): Access Denied"),
-        (401, "", ConfigError, "does not accept the token in CODETASTE_BIGQUERY_TOKEN"),
+        (403, "Access Denied", "accessDenied", SourceError, r"status 403\): Access Denied"),
+        (403, "Quota exceeded", "quotaExceeded", SourceError, r"status 403\): Quota exceeded"),
+        (401, "", "authError", ConfigError, "does not accept the token in CODETASTE_BIGQUERY_TOKEN"),
     ],
 )
 def test_errors_say_what_to_do(
-    tmp_path: Path, status: int, message: str, error: type[Exception], shown: str
+    tmp_path: Path, status: int, message: str, reason: str, error: type[Exception], shown: str
 ) -> None:
     with pytest.raises(error, match=shown) as caught:
-        rank(served(faults=[(status, message)]), tmp_path)
+        rank(served(faults=[(status, message, reason)]), tmp_path)
     assert "\n" not in str(caught.value)
 
 

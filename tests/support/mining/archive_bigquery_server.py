@@ -24,7 +24,7 @@ class ServedTable:
         bytes_read: what a dry run says.
         page_rows: rows of a page.
         polls: how often the job is not complete yet.
-        faults: answered first, one by one: status and message.
+        faults: answered first, one by one: status, message and reason.
         requests: bodies and paths that came in.
     """
 
@@ -33,15 +33,15 @@ class ServedTable:
     bytes_read: int = 3 * 1024**4
     page_rows: int = 2
     polls: int = 1
-    faults: list[tuple[int, str]] = field(default_factory=list)
+    faults: list[tuple[int, str, str]] = field(default_factory=list)
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     url: str = ""
 
     def answer(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         self.requests.append((f"{method} {urlsplit(path).path}", body))
         if self.faults:
-            status, message = self.faults.pop(0)
-            return status, {"error": {"code": status, "message": message, "errors": [{"reason": "made"}]}}
+            status, message, reason = self.faults.pop(0)
+            return status, {"error": {"code": status, "message": message, "errors": [{"reason": reason}]}}
         if body.get("dryRun"):
             return 200, {"totalBytesProcessed": str(self.bytes_read), "jobComplete": True, "cacheHit": False}
         reference = {"projectId": "made-project", "jobId": "job_1", "location": "US"}

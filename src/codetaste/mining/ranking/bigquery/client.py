@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -28,6 +29,8 @@ _WAIT_MS = 10_000
 _PAUSE_S = 0.2
 _PAGE_ROWS = 2_000
 _TRANSIENT = frozenset({429, 500, 502, 503, 504})
+_TRANSIENT_REASON = re.compile(r'"reason":\s*"(rateLimitExceeded|backendError|internalError|badGateway)"')
+"""Of an error that Google's own client repeats whatever the status is: a rate limit has 403."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_SHOWN = 300
 
@@ -149,7 +152,7 @@ def _check(response: httpx2.Response, config: BigQueryConfig) -> dict[str, Any]:
     except ValueError:
         answer = None
     message = _error_message(answer)
-    if response.status_code in _TRANSIENT:
+    if response.status_code in _TRANSIENT or (message and _TRANSIENT_REASON.search(response.text)):
         raise TransientError(f"status {response.status_code} {message}".rstrip())
     if response.status_code == HTTPStatus.UNAUTHORIZED:
         raise ConfigError(f"BigQuery does not accept the token in {config.token_env}; it may have expired")
