@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from codetaste.mining.keywords.message import (
     MERGE_LINE,
     SQUASH_LIST,
-    is_pull_request_merge,
     pull_request_text,
 )
 
@@ -34,11 +33,6 @@ MERGE = "Merge pull request #12 from me/fix-lint"
 )
 def test_what_github_adds_is_removed(message: str, text: str) -> None:
     assert pull_request_text(message) == text
-
-
-def test_a_merge_of_a_pull_request_differs_from_other_merges() -> None:
-    assert is_pull_request_merge(f"{MERGE}\n\nRename a")
-    assert not is_pull_request_merge("Merge branch 'main' of github.com:me/a\n\nRename a")
 
 
 @given(

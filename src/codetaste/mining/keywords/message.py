@@ -24,8 +24,3 @@ def pull_request_text(message: str) -> str:
     Other messages are returned as they are, and so is a merge's line with nothing after it.
     """
     return _SQUASH_LIST.sub(r"\1", _MERGE_LINE.sub("", message)).strip()
-
-
-def is_pull_request_merge(message: str) -> bool:
-    """Whether GitHub wrote ``message`` when it merged a pull request with a merge commit."""
-    return _MERGE_LINE.match(message) is not None

@@ -7,6 +7,7 @@ the package, also on the commits in UNSEEN.jsonl, which nothing is chosen on. ``
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from codetaste.mining.keywords.count import KeywordCounts, count_keywords, keyword_results
-from codetaste.mining.keywords.message import is_pull_request_merge, pull_request_text
+from codetaste.mining.keywords.message import MERGE_LINE, pull_request_text
 from codetaste.mining.keywords.sets import load_keyword_sets
 from support.mining.keywords.commits import Commit, load_commits
 from support.mining.keywords.selection import (
@@ -92,7 +93,7 @@ def show_package(commits: Sequence[Commit], table: Table) -> None:
     passing, counts = apply_package_sets(commits)
     early = np.array([commit.date < FIRST_PULL_REQUEST_YEAR for commit in commits])
     merge = np.array([commit.merge for commit in commits])
-    pull_request = np.array([is_pull_request_merge(commit.message) for commit in commits])
+    pull_request = np.array([bool(re.match(MERGE_LINE, commit.message)) for commit in commits])
     parts = {
         "package": early | ~early,
         "package, before 2023": early,
