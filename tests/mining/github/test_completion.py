@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from codetaste.mining.commit import CommitRecord, PullRequest
 from codetaste.mining.github.answer import ApiOutcome
 from codetaste.mining.github.completion import CompletedRecord, complete_records
+from support.mining.github import rest_api
 from support.mining.github.client import Session, connected, github
-from support.mining.github.server import bad_gateway, serving
+from support.mining.github.server import bad_gateway, raw, serving
 from support.mining.github.world import Commit, World, oid
 
 pytestmark = pytest.mark.anyio
@@ -194,4 +197,30 @@ async def test_a_run_that_failed_continues_without_asking_again(tmp_path: Path) 
         async with connected(hub, tmp_path) as session:
             done = await complete(session, *records)
         assert {each.outcome for each in done} == {ApiOutcome.COMPLETED}
-        assert hub.requests == ["POST /graphql"]
+        assert hub.requests == ["POST /graphql"] * 2
+
+
+@pytest.mark.parametrize(
+    ("change", "date", "files"),
+    [
+        ({}, "2025-11-01T12:00:00+00:00", 60),
+        ({"commit": {"committer": None}}, "2025-10-30T08:00:00+00:00", 60),
+        ({"commit": {"committer": {"name": "a"}}}, "2025-10-30T08:00:00+00:00", 60),
+        ({"commit": {"committer": None, "author": None}, "author": None}, None, 60),
+        ({"files": None}, "2025-11-01T12:00:00+00:00", None),
+    ],
+)
+async def test_a_commit_without_a_person_is_complete(
+    change: dict[str, Any], date: str | None, files: int | None, tmp_path: Path
+) -> None:
+    world = World()
+    commit = world.add("made/one").add_commit("root")
+    status, body = rest_api.answer(world, f"/repos/made/one/commits/{commit.oid}")
+    assert status == 200
+    body = {**body, **change, "commit": {**body["commit"], **change.get("commit", {})}}
+    async with github(world, tmp_path, token="") as session:
+        session.hub.faults.append(raw(200, json.dumps(body).encode()))
+        (done,) = await complete(session, CommitRecord("made/one", commit.oid))
+    assert done.outcome is ApiOutcome.COMPLETED
+    assert (done.record.date and done.record.date.isoformat()) == date
+    assert (done.record.files, done.record.message) == (files, "a commit")

@@ -128,13 +128,13 @@ class PullRequestFacts(ApiFacts):
 class CommitFacts(ApiFacts):
     """A commit; ``pull_request`` is the one that it merged.
 
-    ``files`` is None if GitHub did not count them, ``repository`` if the answer does not have it.
+    ``files`` is None if GitHub did not count them, ``date`` and ``repository`` if the answer has none.
     """
 
     repository: RepositoryFacts | None
     hash: str
     message: str
-    date: datetime
+    date: datetime | None
     files: int | None
     additions: int
     deletions: int

@@ -89,12 +89,13 @@ class _PullRequest(_Node):
 
 
 class _Signature(_Node):
-    date: Moment
+    date: Moment | None = None
 
 
 class _GitCommit(_Node):
     message: Text
-    committer: _Signature
+    committer: _Signature | None
+    author: _Signature | None = None
 
 
 class _Stats(_Node):
@@ -106,7 +107,7 @@ class _Commit(_Node):
     sha: Oid
     commit: _GitCommit
     stats: _Stats
-    files: tuple[object, ...] = ()
+    files: tuple[object, ...] | None = None
 
 
 def can_rest(lookup: Lookup) -> bool:
@@ -189,12 +190,13 @@ def _read_pull_request(lookup: Lookup, node: _PullRequest) -> PullRequestFacts:
 def _read_commit(lookup: Lookup, node: _Commit) -> CommitFacts:
     if node.sha != lookup.key:
         raise WrongReply(f"the answer is about commit {node.sha}")
+    dates = (each.date for each in (node.commit.committer, node.commit.author) if each)
     return CommitFacts(
         repository=None,
         hash=node.sha,
         message=node.commit.message,
-        date=node.commit.committer.date,
-        files=len(node.files) if len(node.files) < _FIRST_PAGE else None,
+        date=next(filter(None, dates), None),
+        files=None if node.files is None or len(node.files) >= _FIRST_PAGE else len(node.files),
         additions=node.stats.additions,
         deletions=node.stats.deletions,
         pull_request=None,

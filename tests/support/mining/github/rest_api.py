@@ -71,7 +71,12 @@ def _commit(world: World, repository: Repository, hash_: str) -> Reply:
         return 422, {"message": f"No commit found for SHA: {hash_}"}
     return 200, {
         "sha": commit.oid,
-        "commit": {"message": commit.message, "committer": {"name": "a", "date": commit.date}},
+        "commit": {
+            "message": commit.message,
+            "author": {"name": "a", "date": commit.authored},
+            "committer": {"name": "a", "date": commit.date},
+        },
+        "author": {"login": "a"},
         "stats": {"total": 1, "additions": commit.additions, "deletions": commit.deletions},
         "files": [{"filename": f"{number}.py"} for number in range(min(commit.files or 0, 300))],
     }
