@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -35,14 +36,14 @@ def world_of(count: int, name: str = "made/one") -> tuple[World, list[Lookup]]:
     return world, [Lookup(PULL, name, str(number)) for number in range(1, count + 1)]
 
 
-async def test_250_pull_requests_take_three_requests_and_as_many_points(tmp_path: Path) -> None:
+async def test_250_pull_requests_take_seven_requests_and_as_many_points(tmp_path: Path) -> None:
     world, lookups = world_of(250)
     async with github(world, tmp_path) as session:
         answers = await session.client.look_up(lookups)
         assert {answer.outcome for answer in answers.values()} == {ApiOutcome.FOUND}
-        assert session.hub.requests == ["POST /graphql"] * 3
-        assert session.client.statistics().points == 3
-        assert session.hub.most_at_once == 2
+        assert session.hub.requests == ["POST /graphql"] * 7
+        assert session.client.statistics().points == 7
+        assert session.hub.most_at_once <= 2
 
 
 async def test_facts_are_those_of_the_pull_request_and_its_repository(tmp_path: Path) -> None:
@@ -143,22 +144,57 @@ async def test_a_request_without_an_answer_is_given_up_in_time(tmp_path: Path) -
         assert {answer.outcome for answer in answers.values()} == {ApiOutcome.FOUND}
 
 
-async def test_a_batch_that_is_too_heavy_is_split_until_it_is_light_enough(tmp_path: Path) -> None:
-    world, lookups = world_of(100)
-    async with github(world, tmp_path) as session:
-        session.hub.heavy = 13
-        answers = await session.client.look_up(lookups)
+def lookups_in(body: dict[str, Any]) -> int:
+    """Return how many lookups a request was for."""
+    return sum(name.startswith("o") for name in body["variables"])
+
+
+@pytest.mark.parametrize(("heavy", "cut"), [(30, 2), (10, 3), (7, 4)])
+async def test_all_requests_learn_which_size_passes(heavy: int, cut: int, tmp_path: Path) -> None:
+    world, lookups = world_of(1000)
+    async with github(world, tmp_path, in_flight=8) as session:
+        session.hub.heavy = heavy
+        for start in range(0, 1000, 200):
+            answers = await session.client.look_up(lookups[start : start + 200])
+            assert {answer.outcome for answer in answers.values()} == {ApiOutcome.FOUND}
+        assert session.hub.cut <= cut
+        assert max(session.hub.clock.sleeps) < 2  # none of them counts as a failure of the server
+
+
+async def test_a_size_grows_again_after_it_failed_for_a_time(tmp_path: Path) -> None:
+    world, lookups = world_of(1000)
+    async with github(world, tmp_path, in_flight=8) as session:
+        await session.client.look_up(lookups[:100])
+        session.hub.heavy = 10
+        await session.client.look_up(lookups[100:200])
+        assert [lookups_in(body) for body in session.hub.bodies[-8:]] == [10] * 8
+        session.hub.heavy = 1000
+        before = len(session.hub.bodies)
+        answers = await session.client.look_up(lookups[200:])
         assert {answer.outcome for answer in answers.values()} == {ApiOutcome.FOUND}
-        assert len(session.hub.requests) == 15  # a tree of batches with eight leaves
+        assert {lookups_in(body) for body in session.hub.bodies[before:]} == {10, 20}
+
+
+async def test_one_lookup_that_fails_in_every_batch_costs_its_neighbours_nothing(tmp_path: Path) -> None:
+    world, lookups = world_of(200)
+    texts = [lookup._replace(kind=LookupKind.PULL_REQUEST_TEXTS) for lookup in lookups]
+    async with github(world, tmp_path, in_flight=8) as session:
+        session.hub.too_slow = 130
+        answers = await session.client.look_up([*lookups, *texts])
+        failed = [lookup for lookup in answers if answers[lookup].outcome is not ApiOutcome.FOUND]
+        assert failed == [texts[129]]  # REST has the other
+        assert answers[failed[0]].outcome is ApiOutcome.UNAVAILABLE
+        assert answers[failed[0]].detail == "GitHub answered 502"
+        assert len(session.hub.requests) < 100  # 15 without it
 
 
 async def test_rest_answers_what_graphql_cannot(tmp_path: Path) -> None:
-    world, lookups = world_of(100)
-    world.repositories["made/one"].pulls[40].fault = "RESOURCE_LIMITS_EXCEEDED"
+    world, lookups = world_of(40)
+    world.repositories["made/one"].pulls[20].fault = "RESOURCE_LIMITS_EXCEEDED"
     async with github(world, tmp_path) as session:
         answers = await session.client.look_up(lookups)
         assert {answer.outcome for answer in answers.values()} == {ApiOutcome.FOUND}
-        assert session.hub.requests == ["POST /graphql"] * 3 + ["GET /repos/made/one/pulls/40"]
+        assert session.hub.requests == ["POST /graphql"] * 3 + ["GET /repos/made/one/pulls/20"]
 
 
 async def test_a_broken_lookup_does_not_affect_its_batch(tmp_path: Path) -> None:
@@ -173,19 +209,23 @@ async def test_a_broken_lookup_does_not_affect_its_batch(tmp_path: Path) -> None
     assert answers[lookups[3]].detail.startswith("changed_files: ")
 
 
-async def test_an_outage_ends_in_a_bounded_number_of_requests(tmp_path: Path) -> None:
-    world, lookups = world_of(500)
-    async with github(world, tmp_path) as session:
+@pytest.mark.parametrize("in_flight", [1, 8])
+async def test_an_outage_ends_in_a_bounded_number_of_requests(in_flight: int, tmp_path: Path) -> None:
+    world, lookups = world_of(900)
+    async with github(world, tmp_path, in_flight=in_flight) as session:
+        found = await session.client.look_up(lookups[:400])
+        assert {answer.outcome for answer in found.values()} == {ApiOutcome.FOUND}
+        session.hub.requests.clear()
         session.hub.faults.extend([bad_gateway] * 10_000)
-        answers = await session.client.look_up(lookups)
+        answers = await session.client.look_up(lookups[400:])
         assert {answer.outcome for answer in answers.values()} == {ApiOutcome.UNAVAILABLE}
-        assert len(session.hub.requests) <= 16
-        assert "times in a row, last: GitHub answered 502" in answers[lookups[0]].detail
+        assert len(session.hub.requests) <= 45
+        assert "times in a row, last: GitHub answered 502" in answers[lookups[400]].detail
         assert 300 < session.client.statistics().waited_s < 1200
 
 
 async def test_a_query_that_github_does_not_know_is_refused_at_once(tmp_path: Path) -> None:
-    world, lookups = world_of(50)
+    world, lookups = world_of(30)
     async with github(world, tmp_path) as session:
         error = (
             b'{"errors":[{"extensions":{"code":"undefinedField"},"message":"Field \'x\' doesn\'t exist"}]}'

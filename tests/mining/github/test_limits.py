@@ -6,14 +6,26 @@ import json
 import logging
 import random
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 
 from codetaste.errors import ConfigError
 from codetaste.mining.github.answer import ApiOutcome, Lookup, LookupKind, PullRequestFacts
 from codetaste.mining.github.pacer import Pacer, WallClock, is_limit
+from support.llm.provider.http import Call
 from support.mining.github.client import VARIABLE, connected, github
-from support.mining.github.server import TOKEN, Clock, raw, secondary_limit, serving
+from support.mining.github.server import (
+    SECONDARY,
+    TOKEN,
+    Clock,
+    Hub,
+    graphql,
+    raw,
+    secondary_limit,
+    serving,
+)
 from support.mining.github.world import World
 
 pytestmark = pytest.mark.anyio
@@ -69,20 +81,84 @@ async def test_a_limit_beyond_the_allowed_wait_leaves_the_rest_for_a_later_run(t
             assert hub.requests == ["POST /graphql"]
 
 
-@pytest.mark.parametrize("status", [403, 429])
+LIMIT_BODIES: list[tuple[int, Any]] = [
+    (403, None),
+    (429, None),
+    (200, None),
+    (200, {"data": None, "errors": [{"message": SECONDARY}]}),
+    (200, {"errors": [{"type": "RATE_LIMIT", "extensions": {"code": "x"}, "message": "API rate limit"}]}),
+    (200, {"data": {"x0": None, "x1": None}, "errors": [{"path": ["x0"], "message": SECONDARY}]}),
+    (403, {"message": "You have triggered an abuse detection mechanism. Please wait."}),
+]
+
+
+@pytest.mark.parametrize(("status", "body"), LIMIT_BODIES)
 @pytest.mark.parametrize("retry_after", [None, 5, 240])
 async def test_after_a_secondary_limit_nothing_is_sent_as_long_as_github_asks(
-    status: int, retry_after: int | None, tmp_path: Path
+    status: int, body: Any, retry_after: int | None, tmp_path: Path
 ) -> None:
     world, lookups = world_of(80)
     async with github(world, tmp_path, batch=10, in_flight=4) as session:
-        session.hub.faults.append(secondary_limit(status, retry_after))
+        await session.client.look_up(lookups[:10])
+        session.hub.faults.append(secondary_limit(status, retry_after, body))
         answers = await session.client.look_up(lookups)
         assert {answer.outcome for answer in answers.values()} == {FOUND}
         # Others were under way when the refusal was sent.
         assert len(session.hub.impolite) <= 3
         assert session.client.statistics().refusals == 1
-        assert max(session.hub.clock.sleeps) >= (45 if retry_after is None else retry_after)
+        assert session.client.statistics().failures == 0
+        assert len(session.hub.requests) == 9  # the batch was not split
+        least_s = retry_after or 60
+        assert least_s < session.client.statistics().waited_s < least_s + 6
+
+
+async def test_requests_that_are_refused_together_are_one_refusal_and_the_next_one_goes_alone(
+    tmp_path: Path,
+) -> None:
+    world, lookups = world_of(400)
+    together = anyio.Event()
+    alone: list[int] = []
+
+    async def refuse(hub: Hub, call: Call) -> None:
+        if hub.at_once == 8:
+            together.set()
+        await together.wait()
+        await secondary_limit(200, 5)(hub, call)
+
+    async def look(hub: Hub, call: Call) -> None:
+        alone.append(hub.at_once)
+        await graphql(hub, call)
+
+    async with github(world, tmp_path, batch=10, in_flight=8) as session:
+        await session.client.look_up(lookups[:10])
+        session.hub.faults.extend([*[refuse] * 8, look])
+        answers = await session.client.look_up(lookups)
+        assert {answer.outcome for answer in answers.values()} == {FOUND}
+        assert alone == [1]
+        assert session.client.statistics().refusals == 8
+        assert session.client.statistics().waited_s < 8 * 10  # not longer each time
+
+
+async def test_a_limit_that_comes_back_is_waited_for_longer_each_time(tmp_path: Path) -> None:
+    world, lookups = world_of(10)
+    async with github(world, tmp_path) as session:
+        session.hub.faults.extend([secondary_limit(200, 5)] * 4)
+        answers = await session.client.look_up(lookups)
+        assert {answer.outcome for answer in answers.values()} == {FOUND}
+        least = [5, 120, 240, 480]
+        assert all(s < slept < s + 6 for s, slept in zip(least, session.hub.clock.sleeps, strict=True))
+
+
+async def test_facts_that_quote_a_limit_are_facts(tmp_path: Path) -> None:
+    world, lookups = world_of(3)
+    for pull in world.repositories["made/one"].pulls.values():
+        pull.body = f"RATE_LIMITED: {SECONDARY}"
+    world.repositories["made/one"].pulls[2].fault = "INTERNAL"  # REST answers
+    async with github(world, tmp_path) as session:
+        answers = await session.client.look_up([*lookups, missing := lookups[0]._replace(key="9")])
+        assert {answers[lookup].outcome for lookup in lookups} == {FOUND}
+        assert answers[missing].outcome is ApiOutcome.NOT_FOUND
+        assert session.client.statistics().refusals == 0
 
 
 async def test_requests_a_minute_stay_within_the_secondary_limit_that_refuses_them(tmp_path: Path) -> None:
@@ -101,7 +177,10 @@ async def test_an_endless_secondary_limit_ends_after_longer_and_longer_waits(tmp
         answers = await session.client.look_up(lookups)
         assert {answer.outcome for answer in answers.values()} == {LIMITED}
         assert len(session.hub.requests) <= 10
-        assert max(session.hub.clock.sleeps) > 600
+        sleeps = session.hub.clock.sleeps
+        assert sleeps[0] > 60
+        assert max(sleeps) > 600
+        assert session.hub.impolite == []
 
 
 async def test_a_refusal_of_access_is_no_limit(tmp_path: Path) -> None:
@@ -225,7 +304,7 @@ async def test_nonsense_in_a_refusal_is_a_wait_of_a_minute(headers: dict[str, st
     pacer = Pacer(600, lambda _: None, random.Random(0), WallClock(clock.now, clock.sleep))
     pacer.note_refusal("graphql", headers)
     await pacer.turn("graphql")
-    assert 45 <= sum(clock.sleeps) <= 75
+    assert 60 < sum(clock.sleeps) < 66
 
 
 async def test_retry_after_may_be_a_date() -> None:
@@ -240,4 +319,6 @@ def test_what_is_a_limit_and_what_is_not() -> None:
     assert is_limit(429, {}, "")
     assert is_limit(403, {}, "You have triggered an abuse detection mechanism.")
     assert is_limit(403, {"x-ratelimit-remaining": "0"}, "")
+    assert is_limit(200, {"retry-after": "60"}, '{"data": null}')
+    assert not is_limit(200, {"x-ratelimit-remaining": "0"}, '{"data": null}')
     assert not is_limit(403, {"x-ratelimit-remaining": "12"}, "Resource not accessible by integration")

@@ -37,7 +37,7 @@ def note(pacer: Pacer, clock: Clock, event: tuple[str, str, int]) -> tuple[str, 
             return resource, float(reset)
         case "refused":
             pacer.note_refusal(resource, {})
-            return "", clock.time_s + 45  # a minute with jitter
+            return "", clock.time_s + 60
         case "failed":
             pacer.note_failure("a reason")
             return "", clock.time_s + 0.75

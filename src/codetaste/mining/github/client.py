@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import deque
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,17 +14,17 @@ from anyio import to_thread
 
 from codetaste.core.concurrency import gather
 from codetaste.core.text import printable
-from codetaste.mining.github.answer import FACTS_OF_KIND, Answer, ApiOutcome
+from codetaste.mining.github.answer import FACTS_OF_KIND, Answer, ApiOutcome, LookupKind
 from codetaste.mining.github.cache import AnswerCache, CachedAnswer
 from codetaste.mining.github.config import read_token
 from codetaste.mining.github.connection import ApiConnection, make_api_client
-from codetaste.mining.github.graphql import ask_batch
+from codetaste.mining.github.graphql import ask_next
 from codetaste.mining.github.pacer import Pacer, WallClock
-from codetaste.mining.github.queries import batch_size
+from codetaste.mining.github.queries import BatchSize
 from codetaste.mining.github.rest import ask_rest, can_rest
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable
     from pathlib import Path
 
     from codetaste.mining.github.answer import Lookup
@@ -63,6 +64,7 @@ class GitHubClient:
         self, config: GitHubConfig, connection: ApiConnection, cache: AnswerCache, clock: WallClock
     ) -> None:
         self._config, self._connection, self._cache, self._clock = config, connection, cache, clock
+        self._sizes = {kind: BatchSize(kind, config.batch) for kind in LookupKind}
         self._lookups = self._cached = 0
 
     @property
@@ -77,15 +79,15 @@ class GitHubClient:
 
     def statistics(self) -> ClientStatistics:
         """Return what the client did so far."""
-        paced = self._connection.pacer.statistics()
+        pacer = self._connection.pacer
         return ClientStatistics(
             lookups=self._lookups,
             cached=self._cached,
             requests=self._connection.requests,
             points=self._connection.points,
-            refusals=paced.refusals,
-            failures=paced.failures,
-            waited_s=paced.waited_s,
+            refusals=pacer.refusals,
+            failures=pacer.failures,
+            waited_s=pacer.waited_s,
         )
 
     async def look_up(self, lookups: Iterable[Lookup]) -> Answers:
@@ -118,8 +120,11 @@ class GitHubClient:
         self._lookups += len(valid)
         self._cached += len(valid) - len(missing)
         if self.has_token:
-            batches = list(_batches(missing, self._config.batch))
-            parts = await gather([partial(self._ask, batch) for batch in batches])
+            calls = []
+            for kind in dict.fromkeys(lookup.kind for lookup in missing):
+                waiting = deque([[lookup for lookup in missing if lookup.kind is kind]])
+                calls += [partial(self._ask, self._sizes[kind], waiting)] * self._config.in_flight
+            parts = await gather(calls)
         else:
             # One after the other: there are sixty requests, and the first records get them.
             parts = [{lookup: await self._ask_rest(lookup, *etags.get(lookup, ()))} for lookup in missing]
@@ -127,12 +132,15 @@ class GitHubClient:
             answers |= part
         return answers
 
-    async def _ask(self, batch: Sequence[Lookup]) -> Answers:
-        answers = await ask_batch(self._connection, batch)
-        await self._store({lookup: (answer, "") for lookup, answer in answers.items()})
-        for lookup, answer in answers.items():
-            if answer.outcome is ApiOutcome.UNAVAILABLE and can_rest(lookup):
-                answers[lookup] = await self._ask_rest(lookup)
+    async def _ask(self, size: BatchSize, waiting: deque[list[Lookup]]) -> Answers:
+        answers: Answers = {}
+        while waiting:
+            part = await ask_next(self._connection, size, waiting)
+            await self._store({lookup: (answer, "") for lookup, answer in part.items()})
+            for lookup, answer in part.items():
+                if answer.outcome is ApiOutcome.UNAVAILABLE and can_rest(lookup):
+                    part[lookup] = await self._ask_rest(lookup)
+            answers |= part
         return answers
 
     async def _ask_rest(self, lookup: Lookup, etag: str = "", earlier: Answer | None = None) -> Answer:
@@ -201,15 +209,6 @@ async def open_github(
             yield GitHubClient(config, connection, answers, clock)
     finally:
         await answers.close()
-
-
-def _batches(lookups: Sequence[Lookup], most: int) -> Iterator[Sequence[Lookup]]:
-    """Divide ``lookups`` by kind, then into batches."""
-    for kind in dict.fromkeys(lookup.kind for lookup in lookups):
-        same = [lookup for lookup in lookups if lookup.kind is kind]
-        size = batch_size(kind, most)
-        for start in range(0, len(same), size):
-            yield same[start : start + size]
 
 
 def _to_bytes(answer: Answer) -> bytes:

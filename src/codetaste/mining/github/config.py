@@ -23,7 +23,7 @@ class GitHubConfig(Section):
     in_flight: int = Field(default=2, ge=1, le=32)
     """Requests at the same time. GitHub asks for few."""
     batch: int = Field(default=100, ge=1, le=100)
-    """Pull requests, commits or repositories in one request."""
+    """The most pull requests, commits or repositories in one request; the first requests have 40."""
     timeout: Seconds = 30.0
     """Time limit of one request; GitHub itself ends a query after about ten seconds."""
     wait_limit: Seconds = 3900.0

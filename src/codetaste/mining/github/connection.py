@@ -33,8 +33,7 @@ GRAPHQL, REST = "graphql", "core"
 """Resources with a primary limit of their own."""
 _MAX_REDIRECTS = 3
 _REDIRECTS = frozenset({301, 302, 307, 308})
-_LIMIT_STATUS = frozenset({403, 429})
-_LIMIT_ERRORS = frozenset({"RATE_LIMITED", "RATE_LIMIT"})
+_LIMIT_STATUS = frozenset({200, 403, 429})
 _FINAL_STATUS = frozenset({200, 304, 400, 401, 403, 404, 409, 410, 422, 429, 451})
 _MAX_MESSAGE = 200
 
@@ -58,7 +57,8 @@ class ApiReply:
     @property
     def message(self) -> str:
         """The explanation of an error in one line, "" if there is none."""
-        return error_message(self.data)
+        message = self.data.get("message") if isinstance(self.data, dict) else None
+        return printable(message, _MAX_MESSAGE) if isinstance(message, str) else ""
 
 
 class _RateLimit(ReplyNode):
@@ -126,16 +126,22 @@ class ApiConnection:
         for _ in range(MAX_REFUSALS):
             # What a reply says about limits is noted before the next request gets the slot.
             async with self.slots:
-                await self.pacer.turn(resource)
-                status, answered, body = await self._follow(method, url, content, headers)
-                if status not in _FINAL_STATUS:
-                    raise self._failure(f"GitHub answered {status}")
-                data = await self._parse(status, body)
-                limited = status in _LIMIT_STATUS and is_limit(status, answered, error_message(data))
-                if limited or _has_limit_error(data):
-                    self.pacer.note_refusal(resource, answered)
-                    continue
-                self.pacer.note_headers(resource, answered)
+                turn = await self.pacer.turn(resource)
+                try:
+                    status, answered, body = await self._follow(method, url, content, headers)
+                    data = await self._parse(status, body)
+                except TransientFailure as error:
+                    if not isinstance(error, ReplyTooLarge):
+                        self.pacer.note_failure(str(error), turn)
+                    raise
+                text = _text_of_refusal(resource, status, data, body)
+                limited = text is not None and is_limit(status, answered, text)
+                note = self.pacer.note_refusal if limited else self.pacer.note_headers
+                note(resource, answered, turn)
+                # After a refusal the next request goes alone.
+                self.slots.total_tokens = 1 if self.pacer.refusals_in_row else self.config.in_flight
+            if limited:
+                continue
             if status == HTTPStatus.UNAUTHORIZED and self.token:
                 raise ConfigError(
                     f"GitHub does not accept the token in {self.config.token_env}: it is wrong, or has "
@@ -160,14 +166,14 @@ class ApiConnection:
                     return status, answered, body
                 target = address.join(answered.get("location", ""))
                 if (target.scheme, target.netloc) != (address.scheme, address.netloc):
-                    raise self._failure("GitHub redirected to another server, which is not followed")
+                    raise TransientFailure("GitHub redirected to another server, which is not followed")
                 address = target
         except TimeoutError:
-            raise self._failure(f"no answer within {self.config.timeout:g} s") from None
+            raise TransientFailure(f"no answer within {self.config.timeout:g} s") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             # "from None": an error of the client may show the headers of the request.
-            raise self._failure(_describe(error)) from None
-        raise self._failure("GitHub redirected too often")
+            raise TransientFailure(_describe(error)) from None
+        raise TransientFailure("GitHub redirected too often")
 
     async def _send(
         self, method: str, address: httpx2.URL, content: bytes, headers: Mapping[str, str]
@@ -181,6 +187,8 @@ class ApiConnection:
             return response.status_code, response.headers, bytes(body)
 
     async def _parse(self, status: int, body: bytes) -> Any:  # noqa: ANN401 - JSON data
+        if status not in _FINAL_STATUS:
+            raise TransientFailure(f"GitHub answered {status}")
         if status == HTTPStatus.NOT_MODIFIED:
             return None
         if self.token:
@@ -190,11 +198,7 @@ class ApiConnection:
         except (ValueError, RecursionError):
             if status != HTTPStatus.OK:
                 return None  # an error page; the status says enough
-            raise self._failure("the reply is not JSON") from None
-
-    def _failure(self, reason: str) -> TransientFailure:
-        self.pacer.note_failure(reason)
-        return TransientFailure(reason)
+            raise TransientFailure("the reply is not JSON") from None
 
 
 def make_api_client(config: GitHubConfig, token: str) -> httpx2.AsyncClient:
@@ -217,22 +221,17 @@ def make_api_client(config: GitHubConfig, token: str) -> httpx2.AsyncClient:
     )
 
 
-def error_message(data: object) -> str:
-    """Return the ``message`` of an error as one printable line, "" without one."""
-    message = data.get("message") if isinstance(data, dict) else None
-    return printable(message, _MAX_MESSAGE) if isinstance(message, str) else ""
-
-
 def _parse_json(body: bytes) -> Any:  # noqa: ANN401 - JSON data
     return json.loads(body.decode("utf-8", "replace"))
 
 
-def _has_limit_error(data: object) -> bool:
-    """Whether a GraphQL reply is about the primary limit: its status is 200."""
-    errors = data.get("errors") if isinstance(data, dict) else None
-    if not isinstance(errors, list):
-        return False
-    return any(isinstance(error, dict) and error.get("type") in _LIMIT_ERRORS for error in errors)
+def _text_of_refusal(resource: str, status: int, data: Any, body: bytes) -> str | None:  # noqa: ANN401
+    """Return what a reply may say of a limit, None if it is no refusal; facts may quote such a text."""
+    if status not in _LIMIT_STATUS or (status == HTTPStatus.OK and resource == REST):
+        return None
+    if status == HTTPStatus.OK and isinstance(data, dict) and data.get("data"):
+        return json.dumps(data["errors"]) if data.get("errors") else None
+    return body.decode("utf-8", "replace")
 
 
 def _describe(error: Exception) -> str:

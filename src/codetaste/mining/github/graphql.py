@@ -8,19 +8,19 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from codetaste.core.text import printable
 from codetaste.mining.github.answer import Answer, ApiOutcome, LookupKind
-from codetaste.mining.github.connection import ReplyTooLarge, TransientFailure
+from codetaste.mining.github.connection import TransientFailure
 from codetaste.mining.github.pacer import RequestStopped
 from codetaste.mining.github.queries import build_query
 from codetaste.mining.github.replies import Text, describe_wrong_reply, read_facts
 
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Sequence
 
     from codetaste.mining.github.answer import Lookup
     from codetaste.mining.github.connection import ApiConnection, ApiReply
+    from codetaste.mining.github.queries import BatchSize
 
-_TRIES_ALONE = 2
-"""Attempts for a lookup that is alone in its batch."""
 _REFUSING = frozenset({"FORBIDDEN", "INSUFFICIENT_SCOPES", "UNPROCESSABLE"})
 _COMMIT = "Commit"
 _MAX_DETAIL = 200
@@ -42,40 +42,49 @@ class _GraphQLError(BaseModel):
 Answers = dict["Lookup", Answer]
 
 
-async def ask_batch(connection: ApiConnection, lookups: Sequence[Lookup], tries: int = 0) -> Answers:
-    """Return the answer to each of ``lookups``, which are of one kind, valid and distinct.
+async def ask_next(connection: ApiConnection, size: BatchSize, waiting: deque[list[Lookup]]) -> Answers:
+    """Return answers to the first of the ``waiting`` lookups, which are of one kind, valid and distinct.
+
+    They are as many as ``size`` allows. What may pass in a smaller batch is put back.
 
     Raises:
         ConfigError: GitHub does not accept the token.
     """
-    try:
-        reply = await connection.post(build_query(lookups))
-        answers, failed = read_answers(lookups, reply)
-    except RequestStopped as stop:
-        return dict.fromkeys(lookups, Answer(stop.outcome, detail=str(stop)))
-    except ReplyTooLarge as error:
-        answers, failed = {}, dict.fromkeys(lookups, str(error))
-        tries = _TRIES_ALONE
-    except TransientFailure as error:
-        answers, failed = {}, dict.fromkeys(lookups, str(error))
-    else:
-        if answers:
-            connection.pacer.note_success()
+    async with size.slots:
+        if not waiting:
+            return {}
+        lookups = waiting.popleft()
+        if len(lookups) > size.size:
+            waiting.appendleft(lookups[size.size :])
+            lookups = lookups[: size.size]
+        try:
+            answers, failed = await _ask(connection, lookups)
+            if failed and len(lookups) == 1:
+                answers, failed = await _ask(connection, lookups)
+        except RequestStopped as stop:
+            return dict.fromkeys(lookups, Answer(stop.outcome, detail=str(stop)))
+        size.note(len(lookups), passed=len(answers) >= len(failed))
+        if len(lookups) == 1:
+            answers |= {each: Answer(ApiOutcome.UNAVAILABLE, detail=text) for each, text in failed.items()}
         else:
-            connection.pacer.note_failure(next(iter(failed.values())))
-    for part in _parts(list(failed), len(lookups)):
-        if len(part) == 1 == len(lookups) and tries + 1 >= _TRIES_ALONE:
-            answers[part[0]] = Answer(ApiOutcome.UNAVAILABLE, detail=failed[part[0]])
-        else:
-            answers |= await ask_batch(connection, part, tries + 1 if len(lookups) == 1 else 0)
+            parts = list(failed)[::2], list(failed)[1::2]
+            waiting.extend(part for part in parts if part)
     return answers
 
 
-def _parts(failed: list[Lookup], size: int) -> list[list[Lookup]]:
-    """Divide the failed lookups of a batch of ``size`` into smaller batches."""
-    if len(failed) < size or size == 1:
-        return [failed] if failed else []
-    return [failed[: size // 2], failed[size // 2 :]]
+async def _ask(connection: ApiConnection, lookups: Sequence[Lookup]) -> tuple[Answers, dict[Lookup, str]]:
+    """Return what one request answers, and the failures that may pass in another one."""
+    answers: Answers = {}
+    try:
+        answers, failed = read_answers(lookups, await connection.post(build_query(lookups)))
+        if not answers:
+            connection.pacer.note_failure(next(iter(failed.values())))
+    except TransientFailure as error:
+        failed = dict.fromkeys(lookups, str(error))
+    if answers or len(lookups) > 1:
+        # A batch may be too heavy: only a lookup that fails alone shows that the server fails.
+        connection.pacer.note_success()
+    return answers, failed
 
 
 def read_answers(lookups: Sequence[Lookup], reply: ApiReply) -> tuple[Answers, dict[Lookup, str]]:

@@ -2,8 +2,9 @@
 
 The primary limit is a number of points an hour for each resource ("core" is REST, "graphql"); when it is used
 up, requests of that resource wait until it is reset. Secondary limits refuse requests that are too many or
-too heavy; then all requests wait, as long as GitHub says, else a minute, and longer each time. Failures of
-the server make all requests wait, too; after fifteen in a row no more are sent.
+too heavy; then all requests wait, as long as GitHub says, else a minute, and longer when it refuses again.
+Failures of the server make all requests wait, too; after fifteen in a row no more are sent. Of the requests
+that were under way together one refusal or failure counts.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import re
 import time
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, NamedTuple
+from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -24,17 +26,16 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
 MAX_REFUSALS = 8
-_REFUSALS = RetryRule(tries=MAX_REFUSALS, first_s=60.0, max_s=900.0)
+_REFUSALS = RetryRule(tries=MAX_REFUSALS, first_s=60.0, max_s=900.0, jitter=0.0)
 """Secondary limits: "wait for at least one minute", then exponentially more (GitHub's documentation)."""
 _FAILURES = RetryRule(tries=15, first_s=1.0, max_s=60.0)
-"""Ten minutes of outage. One lookup that GitHub cannot answer fails up to eleven times: seven until it is
-alone in its batch, then four."""
+"""Ten minutes of outage. One lookup that GitHub cannot answer fails up to four times alone."""
 _REPORTED_S = 30.0
 """Longer waits are reported."""
-_AFTER_RESET_S = (1.0, 5.0)
-"""Least and greatest delay after a reset: clocks differ, and all clients wait for the same moment."""
+_AFTER_LIMIT_S = (1.0, 5.0)
+"""Least and greatest delay after a limit: clocks differ, and all clients wait for the same moment."""
 _MAX_HEADER_S = 1e11
-_SECONDARY = re.compile(r"secondary rate limit|abuse detection|rate limit exceeded", re.IGNORECASE)
+_LIMITS = re.compile(r"(?i)secondary rate limit|abuse detection|rate limit (already )?exceeded|rate_limit")
 
 
 class RequestStopped(Exception):
@@ -53,17 +54,11 @@ class WallClock:
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
 
 
-class PacerStatistics(NamedTuple):
-    """What the pacer saw: refusals for a limit, failures, seconds waited, points left by resource."""
-
-    refusals: int
-    failures: int
-    waited_s: float
-    remaining: dict[str, int]
-
-
 class Pacer:
-    """The one place that decides when a request may be sent; shared by all requests of a client."""
+    """The one place that decides when a request may be sent; shared by all requests of a client.
+
+    It counts ``refusals`` for a limit, ``failures``, and the seconds ``waited_s`` for both.
+    """
 
     def __init__(
         self,
@@ -77,19 +72,14 @@ class Pacer:
         self._limited_until: dict[str, float] = {}
         """By resource; "" is all of them."""
         self._paused_until = 0.0
-        self._refusals_in_row = self._failures_in_row = 0
+        self._failures_in_row = self._waits = 0
         self._last_failure = ""
-        self._refusals = self._failures = 0
-        self._waited_s = 0.0
-        self._remaining: dict[str, int] = {}
+        self.refusals = self.refusals_in_row = self.failures = 0
+        self.waited_s = 0.0
         self._reported_until = 0.0
 
-    def statistics(self) -> PacerStatistics:
-        """Return what was seen so far."""
-        return PacerStatistics(self._refusals, self._failures, self._waited_s, dict(self._remaining))
-
-    async def turn(self, resource: str) -> None:
-        """Wait until a request of ``resource`` may be sent.
+    async def turn(self, resource: str) -> int:
+        """Wait until a request of ``resource`` may be sent; return a number for what comes of it.
 
         Raises:
             RequestStopped: a limit lasts too long, or the server keeps failing.
@@ -102,73 +92,78 @@ class Pacer:
                 )
             now = self._clock.now()
             limited_s = max(self._limited_until.get(name, 0.0) - now for name in ("", resource))
-            if limited_s > self._wait_limit_s or self._refusals_in_row >= _REFUSALS.tries:
+            if limited_s > self._wait_limit_s or self.refusals_in_row >= _REFUSALS.tries:
                 raise RequestStopped(ApiOutcome.LIMITED, self._describe_limit(limited_s))
             needed_s = max(limited_s, self._paused_until - now)
             if needed_s <= 0:
-                return
+                return self._waits
             if limited_s > _REPORTED_S and now + limited_s > self._reported_until:
                 self._reported_until = now + limited_s
                 self._report(f"{self._describe_limit(limited_s)}; waiting")
-            self._waited_s += needed_s
+            self.waited_s += needed_s
             await self._clock.sleep(needed_s)
 
     def note_success(self) -> None:
-        """Record that a request was answered with at least one fact."""
+        """Record that the server does not fail: earlier failures no longer count."""
         self._failures_in_row = 0
 
-    def note_headers(self, resource: str, headers: Mapping[str, str]) -> None:
+    def note_headers(self, resource: str, headers: Mapping[str, str], turn: int | None = None) -> None:
         """Record that no limit refused a request; the headers say what is left of the primary limit."""
-        self._refusals_in_row = 0
+        if turn in {None, self._waits}:  # none was refused since it was sent
+            self.refusals_in_row = 0
         remaining, reset = (_number(headers, f"x-ratelimit-{name}") for name in ("remaining", "reset"))
         self.note_remaining(resource, remaining, reset)
 
     def note_remaining(self, resource: str, remaining: float | None, reset: float | None) -> None:
         """Record what is left of the primary limit until ``reset``, in seconds since 1970."""
-        if remaining is None:
-            return
-        self._remaining[resource] = int(remaining)
-        if remaining < 1 and reset is not None and reset > self._clock.now():
-            self._limit(resource, reset + self._rng.uniform(*_AFTER_RESET_S))
+        if remaining is not None and remaining < 1 and reset is not None and reset > self._clock.now():
+            self._limit(resource, reset)
 
-    def note_refusal(self, resource: str, headers: Mapping[str, str]) -> None:
-        """Record that a request was refused for a limit."""
-        self._refusals += 1
-        self._refusals_in_row += 1
+    def note_refusal(self, resource: str, headers: Mapping[str, str], turn: int | None = None) -> None:
+        """Record that a request was refused for a limit; ``turn`` is what ``Pacer.turn`` returned."""
+        self.refusals += 1
+        self.refusals_in_row = max(1, self.refusals_in_row + self._begins_wait(turn))
         now = self._clock.now()
         requested_s = _retry_after_s(headers, now)
         reset = _number(headers, "x-ratelimit-reset")
         if requested_s is None and _number(headers, "x-ratelimit-remaining") == 0 and reset and reset > now:
             self.note_remaining(resource, 0, reset)
-        elif requested_s is not None:
-            self._limit("", now + requested_s + self._rng.uniform(*_AFTER_RESET_S))
         else:
-            self._limit("", now + wait_s(_REFUSALS, self._refusals_in_row, None, self._rng))
+            # What GitHub asks for counts alone only once; if it refuses again, that was not enough.
+            least_s = wait_s(_REFUSALS, self.refusals_in_row, None, self._rng)
+            enough = requested_s is not None and self.refusals_in_row == 1
+            self._limit("", now + max(requested_s or 0.0, 0.0 if enough else least_s))
 
-    def note_failure(self, reason: str) -> None:
+    def note_failure(self, reason: str, turn: int | None = None) -> None:
         """Record that a request failed for a reason that may pass."""
-        self._failures += 1
-        self._failures_in_row += 1
+        self.failures += 1
+        self._failures_in_row = max(1, self._failures_in_row + self._begins_wait(turn))
         self._last_failure = reason
         pause_s = wait_s(_FAILURES, self._failures_in_row, None, self._rng)
         self._paused_until = max(self._paused_until, self._clock.now() + pause_s)
 
+    def _begins_wait(self, turn: int | None) -> bool:
+        begins = turn in {None, self._waits}
+        self._waits += begins
+        return begins
+
     def _limit(self, resource: str, until: float) -> None:
+        until += self._rng.uniform(*_AFTER_LIMIT_S)
         self._limited_until[resource] = max(self._limited_until.get(resource, 0.0), until)
 
     def _describe_limit(self, limited_s: float) -> str:
         if limited_s <= 0:
-            return f"GitHub refused {self._refusals_in_row} requests in a row for its rate limits"
+            return f"GitHub refused {self.refusals_in_row} requests in a row for its rate limits"
         return f"GitHub's rate limit is used up for {limited_s / 60:,.0f} minutes"
 
 
-def is_limit(status: int, headers: Mapping[str, str], message: str) -> bool:
-    """Whether a reply with status 403 or 429 is about a rate limit, and not about access."""
+def is_limit(status: int, headers: Mapping[str, str], text: str) -> bool:
+    """Whether a refusal with status 200, 403 or 429 is about a rate limit; ``text`` is what it says."""
     return (
-        status == 429  # noqa: PLR2004 - Too Many Requests
+        status == HTTPStatus.TOO_MANY_REQUESTS
         or "retry-after" in headers
-        or _number(headers, "x-ratelimit-remaining") == 0
-        or bool(_SECONDARY.search(message))
+        or (status != HTTPStatus.OK and _number(headers, "x-ratelimit-remaining") == 0)
+        or bool(_LIMITS.search(text))
     )
 
 

@@ -1,8 +1,11 @@
-"""GraphQL queries: many lookups of one kind in one request."""
+"""GraphQL queries: many lookups of one kind in one request, as many as GitHub answers."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
+
+import anyio
 
 from codetaste.mining.github.answer import MAX_HISTORY, LookupKind
 
@@ -13,6 +16,10 @@ if TYPE_CHECKING:
 
 MAX_LINKED = 10
 """Issues of a pull request, and pull requests of a commit, that are read."""
+
+_FIRST_SIZE = 40
+_PATIENCE = 40
+"""Full batches that pass before twice as many lookups are tried; after that failed, four times as many."""
 
 _REPOSITORY = "fragment R on Repository{nameWithOwner stargazerCount isFork licenseInfo{spdxId}}"
 _PULL_REQUEST = (
@@ -66,9 +73,37 @@ class GraphQLQuery(NamedTuple):
     variables: dict[str, str | int]
 
 
-def batch_size(kind: LookupKind, most: int) -> int:
-    """Return how many lookups of ``kind`` fit into one request, at most ``most``."""
-    return min(most, _SHAPES[kind].most)
+class BatchSize:
+    """How many lookups of a kind one request may have, learned from all requests of a client.
+
+    Attributes:
+        size: the number.
+        slots: what requests wait for. While no request of this size has passed, one at a time tries it.
+    """
+
+    def __init__(self, kind: LookupKind, most: int) -> None:
+        self._most = min(most, _SHAPES[kind].most)
+        self.size = min(self._most, _FIRST_SIZE)
+        self.slots = anyio.CapacityLimiter(1)
+        self._passed = self._full = 0
+        self._patience = _PATIENCE
+
+    def note(self, count: int, *, passed: bool) -> None:
+        """Record whether GitHub answered a request for ``count`` lookups."""
+        if passed:
+            if 0 < self._passed < self.size <= count:
+                self._patience = _PATIENCE
+            self._passed = max(self._passed, count)
+            self._full += count >= self.size
+            if self._full >= self._patience and self.size < self._most:
+                self.size, self._full = min(self._most, 2 * self.size), 0
+        elif self._passed < count <= self.size:
+            self._patience *= 4 if 2 * self._passed == self.size else 1
+            self.size, self._passed, self._full = max(1, count // 2), 0, 0
+        elif count == self.size:
+            # It passed before: one of the lookups may be to blame. If it fails again, it is the size.
+            self._passed = count - 1
+        self.slots.total_tokens = math.inf if self._passed >= self.size else 1
 
 
 def build_query(lookups: Sequence[Lookup]) -> GraphQLQuery:

@@ -26,6 +26,7 @@ from support.mining.github import graphql_api, rest_api
 from support.mining.github.world import World
 
 TOKEN = "github_not_a_token_at_all"
+SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
 Fault = Callable[["Hub", Call], Awaitable[None]]
 
 
@@ -66,6 +67,8 @@ class Hub:
         tokens: valid tokens.
         faults: for the next requests, in order.
         heavy: a GraphQL query of more lookups is ended by the server as too slow.
+        too_slow: so is one for the pull request of this number.
+        cut: how many were.
         per_minute: requests that the secondary limit allows; None is no limit.
         requests: method and path of each request.
         headers: of each request.
@@ -80,6 +83,8 @@ class Hub:
     tokens: set[str] = field(default_factory=lambda: {TOKEN})
     faults: deque[Fault] = field(default_factory=deque)
     heavy: int = 1000
+    too_slow: int = 0
+    cut: int = 0
     per_minute: int | None = None
     requests: list[str] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -155,12 +160,13 @@ async def _handle(hub: Hub, call: Call) -> None:
             return
         hub.recent.append(now)
     if call.path == "/graphql":
-        await _graphql(hub, call)
+        await graphql(hub, call)
     else:
         await _rest(hub, call, known=bool(token))
 
 
-async def _graphql(hub: Hub, call: Call) -> None:
+async def graphql(hub: Hub, call: Call) -> None:
+    """Answer a GraphQL query."""
     body = json.loads(call.data)
     hub.bodies.append(body)
     limit = hub.limit("graphql")
@@ -173,7 +179,9 @@ async def _graphql(hub: Hub, call: Call) -> None:
         await hub.respond(call, 200, {"errors": [error]}, **limit_headers(limit, "graphql"))
         return
     limit.used += cost
-    if sum(name.startswith("o") for name in body["variables"]) > hub.heavy:
+    values = body["variables"]
+    if sum(name.startswith("o") for name in values) > hub.heavy or hub.too_slow in values.values():
+        hub.cut += 1
         await bad_gateway(hub, call)
         return
     shown = {
@@ -207,16 +215,13 @@ def _dashed(headers: dict[str, str]) -> dict[str, str]:
     return {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-def secondary_limit(status: int = 403, retry_after: int | None = None) -> Fault:
+def secondary_limit(status: int = 403, retry_after: int | None = None, body: Any = None) -> Fault:
     """Refuse as GitHub does when requests are too many; without the header the client waits a minute."""
 
     async def fault(hub: Hub, call: Call) -> None:
-        hub.wait_until = hub.clock.now() + (60 if retry_after is None else retry_after) * 0.75
-        if retry_after is not None:
-            hub.wait_until = hub.clock.now() + retry_after
-        message = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
+        hub.wait_until = hub.clock.now() + (60 if retry_after is None else retry_after)
         more = {} if retry_after is None else {"retry_after": str(retry_after)}
-        await hub.respond(call, status, {"message": message}, x_ratelimit_remaining="4999", **more)
+        await hub.respond(call, status, body or {"message": SECONDARY}, x_ratelimit_remaining="4999", **more)
 
     return fault
 
