@@ -125,7 +125,12 @@ async def test_a_commit_has_the_pull_request_that_it_merged(tmp_path: Path) -> N
     assert inside.pull_request is None
 
 
-@pytest.mark.parametrize("fault", [bad_gateway, reset, hang_up, cut, raw(200, b"<html>"), raw(500, b"")])
+TIMED_OUT = b'{"data":null,"errors":[{"message":"Something went wrong. It may be a timeout."}]}'
+
+
+@pytest.mark.parametrize(
+    "fault", [bad_gateway, reset, hang_up, cut, raw(200, b"<html>"), raw(200, TIMED_OUT), raw(500, b"")]
+)
 async def test_a_failed_request_is_repeated_after_a_pause(fault: object, tmp_path: Path) -> None:
     world, lookups = world_of(4)
     async with github(world, tmp_path) as session:
