@@ -17,7 +17,7 @@ from codetaste.agent import loop
 from codetaste.agent.facts import Facts
 from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
 from codetaste.agent.tool import ToolAnswer, tool
-from codetaste.errors import BudgetExceeded, ModelSetupError, SandboxError, ToolError
+from codetaste.errors import BudgetExceeded, ModelRefused, ModelSetupError, SandboxError, ToolError
 from codetaste.llm.messages import Block, Message, Request, StopReason, TextBlock, ToolCall, ToolResult
 from codetaste.llm.metering.metered import MeteredModel
 from codetaste.llm.price import Price
@@ -194,7 +194,6 @@ async def test_tool_results_come_in_order_and_finish_ends_loop(tmp_path: Path) -
         (call("nowhere"), "There is no tool 'nowhere'. Tools: note, contained"),
         (call("note"), "bad arguments for note: text: Field required"),
         (call("note", text="a", times="many"), "times:"),
-        (call("note", text="a", loud=True), "loud: Extra inputs are not permitted"),
         (ToolCall("x", "note", {}, fault="no JSON"), "could not be read and was not run: no JSON"),
         (
             ScriptedReply([call("note", text="a")], stop=StopReason.LENGTH),
@@ -202,6 +201,13 @@ async def test_tool_results_come_in_order_and_finish_ends_loop(tmp_path: Path) -
         ),
         (ScriptedReply("I was about to", stop=StopReason.LENGTH), "Go on in smaller steps"),
         ("I am done, I believe.", "called no tool"),
+        ('<tool_call>\n{"name": "note"}\n</tool_call>', "a tool call as text ('<tool_call>')"),
+        ('So:\n```json\n{"name": "note", "arguments": {}}\n```', 'a tool call as text (\'"name": "note"'),
+        ('note(text="a")', "a tool call as text ('note(text=\"a\")')"),
+        ("<function=note>\n<parameter=text>", "a tool call as text ('<function=note>')"),
+        ("<\uff5ctool\u2581calls\u2581begin\uff5c>note", "a tool call as text"),
+        ('[TOOL_CALLS][{"name": "note"}]', "a tool call as text"),
+        ("Thought: go on\nAction: note", "a tool call as text ('Action: note')"),
         ("", "Your reply was empty"),
         ([], "Your reply was empty"),
     ],
@@ -286,6 +292,26 @@ async def test_loop_ends_after_consecutive_mistakes(tmp_path: Path, reply: Any, 
     run = await run_script(tmp_path, lambda _turn, _request: reply, max_mistakes_in_a_row=3)
     assert run.end is end
     assert run.state.turns == run.requests == 3
+
+
+async def test_unknown_arguments_are_no_mistake(tmp_path: Path) -> None:
+    run = await run_script(tmp_path, then_finish(*[call("note", text="a", loud=True)] * 5))
+    assert run.end is LoopEnd.FINISHED
+    assert run.user_texts[0] == "[ignored: note has no argument 'loud']\nnoted 1"
+
+
+async def test_final_words_with_a_call_as_text_do_not_end_the_work(tmp_path: Path) -> None:
+    script = then_finish('<tool_call>{"name": "note"}', call("note", text="a"), "Done.")
+    run = await run_script(tmp_path, script, finishes_without_tool_call=True)
+    assert (run.end, run.context.calls) == (LoopEnd.FINISHED, ["a"])
+
+
+async def test_refusal_by_policy_ends_loop_as_the_refusal_of_a_model(tmp_path: Path) -> None:
+    def script(_turn: int, _request: Request) -> Any:
+        raise ModelRefused("HTTP 400: content_filter")
+
+    run = await run_script(tmp_path, script)
+    assert (run.end, run.state.end_text) == (LoopEnd.REFUSED, "HTTP 400: content_filter")
 
 
 async def test_valid_call_resets_consecutive_mistakes(tmp_path: Path) -> None:

@@ -67,11 +67,16 @@ def test_call_fills_in_defaults_and_passes_context() -> None:
     assert anyio.run(count_lines.call, "here", {"path": "a.py"}) == ToolAnswer("here:a.py:100:up")
 
 
+def test_unknown_arguments_are_left_out_and_named() -> None:
+    answer = anyio.run(count_lines.call, "here", {"path": "a.py", "lines": 3, "why": "so"})
+    assert answer.text == "[ignored: count_lines has no argument 'lines', 'why']\nhere:a.py:100:up"
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         ({}, "path: Field required"),
-        ({"path": "a", "lines": 3}, "lines: Extra inputs"),
+        ({"lines": 3}, "[ignored: count_lines has no argument 'lines']"),
         ({"path": "a", "limit": "many"}, "limit: Input should be a valid integer"),
         ({"path": "a", "order": "sideways"}, "order: Input should be 'up' or 'down'"),
     ],

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from codetaste.agent.replay import INFRASTRUCTURE_ERRORS, replay_tool_call
 from codetaste.agent.shorten import ContextWindow, Edits, plan_edits
-from codetaste.agent.tool import BadArguments, truncate
+from codetaste.agent.tool import BadArguments, call_in_text, truncate
 from codetaste.core.concurrency import StepTimer
 from codetaste.errors import BudgetExceeded, Cause, ConversationTooLong, ModelRefused, ToolError
 from codetaste.llm.messages import Message, Request, StopReason, TextBlock, ToolResult
@@ -52,6 +52,8 @@ class LoopEnd(StrEnum):
     REFUSED = "refused"
     BUDGET_EXCEEDED = "budget_exceeded"
     TIMEOUT = "timeout"
+    REPEATED = "repeated"
+    """It only repeated what it had submitted before."""
     CONTEXT_FULL = "context_full"
     """The conversation does not fit into the model's context window, however short it is made."""
 
@@ -119,6 +121,7 @@ class AgentState:
     Attributes:
         messages: all messages.
         conversation: those that the model gets; older ones may be shortened or left out.
+        repeats: calls in a row that only repeat earlier ones, by tool.
         end: why the loop ended.
         end_text: more about it, in one line.
     """
@@ -128,6 +131,7 @@ class AgentState:
     turns: int = 0
     tool_calls: int = 0
     mistakes: int = 0
+    repeats: dict[str, int] = field(default_factory=dict)
     end: LoopEnd | None = None
     end_text: str = ""
 
@@ -190,6 +194,7 @@ async def _turns(
             settings.finishes_without_tool_call
             and reply.message.text.strip()
             and reply.stop is not StopReason.LENGTH
+            and (mistakes_in_a_row or not call_in_text(reply.message.text, settings.tools))
         ):
             return LoopEnd.FINISHED
         else:
@@ -197,24 +202,29 @@ async def _turns(
             mistaken = True
         mistakes_in_a_row = mistakes_in_a_row + 1 if mistaken else 0
         state.mistakes += mistaken
-        if mistakes_in_a_row >= settings.max_mistakes_in_a_row:
-            state.end_text = _describe_mistakes(mistakes_in_a_row, reply, state.messages[-1])
-            return LoopEnd.MALFORMED if calls or reply.stop is StopReason.LENGTH else LoopEnd.NO_TOOL_CALL
+        if max(mistakes_in_a_row, *state.repeats.values(), 0) >= settings.max_mistakes_in_a_row:
+            return _end_by_faults(mistakes_in_a_row, reply, state)
     state.end_text = f"the limit of {settings.max_turns} turns was reached"
     return LoopEnd.MAX_TURNS
 
 
-def _describe_mistakes(count: int, reply: Reply, answer: Message) -> str:
-    """Describe the last of ``count`` turns without a usable tool call, to which ``answer`` was given."""
-    if reply.message.tool_calls:
-        faults = (block.content for block in answer.content if isinstance(block, ToolResult))
-        return f"{count} turns in a row had no usable tool call; the last: {_first_line(next(faults, ''))}"
+def _end_by_faults(mistakes: int, reply: Reply, state: AgentState) -> LoopEnd:
+    """Return the end after ``mistakes`` turns in a row without a usable tool call, or after repetitions."""
+    repeats, tool = max(((count, name) for name, count in state.repeats.items()), default=(0, ""))
     what = _first_line(reply.message.text)
-    return (
-        f"{count} turns in a row called no tool; the last: {what!r}"
-        if what
-        else f"{count} replies were empty"
-    )
+    if repeats > mistakes:
+        state.end_text = f"{repeats} calls of {tool} in a row only repeated earlier ones"
+        return LoopEnd.REPEATED
+    if reply.message.tool_calls:
+        faults = (block.content for block in state.messages[-1].content if isinstance(block, ToolResult))
+        state.end_text = (
+            f"{mistakes} turns in a row had no usable tool call; the last: {_first_line(next(faults, ''))}"
+        )
+        return LoopEnd.MALFORMED
+    state.end_text = f"{mistakes} replies were empty"
+    if what:
+        state.end_text = f"{mistakes} turns in a row called no tool; the last: {what!r}"
+    return LoopEnd.MALFORMED if reply.stop is StopReason.LENGTH else LoopEnd.NO_TOOL_CALL
 
 
 def _first_line(text: str) -> str:
@@ -273,6 +283,11 @@ def _continue_prompt(reply: Reply, settings: LoopSettings) -> str:
     if not reply.message.content:
         return "Your reply was empty. Go on with a tool call."
     names = ", ".join(tool.spec.name for tool in settings.tools)
+    if found := call_in_text(reply.message.text, settings.tools):
+        return (
+            f"Your reply has a tool call as text ({found!r}), which is not run. Call the tool itself, by the "
+            f"tool interface, not in the text of a reply (tools: {names})."
+        )
     return f"Your reply called no tool, so nothing happened. Work by calling tools ({names})."
 
 
@@ -283,6 +298,7 @@ class _ToolOutcome:
     result: ToolResult
     mistake: bool = False
     finish: bool = False
+    repeats: bool = False
 
 
 async def _run_tools(
@@ -307,6 +323,7 @@ async def _run_tools(
         else:
             name = f"{settings.effect_prefix}turn-{state.turns}/tool-{number}"
             answers.append(await _run_tool(tools[call.name], call, context, job, name))
+            state.repeats[call.name] = state.repeats.get(call.name, 0) + 1 if answers[-1].repeats else 0
             state.tool_calls += 1
             continue
         answers.append(_ToolOutcome(ToolResult(call.id, fault, is_error=True), mistake=True))
@@ -320,12 +337,12 @@ async def _run_tool(
     replayed = job.is_recorded(name)
 
     async def run() -> dict[str, Any]:
-        content, is_error, mistake, finish = "", False, False, False
+        content, is_error, mistake, finish, repeats = "", False, False, False, False
         began_s = time.monotonic()
         timer = StepTimer(tool.call(context, call.arguments))
         try:
             answer = await timer
-            content, finish = answer.text, answer.finish
+            content, finish, repeats = answer.text, answer.finish, answer.repeats
         except BadArguments as error:
             content, is_error, mistake = str(error), True, True
         except ToolError as error:
@@ -350,6 +367,7 @@ async def _run_tool(
             "is_error": is_error,
             "mistake": mistake,
             "finish": finish,
+            "repeats": repeats,
             "facts": context.facts.take_pending(),
         }
 
@@ -362,4 +380,5 @@ async def _run_tool(
         ToolResult(call.id, recorded["content"], is_error=recorded["is_error"]),
         mistake=recorded["mistake"],
         finish=recorded["finish"],
+        repeats=recorded.get("repeats", False),
     )

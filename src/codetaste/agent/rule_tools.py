@@ -6,9 +6,11 @@ facts, and returns short text that a model can act on.
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
@@ -55,6 +57,9 @@ _NAMES_IN_BASE = "names_in_base"
 _SEARCH_S = 60.0
 _SEARCH_BYTES = 1024**2
 _MAX_FILES = 500
+_NAMING = ("id", "message", "severity", "metadata")
+_REPETITION = "this is a repetition: the same rule was submitted before"
+_SUBMITTED = "submitted"
 REGISTERED_RULE, REJECTED_RULE = "registered", "rejected"
 """Kinds of the facts that hold registered rules, and rejected ones (``rejected_rule.py``)."""
 
@@ -142,7 +147,7 @@ def _check_command(command: str) -> None:
 
 
 @tool
-async def register(context: RuleContext, rules: str) -> str:
+async def register(context: RuleContext, rules: str) -> ToolAnswer:
     """Submit candidate rules. Each one that is valid and distinct is registered for good.
 
     For every candidate you are told how often it matches in the base and in the refactored code, whether it
@@ -165,6 +170,12 @@ async def register(context: RuleContext, rules: str) -> str:
     ]
     _record(context, [unreadable_candidate(error, rules) for error in candidates.errors])
     already = registered_rules(context.facts)
+    # Names and texts make no other rule. What cannot be read is compared as a whole.
+    known = set(context.facts.of_kind(_SUBMITTED))
+    digests = {rule.id: _digest({**rule.body, **dict.fromkeys(_NAMING)}) for rule in candidates.rules}
+    submitted = {*digests.values(), *([_digest(rules)] if candidates.errors else [])}
+    for digest in submitted - known:
+        context.facts.add(_SUBMITTED, digest)
     if candidates.rules:
         try:
             base, golden = await context.scan_both(candidates.rules)
@@ -178,7 +189,11 @@ async def register(context: RuleContext, rules: str) -> str:
         results = await to_thread.run_sync(
             add_witness_text, context.direction, registration.candidates, context.base
         )
-        lines.extend(render_candidate_result(result) for result in results)
+        lines.extend(
+            render_candidate_result(result)
+            + ("" if result.accepted or digests[result.rule_id] not in known else f"\n  {_REPETITION}")
+            for result in results
+        )
         for result in results:
             context.note(describe_candidate(result))
         trees = ScannedTree(BASE, context.base, base), ScannedTree(REFACTORED, context.golden, golden)
@@ -188,7 +203,16 @@ async def register(context: RuleContext, rules: str) -> str:
         raise ToolError('there is no rule in this text; write a list under the key "rules"')
     total = len(registered_rules(context.facts))
     context.note(f"registered {total - len(already)} of {len(lines)} candidates, {total} in all")
-    return "\n".join([*lines, await _progress(context)])
+    repeats = submitted <= known and total == len(already)
+    if repeats:
+        lines.append("Nothing in this call is new: submit other rules, or finish.")
+    return ToolAnswer("\n".join([*lines, await _progress(context)]), repeats=repeats)
+
+
+def _digest(submitted: object) -> str:
+    return sha256(json.dumps(submitted, sort_keys=True, default=str).encode("utf-8", "replace")).hexdigest()[
+        :16
+    ]
 
 
 def _record(context: RuleContext, rejected: Sequence[RejectedRule]) -> None:

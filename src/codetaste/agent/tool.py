@@ -13,7 +13,8 @@ parameter is the agent's context and is hidden from the model; the others become
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints, overload
@@ -38,10 +39,14 @@ class BadArguments(ToolError):
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """Answer of a tool to the model; ``finish`` ends the loop after it."""
+    """Answer of a tool to the model.
+
+    ``finish`` ends the loop after it; ``repeats`` says that the call only repeats earlier ones.
+    """
 
     text: str
     finish: bool = False
+    repeats: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +67,19 @@ class Tool:
     async def call(self, context: Any, arguments: Mapping[str, Any]) -> ToolAnswer:  # noqa: ANN401 - the agent's own
         """Check ``arguments`` against the schema, run the function, and truncate its answer.
 
+        Arguments that the tool does not have are left out, and the answer says so.
+
         Raises:
             BadArguments: the arguments do not fit; the message tells the model why.
             Exception: any error of the function.
         """
+        known = self.arguments.model_fields
+        unknown = ", ".join(repr(name) for name in arguments if name not in known)
+        ignored = f"[ignored: {self.spec.name} has no argument {unknown}]" if unknown else ""
         try:
-            checked = self.arguments.model_validate(dict(arguments))
+            checked = self.arguments.model_validate(
+                {name: arguments[name] for name in arguments if name in known}
+            )
         except ValidationError as error:
             faults = "; ".join(
                 f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}"
@@ -75,9 +87,9 @@ class Tool:
             )
             expected = ", ".join(self.spec.parameters.get("properties", {})) or "none"
             raise BadArguments(
-                f"bad arguments for {self.spec.name}: {faults} (arguments: {expected})"
+                f"bad arguments for {self.spec.name}: {faults} (arguments: {expected}) {ignored}".rstrip()
             ) from None
-        values = {name: getattr(checked, name) for name in type(checked).model_fields}
+        values = {name: getattr(checked, name) for name in known}
 
         answer = await self.function(context, **values)
         if isinstance(answer, str):
@@ -86,7 +98,8 @@ class Tool:
             raise TypeError(
                 f"it returned {type(answer).__name__}; a tool returns text or a ToolAnswer with text"
             )
-        return ToolAnswer(truncate(answer.text, self.output_limit), finish=answer.finish)
+        text = f"{ignored}\n{answer.text}" if ignored else answer.text
+        return replace(answer, text=truncate(text, self.output_limit))
 
 
 @overload
@@ -146,6 +159,19 @@ def truncate(text: str, limit: int) -> str:
     head, tail = limit * 2 // 3, limit // 3
     left_out = len(text) - head - tail
     return f"{text[:head]}\n[… {left_out} characters left out …]\n{text[len(text) - tail :]}"
+
+
+def call_in_text(text: str, tools: Sequence[Tool]) -> str:
+    """Return the beginning of what looks like a tool call in the text of a reply, "" if nothing does."""
+    names = "|".join(re.escape(tool.spec.name) for tool in tools)
+    found = re.search(
+        r"<[|\uff5c]?(antml:)?(invoke|(tool|function)([_\u2581 ]?(call|use)s?)?)\b|\[TOOL_CALLS?\]"
+        rf"|\"(name|tool|tool_name|function|action)\"\s*:\s*\"(functions\.)?({names})\"|to=functions\."
+        rf"|^[ \t`*]*(functions\.|print\()?({names})\(|^\W*Action:\s*({names})\b",
+        text,
+        re.MULTILINE,
+    )
+    return text[found.start() :].partition("\n")[0].strip()[:80] if found else ""
 
 
 def _make(

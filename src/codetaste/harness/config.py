@@ -42,7 +42,7 @@ class AgentConfig(Section):
     permit, a rate limit or money does not count."""
     max_turns: int | None = Field(default=None, ge=1)
     """Maximum model calls of one step; only for codetaste's own loop, 200 by default."""
-    max_output_tokens: int | None = Field(default=None, ge=1024)
+    max_output_tokens: int | None = Field(default=None, ge=256)
     """Maximum output tokens of one reply; only for codetaste's own loop, 16,384 by default."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Options of the harness, declared by its adapter. For codetaste's own loop, options of the provider."""

@@ -193,3 +193,16 @@ def test_two_instances_two_models_make_eight_passes_only_selects(tmp_path: Path,
     assert len(workspace.rules()) == 8
     for model in ("m", "n"):
         tiny_benchmark.assert_no_call_billed_twice(workspace.ledger(model))
+
+
+def test_pass_that_only_repeats_ends_with_its_rules(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    workspace = alpha.make_workspace(
+        tmp_path, {"m": "repeating"}, discover="budget_usd = 1.0\nmax_output_tokens = 256"
+    )
+    result = workspace.run("--json", "--only", "*/additive")
+    assert result.code == 1
+    [job] = result.json["jobs"]
+    assert (job["ending"], job["value"]["rules"], job["value"]["turns"]) == ("repeated", 1, 9)
+    assert job["reason"] == "4 calls of register in a row only repeated earlier ones"
+    (path,) = (workspace.out / "transcripts").rglob("additive.jsonl")
+    assert path.read_text().count("this is a repetition: the same rule was submitted before") == 4

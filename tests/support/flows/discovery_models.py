@@ -187,3 +187,14 @@ def long(request: Request) -> ScriptedReply:
 def slow_to_begin(request: Request) -> ScriptedReply:
     """One rule, then finish; the first reply takes longer than any codetaste command."""
     return ScriptedReply(quick(request).content, latency_s=20.0 if len(request.messages) == 1 else 0.0)
+
+
+def repeating(request: Request) -> Message:
+    """Registers one rule, and then the same again and again, with other words; looks around in between."""
+    number = turn(request)
+    good = NEW[0] if direction(request) == "additive" else OLD[0]
+    rules = [yaml(good), *(yaml({**good, "message": f"try {n}", "id": f"name-{n}"}) for n in range(1, 30))]
+    steps: list[Step] = [("register", {"rules": rules[0]})]
+    for text in rules[1:]:
+        steps += [("bash_explore", {"command": f"echo {len(steps)}"}), ("register", {"rules": text})]
+    return next_step(request, steps[: number + 1])

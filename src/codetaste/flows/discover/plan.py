@@ -38,7 +38,7 @@ class DiscoverConfig(Section):
     a rate limit or budget does not count."""
     max_turns: int = Field(default=80, ge=1)
     """Model calls of one pass."""
-    max_output_tokens: int = Field(default=8192, ge=1024)
+    max_output_tokens: int = Field(default=8192, ge=256)
     """The cap of one reply."""
 
     @property
