@@ -17,15 +17,22 @@ from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
 from codetaste.agent.shorten import Edits, plan_edits
 from codetaste.agent.tool import ToolAnswer, tool
 from codetaste.errors import ConversationTooLong, StorageFull
+from codetaste.llm.config import ModelConfig
 from codetaste.llm.messages import Message, Request, TextBlock, ToolCall, ToolResult, Usage
 from codetaste.llm.metering.metered import MeteredModel
+from codetaste.llm.model import Model
 from codetaste.llm.price import Price
+from codetaste.llm.providers.remote import RemoteModel
 from codetaste.llm.providers.scripted import ScriptedModel, ScriptedReply
 from codetaste.llm.ratelimit.limiter import RateLimiter
+from codetaste.llm.wire.protocols import PROTOCOLS
 from codetaste.orchestration.budget.cost import BudgetLimits
 from codetaste.orchestration.job import JobContext
 from codetaste.orchestration.journal.journal import Json
 from codetaste.orchestration.session import open_session
+from support.llm.provider import server as provider
+from support.llm.provider.exchange import Exchange
+from support.llm.provider.validation import bound_thought
 from support.orchestration.closure_jobs import closure_job
 
 PRICE = Price(input=Decimal(3), output=Decimal(15))
@@ -96,11 +103,19 @@ class Server:
 
 
 async def run(
-    folder: Path, server: Server, *, window: int | None, task: str = "begin", context: Context | None = None
+    folder: Path,
+    server: Server | None = None,
+    *,
+    window: int | None,
+    task: str = "begin",
+    context: Context | None = None,
+    backend: Model | None = None,
 ) -> AgentState:
     """Run the loop in a session at ``folder``."""
-    scripted = ScriptedModel("m", server.reply, price=PRICE, ledger=folder / "ledger.jsonl")
-    model = MeteredModel(scripted, PRICE, RateLimiter("m", maximum=2), retries={})
+    if backend is None:
+        assert server is not None
+        backend = ScriptedModel("m", server.reply, price=PRICE, ledger=folder / "ledger.jsonl")
+    model = MeteredModel(backend, PRICE, RateLimiter("m", maximum=2), retries={})
     loop_settings = LoopSettings(
         "system",
         task,
@@ -117,6 +132,38 @@ async def run(
     async with open_session(folder / "run", BudgetLimits(usd=Decimal(50)), retries={}) as session:
         await session.run([closure_job(session, "talk", body, session.budget, "f")])
     return state
+
+
+@pytest.mark.anyio
+async def test_thinking_bound_to_what_precedes_it_is_left_out_after_an_edit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server refuses a thinking block after other messages than those that it followed."""
+    kept: list[int] = []
+
+    async def think(exchange: Exchange) -> None:
+        messages = exchange.body["messages"]
+        kept.append(sum(block["type"] == "thinking" for each in messages for block in each["content"]))
+        number = len(exchange.server.bodies)
+        name, arguments = ("finish", {}) if number > TURNS else ("read", {"file": f"file-{number}.py"})
+        call = {"type": "tool_use", "id": f"c{number}", "name": name, "input": arguments}
+        await provider.send_reply(exchange, bound_thought(exchange.body), call, stop="tool_use")
+
+    monkeypatch.setenv("FAKE_KEY", "sk-fake")
+    with provider.serving() as server:
+        server.default, server.strict = think, True
+        config = ModelConfig(
+            id="m", provider="anthropic", model="claude-x", base_url=server.url, api_key_env="FAKE_KEY"
+        )
+        backend = RemoteModel(PROTOCOLS["anthropic"], config)
+        try:
+            state = await run(tmp_path, window=SERVER_TOKENS, backend=backend)
+        finally:
+            await backend.aclose()
+        assert server.complaints == []
+    assert (state.end, state.turns) == (LoopEnd.FINISHED, TURNS + 1)
+    assert max(kept) > 1, "thinking before an edit is kept"
+    assert kept != sorted(kept), "some was left out"
 
 
 @pytest.mark.anyio

@@ -152,7 +152,7 @@ async def test_an_unusable_answer_is_one_line_without_the_key(
     server.answers = [answer]
     outcome, _ = await embed(server, tmp_path)
     assert outcome.status is Status.FAILED
-    assert outcome.error.startswith("embedder-1, /embeddings: ")
+    assert "embedder-1, /embeddings: " in outcome.error
     assert re.search(problem, outcome.error), outcome.error
     assert KEY not in outcome.error
     assert "\n" not in outcome.error

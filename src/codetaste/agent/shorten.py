@@ -99,7 +99,7 @@ class Edits:
         return f"{len(self.cuts)} tool answers cut, {self.dropped} messages left out"
 
     def apply(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the shortened conversation."""
+        """Return the shortened conversation; thinking after the first edit is left out, too."""
         shortened = [*messages]
         for number, block in self.cuts:
             content = [*shortened[number].content]
@@ -108,7 +108,11 @@ class Edits:
         if self.dropped:
             first = Message("user", (shortened[0].content[0], TextBlock(self.summary)))
             shortened[: self.dropped + 1] = [first]
-        return shortened
+        edited = 0 if self.dropped else min((number for number, _ in self.cuts), default=len(shortened))
+        return [
+            *shortened[: edited + 1],
+            *(message.without_thinking() for message in shortened[edited + 1 :]),
+        ]
 
 
 def plan_edits(messages: Sequence[Message], excess_bytes: int) -> Edits:

@@ -6,7 +6,7 @@ signatures and encrypted reasoning are sent back unchanged. All classes are immu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -43,6 +43,9 @@ class ToolResult:
 Block = TextBlock | ToolCall | ToolResult
 
 
+_BOUND_TO_PREFIX = frozenset({"thinking", "redacted_thinking"})
+
+
 @dataclass(frozen=True, slots=True)
 class ProviderBlocks:
     """Blocks in the wire format of ``protocol``; only code for that protocol may use them."""
@@ -58,6 +61,13 @@ class Message:
     role: Literal["user", "assistant"]
     content: tuple[Block, ...]
     raw: ProviderBlocks | None = None
+
+    def without_thinking(self) -> Message:
+        """Return it without blocks that providers take only after the messages that they followed."""
+        if self.raw is None:
+            return self
+        kept = tuple(block for block in self.raw.blocks if block.get("type") not in _BOUND_TO_PREFIX)
+        return replace(self, raw=replace(self.raw, blocks=kept) if kept else None)
 
     @property
     def text(self) -> str:

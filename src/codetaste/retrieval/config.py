@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from typing import Self
 
 
+DEFAULT_MAX_OUTPUT_TOKENS = 8192
+
+
 class EmbeddingsConfig(Section):
     """Sentence embeddings: of a local model or of a provider, exactly one of both."""
 
@@ -35,6 +38,8 @@ class RerankConfig(Section):
     `/rerank` (Cohere, Jina); "model" asks a language model for an order."""
     model: str | None = None
     """For "endpoint" and "model": the id of a `[[models]]` entry."""
+    max_output_tokens: int = Field(default=DEFAULT_MAX_OUTPUT_TOKENS, ge=256)
+    """For "model": the cap of its reply, thinking included."""
 
     @model_validator(mode="after")
     def _check_model(self) -> Self:
@@ -52,6 +57,8 @@ class RetrievalConfig(Section):
     describe: str | None = None
     """Id of the `[[models]]` entry that describes each example and each instance once; without it, code alone
     is compared."""
+    describe_max_output_tokens: int = Field(default=DEFAULT_MAX_OUTPUT_TOKENS, ge=256)
+    """The cap of a reply of that model, thinking included."""
     embeddings: EmbeddingsConfig | None = None
     """Without it, BM25 alone finds examples."""
     rerank: RerankConfig | None = None

@@ -15,6 +15,7 @@ from anyio import to_thread
 from codetaste.errors import MalformedReply
 from codetaste.llm.messages import Message, Request, TextBlock
 from codetaste.orchestration.retry import mark_given_up
+from codetaste.retrieval.config import DEFAULT_MAX_OUTPUT_TOKENS
 from codetaste.retrieval.endpoint import read_scores
 from codetaste.retrieval.extra import import_extra
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 _MAX_CHARS = 6000
 """Of the query and of each candidate in a call that is paid."""
-_MAX_OUTPUT_TOKENS = 2048
 _PRODUCTS = Lock()
 
 
@@ -140,6 +140,7 @@ class ModelReranker:
     model_identity: Mapping[str, Any] = field(repr=False)
     prompt: Prompt
     job: JobContext
+    max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -151,9 +152,13 @@ class ModelReranker:
         """Return a score for each candidate; see ``Reranker``. What a reply does not name comes last."""
         texts = _cut_texts(query, index, candidates)
         text = self.prompt.render(query=texts[0], examples=texts[1:])
-        request = Request("", (Message("user", (TextBlock(text),)),), max_output_tokens=_MAX_OUTPUT_TOKENS)
+        request = Request(
+            "", (Message("user", (TextBlock(text),)),), max_output_tokens=self.max_output_tokens
+        )
         name = _effect_name([self.prompt.text, *texts])
-        reply = await self.model.complete(request, ctx=self.job, name=name)
+        reply = await self.model.complete_whole(
+            request, ctx=self.job, name=name, usable=lambda text: read_order(text, len(candidates))
+        )
         order = read_order(reply.message.text, len(candidates))
         if not order:
             self.job.note(f"{self.model.id}: its reply names no example; the order of the fusion stays")

@@ -101,7 +101,9 @@ class RetrievalServices:
             return LateInteraction()
         if self.config.rerank.by == "endpoint":
             return EndpointReranker(paid.model, paid.identity, job, paid.reply_tokens)
-        return ModelReranker(paid.model, paid.identity, self.prompt, job)
+        return ModelReranker(
+            paid.model, paid.identity, self.prompt, job, self.config.rerank.max_output_tokens
+        )
 
     def retriever(self, index: RetrievalIndex, job: JobContext) -> Retriever:
         """Return the retriever for the calls of ``job``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +64,21 @@ def test_judge_that_can_take_no_plans_ends_the_trial(
     bought = len(workspace.ledger("m"))
     assert workspace.run("--json").code == result.code
     assert len(workspace.ledger("m")) == bought, "nothing is bought again"
+
+
+@pytest.mark.parametrize(
+    ("judge", "reason"), [("thinking_judge", "success"), ("endless_judge", "error_judge")]
+)
+def test_judge_that_thinks_until_its_cap_is_asked_once_more_with_a_larger_one(
+    tmp_path: Path, alpha: TinyBenchmark, bubblewrap: Path, judge: str, reason: str
+) -> None:
+    workspace = make_trial_workspace(tmp_path, alpha, (TRACK,), judge=judge)
+    result = workspace.run("--json")
+    metadata = read_metadata(output_folder(workspace, alpha, TRACK))
+    assert metadata["finish_reason"] == reason
+    assert len(workspace.ledger("judge")) == 2
+    assert metadata["additional"]["steps"]["judge"]["tokens"]["input"] == sum(
+        line["usage"]["input"] for line in workspace.ledger("judge")
+    )
+    assert ("raise judge_max_output_tokens" in json.dumps(workspace.journal())) is (reason == "error_judge")
+    assert result.code == (reason == "error_judge")

@@ -104,7 +104,6 @@ async def test_model_sees_the_message_alone_and_then_the_diff(tmp_path: Path) ->
         (answer(MESSAGE, uncertainty=None), "without a value: uncertainty"),
         (ScriptedReply("", stop=StopReason.REFUSAL), "the model refuses to answer"),
         (ScriptedReply("", stop=StopReason.END), "no <classification>"),
-        (ScriptedReply("<classification>", stop=StopReason.LENGTH), "it does not end within 2,048 tokens"),
     ],
 )
 async def test_unusable_reply_is_repeated(tmp_path: Path, first: Any, problem: str) -> None:
@@ -120,6 +119,25 @@ async def test_unusable_reply_is_repeated(tmp_path: Path, first: Any, problem: s
     repeated = [request for request in run.requests if problem in request.messages[-1].text]
     assert {len(request.messages) for request in repeated} <= {1, 3}
     assert all("module" in request.messages[0].text for request in repeated)
+
+
+@pytest.mark.parametrize("enough", [4 * 8192, 5 * 8192])
+async def test_cut_reply_is_asked_for_with_a_larger_cap_and_not_again(tmp_path: Path, enough: int) -> None:
+    """The model thinks until its cap; no two requests are alike."""
+
+    def script(request: Request) -> Any:
+        if is_about_diff(request) or request.max_output_tokens >= enough:
+            return good_reply(request)
+        return ScriptedReply("", stop=StopReason.LENGTH)
+
+    run = ScoringRun(tmp_path, script, make_records(1))
+    await run.session()
+    caps = [request.max_output_tokens for request in run.requests if not is_about_diff(request)]
+    assert caps == [8192, 4 * 8192]
+    assert len(run.candidates()) == (enough == 4 * 8192)
+    if not run.candidates():
+        (scores,) = run.scores().values()
+        assert "raise mine.scoring.max_output_tokens" in scores["message"]["problem"]
 
 
 async def test_score_of_7_is_clamped_and_noted(tmp_path: Path) -> None:

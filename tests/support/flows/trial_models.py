@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from codetaste.errors import ConversationTooLong, MalformedReply, ModelSetupError
-from codetaste.llm.messages import Message, Request, TextBlock, ToolCall
+from codetaste.llm.messages import Message, Request, StopReason, TextBlock, ToolCall
 from codetaste.llm.providers.scripted import ScriptedReply
 
 Step = tuple[str, dict[str, Any]]
@@ -226,6 +226,18 @@ def hesitant_judge(request: Request) -> str:
 
 def undecided_judge(_request: Request) -> str:
     return "All of them have their merits."
+
+
+def thinking_judge(request: Request) -> ScriptedReply:
+    """Thinks for 10,000 tokens before it answers."""
+    if request.max_output_tokens < 10_000:
+        return ScriptedReply((), stop=StopReason.LENGTH)
+    return ScriptedReply("SELECTED: 2")
+
+
+def endless_judge(_request: Request) -> ScriptedReply:
+    """Thinks until its cap, whatever it is."""
+    return ScriptedReply((), stop=StopReason.LENGTH)
 
 
 def out_of_range_judge(_request: Request) -> str:

@@ -79,6 +79,8 @@ class Conversation:
             answer = self._read(reply)
             if answer.text:
                 return answer.text
+            if reply.stop is StopReason.LENGTH:
+                break
             job.note(f"reply {state.turns} is no usable {self.question.what}: {_shown(answer.problems)}")
             again = self.question.again.render(problems=list(answer.problems), what=self.question.what)
             state.add(Message("user", (TextBlock(again),)))
@@ -113,14 +115,16 @@ class Conversation:
                         or not window.excess_bytes(request)
                         or chars <= MIN_MATERIAL_CHARS
                     ):
-                        return await model.complete(request, ctx=job, name=name)
+                        return await model.complete_whole(request, ctx=job, name=name)
                 except ConversationTooLong:
                     if chars <= MIN_MATERIAL_CHARS:
                         raise
                 await job.record(effect, max(MIN_MATERIAL_CHARS, chars // 2))
             chars, cuts = int(str(job.recorded(effect))), cuts + 1
             self.settings = await to_thread.run_sync(self.question.settings, chars)
-            self.state.messages[0] = self.state.conversation[0] = self.settings.first_messages()[0]
+            first, later = self.settings.first_messages(), self.state.conversation[1:]
+            self.state.messages[0] = first[0]
+            self.state.conversation = [*first, *(message.without_thinking() for message in later)]
 
 
 def _shown(problems: tuple[str, ...]) -> str:

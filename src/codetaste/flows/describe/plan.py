@@ -45,7 +45,7 @@ class DescribeConfig(Section):
     """Characters of an open description; the longest of the paper has 68."""
     diff_chars: int = Field(default=120_000, ge=2000, le=10_000_000)
     """Characters of the golden patch in the prompt. A longer patch is cut so that each file stays visible."""
-    max_output_tokens: int = Field(default=8192, ge=1024)
+    max_output_tokens: int = Field(default=8192, ge=256)
     """The cap of one reply."""
 
 

@@ -112,10 +112,7 @@ class _EndedTrial:
     def failure_metadata(self) -> dict[str, object]:
         """Return the metadata of a trial without an executed step."""
         first = self.first_unusable
-        infrastructure = first.cause is None or first.cause.is_infrastructure
-        reason = FinishReason.ERROR if infrastructure else FinishReason.EXECUTION_ERROR
-        if first.status.by_limit:
-            reason = FinishReason(first.status.value)
+        reason = FinishReason(first.status.value) if first.status.by_limit else FinishReason.ERROR
         end = TrialEnd(reason, utc_now(), first.error)
         return inference_metadata(self.step.trial, self.context, self._steps(), self.money, end)
 

@@ -42,6 +42,8 @@ def step_inputs(
     # The judge always gets the whole description.
     track = Track.INSTRUCTED if judging else trial.track.track
     own = [VERSION, step.kind, 0 if judging else trial.attempt, inputs.get(CODETASTE, "")]
+    if judging:
+        inputs["tracks.judge_max_output_tokens"] = str(trial.track.judge_max_output_tokens)
     facts = [trial.instance.commit_hash]
     if PLANNED_PROMPT not in prompts:
         facts.append(source.benchmark.known_description(trial.instance, track))

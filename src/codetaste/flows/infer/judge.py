@@ -37,10 +37,9 @@ if TYPE_CHECKING:
 MAX_JUDGE_CALLS = 3
 """Judge calls without a usable answer before the step fails."""
 
+CUT_OFF = "; the last one was cut at its limit: raise judge_max_output_tokens in [[tracks]]"
 MIN_PLAN_CHARS = 400
 """A plan is not cut to fewer characters; a choice between shorter ones would say nothing."""
-
-_OUTPUT_TOKENS = 4096
 
 
 def judge_settings(step: Step, plans: Sequence[str], context: InferenceContext) -> LoopSettings:
@@ -48,7 +47,8 @@ def judge_settings(step: Step, plans: Sequence[str], context: InferenceContext) 
     task = context.prompts.load("judge").render(
         description=context.benchmark.description(step.trial.instance), plans=list(plans)
     )
-    return LoopSettings(system="", task=task, tools=(), max_output_tokens=_OUTPUT_TOKENS)
+    cap = step.trial.track.judge_max_output_tokens
+    return LoopSettings(system="", task=task, tools=(), max_output_tokens=cap)
 
 
 def opening_request(step: Step, context: InferenceContext) -> Request:
@@ -76,17 +76,17 @@ async def judge(step: Step, context: InferenceContext, job: JobContext) -> Json:
         )
         return await _value(planned.finish_reason, None, result, job)
     texts = [await job.load_text(digest) for digest in planned.plans]
-    question, settings = _Question(step, texts, context), judge_settings(step, texts, context)
+    question, settings = _Question(step, texts, context, result), judge_settings(step, texts, context)
     window = ContextWindow(context.models.models[step.model_id].context_window)
-    state, selected = AgentState(settings.first_messages()), None
+    state, selected, cut = AgentState(settings.first_messages()), None, ""
     again = repeated_question(len(texts), context)
     try:
         with job.budget.deadline() as scope:
-            while selected is None and state.turns < MAX_JUDGE_CALLS:
+            while selected is None and not cut and state.turns < MAX_JUDGE_CALLS:
                 state.turns += 1
                 reply = await _ask(question, window, job, state)
-                result.add_usage(reply.usage)
                 selected = _take_reply(reply, state, len(texts), again)
+                cut = CUT_OFF if reply.stop is StopReason.LENGTH else ""
         if scope.cancelled_caught:
             job.end_early(DeadlineExceeded("the time limit was reached in the judge step"))
             return await _value(FinishReason.TIMEOUT, None, result, job, state)
@@ -100,7 +100,7 @@ async def judge(step: Step, context: InferenceContext, job: JobContext) -> Json:
         with job.cleanup_scope():
             await write_transcript(context.out, job.key, step.lane, settings, state)
     if selected is None:
-        _fail(f"the judge did not name exactly one plan in {state.turns} answers", job)
+        _fail(f"the judge did not name exactly one plan in {state.turns} answers{cut}", job)
     reason = FinishReason.ERROR_JUDGE if selected is None else FinishReason.SUCCESS
     return await _value(reason, selected, result, job, state)
 
@@ -117,6 +117,7 @@ class _Question:
     step: Step
     plans: Sequence[str]
     context: InferenceContext
+    result: AgentRunResult
 
     def settings(self) -> LoopSettings:
         return judge_settings(self.step, self.plans, self.context)
@@ -140,13 +141,20 @@ async def _ask(question: _Question, window: ContextWindow, job: JobContext, stat
         if plan_chars is not None or job.is_recorded(effect):
             plan_chars = await _record_cut(plan_chars, window, job, effect)
             question.plans = [truncate(plan, plan_chars) for plan in question.plans]
-            state.conversation[0] = question.settings().first_messages()[0]
+            first, later = question.settings().first_messages(), state.conversation[1:]
+            state.conversation = [*first, *(message.without_thinking() for message in later)]
             cuts, too_long = cuts + 1, None
             continue
         if too_long is not None:
             raise too_long
         try:
-            reply = await model.complete(request, ctx=job, name=f"{call}/reply")
+            reply = await model.complete_whole(
+                request,
+                ctx=job,
+                name=f"{call}/reply",
+                usable=lambda text: selected_plan(text, len(question.plans)) is not None,
+                on_reply=lambda reply: question.result.add_usage(reply.usage),
+            )
         except ConversationTooLong as error:
             job.note(str(error))
             too_long = error

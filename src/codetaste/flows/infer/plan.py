@@ -41,6 +41,8 @@ class TrackConfig(Section):
     """"direct", "plan" or "multiplan"; the paper has the two with plans on the open track only."""
     judge: str | None = None
     """The id of the model that picks one of the five plans of "multiplan"."""
+    judge_max_output_tokens: int = Field(default=8192, ge=256)
+    """The cap of one reply of the judge, thinking included."""
     budgets: Literal["trial", "step"] = "trial"
     """Whether an agent's budget_usd and time_limit are for a whole trial, or for each of its steps as in the
     published harness."""

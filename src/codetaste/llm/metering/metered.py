@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from codetaste.errors import BudgetExceeded, Cause, ModelError, ModelSetupError
-from codetaste.llm.messages import Usage
+from codetaste.llm.messages import StopReason, Usage
 from codetaste.llm.metering.prompt_bound import PromptBound
 from codetaste.llm.metering.reply_record import load_reply, reply_record
 from codetaste.llm.metering.worst_case_cost import (
@@ -114,6 +114,38 @@ class MeteredModel:
         if reply is None:
             reply = await self._call_with_retries(request, ctx, name)
         self.bound.learn(request, reply)
+        return reply
+
+    async def complete_whole(
+        self,
+        request: Request,
+        *,
+        ctx: JobContext,
+        name: str,
+        usable: Callable[[str], object] = lambda _text: False,
+        on_reply: Callable[[Reply], object] = lambda _reply: None,
+    ) -> Reply:
+        """Answer like ``complete``; if a reply is cut and not ``usable``, ask once more, with a larger cap.
+
+        A reply that is cut then, too, is returned: no caller asks in the same way again.
+        """
+        reply = await self.complete(request, ctx=ctx, name=name)
+        on_reply(reply)
+        if reply.stop is not StopReason.LENGTH or usable(reply.message.text):
+            return reply
+        cap, recorded = self._effective_request(request).max_output_tokens, ctx.recorded(name)
+        if isinstance(recorded, dict) and (lowered := int(str(recorded.get("cap", cap)))) < cap:
+            raise BudgetExceeded(
+                f"{self.id}: the budget has room for {lowered:,} output tokens, too few for the reply"
+            )
+        room = 4 * cap if self.context_window is None else min(4 * cap, self.context_window // 2)
+        larger = self._effective_request(replace(request, max_output_tokens=room))
+        if larger.max_output_tokens > cap:
+            ctx.note(
+                f"{self.id}: a reply was cut at its cap of {cap:,} tokens; it is asked for with a larger one"
+            )
+            reply = await self.complete(larger, ctx=ctx, name=f"{name}/larger")
+            on_reply(reply)
         return reply
 
     def with_backend(self, model: Model, bound: TokenBound) -> MeteredModel:

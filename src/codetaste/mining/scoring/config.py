@@ -26,5 +26,5 @@ class ScoringConfig(Section):
     """Characters of a message that the model is shown."""
     diff_chars: int = Field(default=60_000, ge=MIN_CHARS)
     """Characters to which a diff is cut, with every file visible; fewer if the model cannot take so many."""
-    max_output_tokens: int = Field(default=2048, ge=512)
+    max_output_tokens: int = Field(default=8192, ge=256)
     """The cap of one reply."""

@@ -17,6 +17,7 @@ from codetaste.core.jsonl import JsonlFile
 from codetaste.core.text import one_line, replace_surrogates
 from codetaste.llm.messages import Message, Request, StopReason, TextBlock
 from codetaste.orchestration.shortfall import Shortfall
+from codetaste.retrieval.config import DEFAULT_MAX_OUTPUT_TOKENS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 PROMPT = "swe_refactor/describe_example"
 NO_DESCRIPTION = "no_description"
 """The name of the shortfall of a description that the model does not write."""
-_MAX_OUTPUT_TOKENS = 2048
 _MAX_METHOD_CHARS, _MAX_RELATED_CHARS, _MAX_CLASS_CHARS = 20_000, 20_000, 40_000
 _MAX_DESCRIPTION_CHARS = 2000
 
@@ -44,12 +44,14 @@ class MethodDescriber:
         fingerprint: a hash of what determines its replies.
         prompt: gets ``method``, ``related`` and ``class_code``.
         store: the file with all descriptions so far.
+        max_output_tokens: the cap of a reply.
     """
 
     model: MeteredModel
     fingerprint: str
     prompt: Prompt
     store: JsonlFile
+    max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS
 
     def question(self, method: DescribedMethod) -> str:
         """Return the text that the model is sent.
@@ -98,7 +100,7 @@ class MethodDescriber:
             ModelError: the provider stayed unusable after all retries.
         """
         request, key = await to_thread.run_sync(lambda: (self._request(method), self.key(method)))
-        reply = await self.model.complete(request, ctx=job, name="describe")
+        reply = await self.model.complete_whole(request, ctx=job, name="describe", usable=bool)
         text = one_line(replace_surrogates(reply.message.text), _MAX_DESCRIPTION_CHARS)
         if not text or reply.stop is StopReason.REFUSAL:
             job.fall_short(Shortfall(NO_DESCRIPTION, f"{self.model.id}: no description ({reply.stop})"))
@@ -108,7 +110,7 @@ class MethodDescriber:
 
     def _request(self, method: DescribedMethod) -> Request:
         message = Message("user", (TextBlock(self.question(method)),))
-        return Request("", (message,), max_output_tokens=_MAX_OUTPUT_TOKENS)
+        return Request("", (message,), max_output_tokens=self.max_output_tokens)
 
 
 def description_store(corpus: Path) -> JsonlFile:

@@ -224,7 +224,8 @@ def _describer(
     if config.describe not in models.models:
         raise ConfigError(f"describe: there is no model {one_line(config.describe)!r} in [[models]]")
     model, fingerprint = models.models[config.describe], models.fingerprints[config.describe]
-    return MethodDescriber(model, fingerprint, prompts.load(PROMPT), description_store(corpus))
+    prompt, store = prompts.load(PROMPT), description_store(corpus)
+    return MethodDescriber(model, fingerprint, prompt, store, config.describe_max_output_tokens)
 
 
 def _questions(

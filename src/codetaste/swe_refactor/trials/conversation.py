@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from codetaste.agent.shorten import ContextWindow
 from codetaste.errors import ConversationTooLong
-from codetaste.llm.messages import Message, Request, StopReason
+from codetaste.llm.messages import Request, StopReason
 from codetaste.swe_refactor.answers.apply import apply_answer
 from codetaste.swe_refactor.answers.parse import parse_answer
 from codetaste.swe_refactor.answers.problem import AnswerProblem
@@ -65,23 +65,22 @@ async def answer_prompt(trial: StrategyTrial, context: TrialContext, job: JobCon
     messages = await to_thread.run_sync(render_prompt, instance, context.prompts, examples, java_files)
     details["prompt"] = await job.store_text("\n\n".join(message.text for message in messages))
     model = context.models.models[trial.model_id]
-    text, applied = "", AppliedAnswer({})
+    text, applied, cap = "", AppliedAnswer({}), trial.strategy.max_output_tokens
     for turn in range(1, trial.strategy.tries + 1):
-        reply = await _ask(model, messages, trial, job, f"reply-{turn}")
+        reply = await _ask(model, Request("", tuple(messages), max_output_tokens=cap), job, f"reply-{turn}")
         text, applied = await _read(reply, instance, tree)
         if applied.problem is None or reply is None or turn == trial.strategy.tries:
             break
+        if reply.stop is StopReason.LENGTH:
+            cap *= 4
         job.note(f"reply {turn} cannot be used: {applied.problem.sentence}")
         own = [reply.message] if reply.message.content else []
         messages = [*messages, *own, render_feedback(applied.problem, instance, context.prompts)]
     return TrialAnswer(applied.files, applied.problem, text, turn, time.monotonic() - began_s, details)
 
 
-async def _ask(
-    model: MeteredModel, messages: Sequence[Message], trial: StrategyTrial, job: JobContext, name: str
-) -> Reply | None:
+async def _ask(model: MeteredModel, request: Request, job: JobContext, name: str) -> Reply | None:
     """Return the reply; None if the model cannot take the prompt."""
-    request = Request("", tuple(messages), max_output_tokens=trial.strategy.max_output_tokens)
     if not job.is_recorded(name) and ContextWindow(model.context_window).excess_bytes(request):
         return None
     try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any
 
 from support.llm.provider.protocols import Protocol
@@ -26,16 +28,37 @@ def fault_in(protocol: Protocol, body: dict[str, Any]) -> str:
     return ""
 
 
+def bound_thought(body: dict[str, Any], length: int | None = None) -> dict[str, Any]:
+    """Return a thinking block bound to the first ``length`` messages of ``body``, or to all of them."""
+    prefix = [body.get("system"), body["messages"][:length]]
+    digest = sha256(json.dumps(_uncached(prefix), sort_keys=True).encode()).hexdigest()
+    return {"type": "thinking", "thinking": "hm " * 20, "signature": f"bound-{digest}"}
+
+
+def _uncached(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {key: _uncached(value) for key, value in node.items() if key != "cache_control"}
+    return [_uncached(item) for item in node] if isinstance(node, list) else node
+
+
+def _check_thinking(body: dict[str, Any], number: int, blocks: Sequence[dict[str, Any]]) -> None:
+    signatures = [block["signature"] for block in blocks if block["type"] == "thinking"]
+    bound = [signature for signature in signatures if signature.startswith("bound-")]
+    if bound and set(bound) != {bound_thought(body, number)["signature"]}:
+        raise ValueError(f"messages.{number}: the thinking block is bound to a different conversation")
+
+
 Turns = list[tuple[list[str], list[str]]]
 """For each turn the ids of its calls, and the ids of the results that follow."""
 
 
 def _anthropic(body: dict[str, Any]) -> Turns:
     turns: Turns = [([], [])]
-    for message in body["messages"]:
+    for number, message in enumerate(body["messages"]):
         blocks = message["content"]
         if not blocks:
             raise ValueError(f"empty {message['role']} message")
+        _check_thinking(body, number, blocks)
         if message["role"] == "assistant":
             turns.append(([_call_id(block) for block in blocks if block["type"] == "tool_use"], []))
         else:

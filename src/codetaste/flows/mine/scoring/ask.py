@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Generic
 
 from codetaste.flows.mine.scoring.inputs import AGAIN_PROMPT
@@ -40,15 +42,26 @@ async def ask(question: Question[S], context: ScoringContext, job: JobContext) -
     """
     request, problem, tries = question.request, "", context.config.tries
     for number in range(1, tries + 1):
-        reply = await context.model.complete(request, ctx=job, name=f"{question.name}-{number}/reply")
+        name = f"{question.name}-{number}/reply"
+        reply = await context.model.complete_whole(
+            request, ctx=job, name=name, usable=partial(_is_usable, question)
+        )
         try:
             return _read(reply, question)
         except UnusableReply as error:
             problem = str(error)
+        if reply.stop is StopReason.LENGTH:
+            raise UnusableReply(f"{problem}; raise mine.scoring.max_output_tokens")
         job.note(f"reply {number} of at most {tries} is not usable: {problem}")
         again = context.prompts.load(AGAIN_PROMPT).render(problem=problem)
         request = replace(question.request, messages=_messages(question.request, reply, again))
     raise UnusableReply(f"no usable reply of {tries}; the last one: {problem}")
+
+
+def _is_usable(question: Question[S], text: str) -> bool:
+    with suppress(UnusableReply):
+        return bool(question.read(text))
+    return False
 
 
 def _read(reply: Reply, question: Question[S]) -> ScoredReply[S]:
@@ -66,5 +79,6 @@ def _read(reply: Reply, question: Question[S]) -> ScoredReply[S]:
 def _messages(request: Request, reply: Reply, again: str) -> tuple[Message, ...]:
     first, correction = request.messages[0], TextBlock(again)
     if reply.message.content:
-        return first, reply.message, Message("user", (correction,))
+        # Earlier replies are left out, which thinking does not bear.
+        return first, reply.message.without_thinking(), Message("user", (correction,))
     return (replace(first, content=(*first.content, correction)),)
