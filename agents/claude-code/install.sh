@@ -1,10 +1,10 @@
 #!/bin/sh
-# Up to 2.0 Claude Code is a script for Node; later versions are one executable for each platform. Neither needs another
-# package.
+# Before 2.1.110 Claude Code is a script for Node; later releases are one executable for each platform. Neither needs
+# another package.
 set -eu
 cd "$CODETASTE_TREE"
 case $CODETASTE_VERSION in
-[01].* | 2.0.*)
+[01].* | 2.0.* | 2.1.? | 2.1.[1-9]? | 2.1.10?)
 	npm install --omit=optional "@anthropic-ai/claude-code@$CODETASTE_VERSION"
 	mkdir -p node/bin
 	cp "$CODETASTE_NODE/bin/node" node/bin/node

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Codex is an executable; up to 0.9x its package contains those of all platforms.
+# Codex is an executable; before 0.99 its package contains those of all platforms.
 set -eu
 cd "$CODETASTE_TREE"
 case $CODETASTE_VERSION in
-0.?.* | 0.[1-9]?.*)
+0.?.* | 0.[1-8]?.* | 0.9[0-8].*)
 	npm install "@openai/codex@$CODETASTE_VERSION"
 	;;
 *)

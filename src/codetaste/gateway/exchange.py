@@ -96,6 +96,7 @@ class Exchange:
         session.usage.requests += 1
         self._number = session.usage.requests
         self._name = session.name_call()
+        self._is_turn = client_request.wire.is_agent_turn or not session.side_calls
         self._began_s = time.monotonic()
         self._parts = request_parts(client_request.wire.protocol, client_request.wire.body)
         self._forwarded: ForwardedCall | None = None
@@ -135,7 +136,7 @@ class Exchange:
         session, client_request, wire = self._session, self._request, self._request.wire
         request_line = {
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "side_call": not wire.is_agent_turn,
+            "side_call": not self._is_turn,
             "model": client_request.model.id,
             "requested_model": wire.model,
             "effect": self._name,
@@ -156,8 +157,8 @@ class Exchange:
             extra_usd = client_request.findings.extra_usd
             metered = replace(metered, price=metered.price.with_extra(extra_usd))
         reply = await metered.complete(wire.request, ctx=session.ctx, name=self._name)
-        session.usage.count_reply(reply, is_agent_turn=wire.is_agent_turn)
-        if wire.is_agent_turn:
+        session.usage.count_reply(reply, is_agent_turn=self._is_turn)
+        if self._is_turn:
             session.ctx.note(format_turn(session.usage.turns, reply))
         messages = raw_reply_messages(reply) if self._forwarded else await self._send_reply(reply)
         usage, price = reply.usage, metered.price

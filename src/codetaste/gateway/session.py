@@ -52,6 +52,7 @@ class GatewaySession:
         protocol: the protocol of the job's CLI agent.
         transcript: the file to which requests and replies are written.
         name_call: returns a name for each call that is unique within the job.
+        side_calls: whether requests without tools are side calls; otherwise each request is a turn.
     """
 
     def __init__(
@@ -63,8 +64,10 @@ class GatewaySession:
         protocol: ProtocolName,
         transcript: Path,
         name_call: Callable[[], str],
+        side_calls: bool = True,
     ) -> None:
         self.ctx, self.protocol, self.name_call = ctx, protocol, name_call
+        self.side_calls = side_calls
         self.token = f"ct-{secrets.token_urlsafe(32)}"
         self.usage = SessionUsage(ctx.budget)
         self.transcript = Transcript(transcript, ctx)
@@ -242,7 +245,7 @@ class SessionUsage:
         return self.budget.unknown - self._at_start.unknown
 
     def count_reply(self, reply: Reply, *, is_agent_turn: bool) -> None:
-        """Count a reply; it is one of the agent's turns if its request had tools."""
+        """Count a reply; ``is_agent_turn``: it is no side call."""
         self.provider_failure = self.provider_failure if self.stopped.is_set() else ""
         if is_agent_turn:
             self.turns += 1

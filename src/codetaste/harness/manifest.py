@@ -93,8 +93,19 @@ class EndEvent(Section):
         default=(), validation_alias=AliasChoices("failure_prefixes", "failures")
     )
     """Beginnings of a last message that mean a failure, even if the event reports a success."""
+    failure_pattern: str = ""
+    """Regular expression of a last message that means a failure; ``.`` matches any character."""
     requires_message: bool = Field(default=False, validation_alias=AliasChoices("requires_message", "words"))
     """Whether every success has a last message; a reported success without one counts as an error."""
+
+    @field_validator("failure_pattern")
+    @classmethod
+    def _check_pattern(cls, pattern: str) -> str:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"not a regular expression: {error}") from None
+        return pattern
 
 
 class EventPattern(Section):
@@ -164,6 +175,8 @@ class AgentManifest(Section):
     turns: CountPattern | None = None
     tool_calls: CountPattern | None = None
     numbers: NumberFields = Field(default=NumberFields(), validation_alias=AliasChoices("numbers", "figures"))
+    side_calls: bool = True
+    """Whether requests without tools are side calls, such as for a title; otherwise all are turns."""
     exit_codes: dict[str, str] = Field(default_factory=dict)
     """Descriptions of exit codes, for users."""
 

@@ -49,6 +49,7 @@ class AgentRun:
     patch: str = ""
     budget_usd: Decimal = Decimal(0)
     spent_usd: Decimal = Decimal(0)
+    unknown_usd: Decimal = Decimal(0)
     requests: list[Any] = field(default_factory=list)
     events: Path = Path()
     left_running: str = ""
@@ -84,27 +85,46 @@ async def run_with_model(
     agent: InstalledAgent,
     script: Callable[[Any], Any],
     *,
-    usd: str = "10",
-    wall_s: float = 100.0,
     model: str = "scripted-1",
-    prompt: str = PROMPT,
-    options: dict[str, Any] | None = None,
-    drive: Callable[[Callable[[], Awaitable[AgentResult]]], Awaitable[AgentResult | None]] | None = None,
+    **more: Any,
 ) -> AgentRun:
     """Run ``agent`` with a scripted model under a budget, and extract its patch in any case."""
-    run = AgentRun(budget_usd=Decimal(usd), events=folder / "events.jsonl")
+    requests: list[Any] = []
 
     def answer(request: Any) -> Any:
-        run.requests.append(request)
+        requests.append(request)
         return script(request)
 
     scripted = ScriptedModel("m", answer, price=PRICE, ledger=folder / "ledger.jsonl")
     gateway_model = GatewayModel(MeteredModel(scripted, PRICE, RateLimiter("m", maximum=8)), model)
+    run = await run_with_gateway(folder, provider, agent, gateway_model, **more)
+    run.requests = requests
+    return run
+
+
+async def run_with_gateway(
+    folder: Path,
+    provider: SandboxProvider,
+    agent: InstalledAgent,
+    gateway_model: GatewayModel,
+    *,
+    usd: str | None = "10",
+    wall_s: float = 100.0,
+    prompt: str = PROMPT,
+    options: dict[str, Any] | None = None,
+    drive: Callable[[Callable[[], Awaitable[AgentResult]]], Awaitable[AgentResult | None]] | None = None,
+) -> AgentRun:
+    """Run ``agent`` with a model of the gateway; without ``usd`` any request may pass."""
+    run = AgentRun(budget_usd=Decimal(usd or 0), events=folder / "events.jsonl")
+    limits = Money(usd=None if usd is None else Decimal(usd))
     testbed = await prepare_small_testbed(folder)
 
     async def work(ctx: JobContext) -> Json:
         async with gateway.admit(
-            ctx, models=["m"], protocol=agent.adapter.protocol, transcript=folder / "transcript.jsonl"
+            ctx,
+            models=[gateway_model.id],
+            protocol=agent.adapter.protocol,
+            transcript=folder / "transcript.jsonl",
         ) as access:
             spec = SandboxSpec(
                 "agent-run",
@@ -116,7 +136,9 @@ async def run_with_model(
                 await sandbox.put(
                     testbed_archive(testbed, {"/task_description/description.md": prompt.encode()})
                 )
-                task = AgentTask(prompt, model, f"http://127.0.0.1:{PORT}", access.token, options or {})
+                task = AgentTask(
+                    prompt, gateway_model.name, f"http://127.0.0.1:{PORT}", access.token, options or {}
+                )
 
                 async def start() -> AgentResult:
                     limits = CommandLimits(wall_s=wall_s)
@@ -130,12 +152,13 @@ async def run_with_model(
         return None
 
     async with (
-        open_session(folder / "run", Money(usd=Decimal(usd)), retries={}, grace_s=3.0) as session,
-        open_gateway({"m": gateway_model}, folder / "run") as gateway,
+        open_session(folder / "run", limits, retries={}, grace_s=3.0) as session,
+        open_gateway({gateway_model.id: gateway_model}, folder / "run") as gateway,
     ):
         outcomes = await session.run([closure_job(session, "job", work, session.budget, "f")])
         assert outcomes["job"].usable, outcomes["job"]
-        run.spent_usd = session.budget.snapshot().spent.usd
+        spent = session.budget.snapshot()
+        run.spent_usd, run.unknown_usd = spent.spent.usd, spent.unknown.usd
     return run
 
 

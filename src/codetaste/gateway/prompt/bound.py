@@ -27,6 +27,7 @@ from codetaste.gateway.prompt.parts import (
 )
 from codetaste.gateway.prompt.pieces import (
     TurnStep,
+    adds_tools,
     counts_current_thinking,
     split_part,
     turn_step,
@@ -55,6 +56,8 @@ _MAX_COUNTS = 16
 
 _MAX_FIRST_COUNTS = 4
 """First counts stored per model, of its latest sessions; the instructions of sessions are largely equal."""
+
+_TOOLS_AND_MESSAGES = (PartKind.TOOL, PartKind.MESSAGE)
 
 PieceKey = int
 """Hash of a piece's kind and name, and the number of equal pieces up to it."""
@@ -129,6 +132,9 @@ class _Prompt:
 
     def add(self, part: PromptPart, protocol: str, written_tokens: Mapping[str, int]) -> None:
         """Add a part; ``written_tokens`` are bounds of pieces by name, of the replies that had them."""
+        if adds_tools(part) and any(kind in _TOOLS_AND_MESSAGES for kind, _ in self.parts):
+            # It may replace tools of the same names, which then are counted in later requests only.
+            self.written = False
         self.parts.append((part.kind, part.name))
         for piece in split_part(part, protocol):
             key = self.key_of(piece)

@@ -6,7 +6,16 @@ import re
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from codetaste.gateway.prompt.parts import PartKind, hash_of, indentation_of, listed, to_json, tokens_of
+from codetaste.gateway.prompt.parts import (
+    OVERHEAD_TOKENS,
+    PartKind,
+    hash_of,
+    indentation_of,
+    listed,
+    to_json,
+    tokens_of,
+)
+from codetaste.llm.wire.common.request import ADDED_TOOLS
 from codetaste.llm.wire.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
@@ -68,10 +77,11 @@ class TurnStep(Enum):
 def split_part(part: PromptPart, protocol: str) -> Iterator[Piece]:
     """Yield what of a part is counted in every request, as one piece, and then each of its other blocks."""
     message = part.value
-    if part.kind is not PartKind.MESSAGE or not isinstance(message, dict):
+    if part.kind is not PartKind.MESSAGE or not isinstance(message, dict) or adds_tools(part):
         counted = _DEFERRED not in part.data
         indented = part.kind is PartKind.TOOL and PROTOCOLS[protocol].has_template
         size = part.size + indentation_of(to_json(part.value)) if indented else part.size
+        size += OVERHEAD_TOKENS * _inner_tools(message)
         yield Piece(part.name, part.kind, size, counted, written=counted)
         return
     if not _is_counted(message, inside=("output",)):
@@ -99,6 +109,17 @@ def split_part(part: PromptPart, protocol: str) -> Iterator[Piece]:
     yield _piece(rest, counted=True, written=True)
     for block, written in apart:
         yield _piece([role, block], counted=False, written=written)
+
+
+def adds_tools(part: PromptPart) -> bool:
+    """Whether a part is an item that has tools, as in Codex's code mode."""
+    return isinstance(part.value, dict) and part.value.get("type") == ADDED_TOOLS
+
+
+def _inner_tools(value: object) -> int:
+    """Return how many tools an item with tools or a namespace has, those of its namespaces included."""
+    inner = listed(value.get("tools")) if isinstance(value, dict) else []
+    return len(inner) + sum(len(listed(tool.get("tools"))) for tool in inner if isinstance(tool, dict))
 
 
 def turn_step(part: PromptPart, protocol: str) -> TurnStep:

@@ -46,7 +46,14 @@ _BLOCK = Kinds(
         "tool_result": _RESULT,
     }
 )
-_MESSAGE = Fields({"role": OneOf("user", "assistant", "system"), "content": text_or(_BLOCK)})
+_MESSAGE = Fields(
+    {
+        "role": OneOf("user", "assistant", "system"),
+        "content": text_or(_BLOCK),
+        # How much the model thinks from here on: the cap bounds its thinking, too.
+        "output_config": Fields({"effort": SCALAR}),
+    }
+)
 _TOOL = Kinds(
     {
         "custom": Fields(
@@ -88,13 +95,24 @@ _BODY = Fields(
 _REPLIED = "of the provider's replies, which programs send back"
 _SAMPLED = "decides which tokens a reply has, and all of them are counted"
 
-_BETAS = frozenset(
+_OTHER_BETAS = frozenset(
+    {
+        "adaptive-thinking-2026-01-28",
+        "mid-conversation-system-2026-04-07",
+        "prompt-caching-scope-2026-01-05",
+        "structured-outputs-2025-12-15",
+    }
+)
+"""Of releases of Claude Code between the tested ones. Each allows fields of a body, which are checked."""
+
+_BETAS = _OTHER_BETAS.union(
     {
         "claude-code-20250219",
         "context-management-2025-06-27",
         "effort-2025-11-24",
         "interleaved-thinking-2025-05-14",
         "mid-conversation-tool-changes-2026-07-01",
+        "per-turn-control-2026-07-01",
         "thinking-display-updates-2026-08-18",
         "thinking-token-count-2026-05-13",
     }
@@ -129,6 +147,9 @@ ALLOWED = AllowList(
         **dict.fromkeys(
             (f"{_RESULT_PICTURE}={kind}" for kind in PICTURE_TYPES if kind != "image/png"),
             "as a PNG is sent, which the recorded sessions have",
+        ),
+        **dict.fromkeys(
+            (f"anthropic-beta={name}" for name in _OTHER_BETAS), "of releases between the tested ones"
         ),
         "thinking.type=disabled": "the gateway sends it when the cap is too low for thinking",
         "thinking.type=between_tools": "turns off the thinking before a reply of Claude Sonnet 5.5",

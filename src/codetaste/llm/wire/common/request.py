@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from codetaste.llm.messages import Message, ToolSpec
     from codetaste.llm.wire.protocols import ProtocolName, WireProtocol
 
+ADDED_TOOLS = "additional_tools"
+"""Type of an item of the Responses protocol that has tools; Codex has them there in its code mode."""
+
 DEFAULT_CAP = 32_000
 """Cap of a reply if the client sets none; providers would allow the maximum of the model."""
 
@@ -59,7 +62,11 @@ class WireRequest:
     @property
     def is_agent_turn(self) -> bool:
         """Whether this is an agent's turn; a call without tools is a side call, such as for a title."""
-        return bool(self.request.tools or self.request.options.get("tools"))
+        items = self.body.get("input")
+        return bool(self.request.tools or self.request.options.get("tools")) or any(
+            isinstance(item, dict) and item.get("type") == ADDED_TOOLS and bool(item.get("tools"))
+            for item in (items if isinstance(items, list) else ())
+        )
 
 
 def decoded_request(

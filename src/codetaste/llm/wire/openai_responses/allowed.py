@@ -84,11 +84,15 @@ _ITEM = Kinds(
         ),
         "function_call": Fields({"arguments": SCALAR, "namespace": SCALAR, **_CALLED}, own=("arguments",)),
         "function_call_output": Fields(_RETURNED, own=("output",)),
-        "custom_tool_call": Fields({"input": SCALAR, **_CALLED}, own=("input",)),
+        "custom_tool_call": Fields({"input": SCALAR, "namespace": SCALAR, **_CALLED}, own=("input",)),
         "custom_tool_call_output": Fields(_RETURNED, own=("output",)),
         "tool_search_call": Fields({"arguments": DATA, **_SEARCH}, ("arguments",), ("execution",)),
         "tool_search_output": Fields(
             {"tools": Items(Kinds(_CLIENT_TOOLS)), **_SEARCH}, ("tools",), ("execution",)
+        ),
+        # Tools that the client runs, as in tools: their JSON bounds their tokens.
+        "additional_tools": Fields(
+            {"role": OneOf("developer"), "tools": Items(Kinds(_CLIENT_TOOLS)), **_MORE}, own=("tools",)
         ),
     },
     # Without a type: a message that has no id, as it could be that of a stored item.
@@ -115,7 +119,8 @@ _BODY = Fields(
         "store": FALSE,
         "include": Items(OneOf("reasoning.encrypted_content")),
         "prompt_cache_key": SCALAR,
-        "reasoning": Fields({"effort": SCALAR, "summary": SCALAR}),
+        # The context decides which of the reasoning in the input is in the prompt: its JSON bounds all of it.
+        "reasoning": Fields({"effort": SCALAR, "summary": SCALAR, "context": OneOf("all_turns")}),
         "text": Fields({"verbosity": SCALAR, "format": DATA}),
         "client_metadata": DATA,
         "service_tier": OneOf("default"),
