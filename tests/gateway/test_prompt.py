@@ -380,6 +380,37 @@ def test_count_of_a_request_that_drops_parts_is_not_stored(dropping: dict[str, A
     assert bound_of(counts, {"model": "m", "messages": [long]}).tokens(REQUEST) > 10_000
 
 
+def added_tools(name: str) -> dict[str, Any]:
+    inner = [{"type": "function", "name": each, "description": "word " * 1000} for each in "ab"]
+    namespace = {"type": "namespace", "name": name, "tools": inner}
+    return {"type": "additional_tools", "role": "developer", "tools": [namespace]}
+
+
+def bound_of_input(counts: SessionTokenCounts, *items: dict[str, Any], **more: Any) -> PartBound:
+    parts = request_parts("openai", {"model": "m", "input": [*items], **more})
+    return PartBound(parts, "openai", (), counts, 1024)
+
+
+def test_tools_in_the_input_are_bounded_by_their_bytes_and_then_by_their_count() -> None:
+    counts, item = TokenCounts().for_session(), added_tools("one")
+    first = bound_of_input(counts, item, USER)
+    assert first.tokens(REQUEST) >= len(json.dumps(item, separators=(",", ":"))) + 4 * OVERHEAD_TOKENS
+    first.learn(REQUEST, reply_of((), Usage(input=2500, output=1)))
+    assert bound_of_input(counts, item, USER, USER).tokens(REQUEST) < 4500
+    assert bound_of_input(counts, item, USER, added_tools("two")).tokens(REQUEST) > 12_500
+
+
+@pytest.mark.parametrize(
+    "before", [{"tools": [FUNCTION_CALL]}, {"input": [USER]}, {"input": [added_tools("two")]}]
+)
+def test_count_with_tools_that_others_may_replace_is_not_stored(before: dict[str, Any]) -> None:
+    counts, item = TokenCounts().for_session(), added_tools("one")
+    items = [*before.get("input", []), item]
+    bound = bound_of_input(counts, *items, **{name: before[name] for name in before if name != "input"})
+    bound.learn(REQUEST, reply_of((), Usage(input=100, output=1)))
+    assert bound_of_input(counts, item).tokens(REQUEST) > 10_000
+
+
 def test_message_among_the_tools_is_not_counted_as_a_message() -> None:
     counts = TokenCounts().for_session()
     long = {"role": "user", "content": "word " * 2000}

@@ -118,6 +118,23 @@ async def test_concurrent_sessions_have_own_models_usage_and_transcript(tmp_path
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(("side_calls", "turns"), [(True, 1), (False, 2)])
+async def test_requests_without_tools_are_turns_of_an_agent_without_side_calls(
+    tmp_path: Path, side_calls: bool, turns: int
+) -> None:
+    async def body(ctx: JobContext, gateway: Gateway) -> Json:
+        async with admit_client(ctx, gateway, side_calls=side_calls) as (session, client):
+            request = make_request("anthropic", model="m")
+            for tools in ([], [{"name": "f", "input_schema": {}}]):
+                assert (await client.post(PATHS["anthropic"], json=request | {"tools": tools})).is_success
+            assert (session.usage.requests, session.usage.turns) == (2, turns)
+        return None
+
+    await run_to_end(tmp_path, body)
+    assert (tmp_path / "run/transcript.jsonl").read_text().count('"side_call":true') == 2 - turns
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("model", ["m", "m-of-provider", "haiku", "anything"])
 async def test_model_name_from_client_maps_to_allowed_model(tmp_path: Path, model: str) -> None:
     async def body(ctx: JobContext, gateway: Gateway) -> Json:

@@ -90,17 +90,20 @@ def test_other_end_events_are_no_success(event: dict[str, Any], outcome: str) ->
     assert parse(CLAUDE, CLAUDE_END_EVENT | event).outcome == outcome
 
 
-def test_success_with_api_error_as_text_is_a_problem() -> None:
-    end = {
-        "type": "result",
-        "subtype": "success",
-        "is_error": False,
-        "result": "[API Error: 402 no]",
-        "usage": {},
-    }
+@pytest.mark.parametrize(
+    ("text", "failed"),
+    [
+        ("[API Error: 402 no]", True),
+        ("half of a reply\n" * 100 + "[API Error: cut]\n", True),
+        ("[API Error: 1] is handled now.", True),
+        ("The page shows [API Error: 1] now.", False),
+    ],
+)
+def test_success_with_api_error_as_text_is_a_problem(text: str, failed: bool) -> None:
+    end = {"type": "result", "subtype": "success", "is_error": False, "result": text, "usage": {}}
     result = parse(QWEN, end)
     assert result.outcome == "success"
-    assert "[API Error: 402 no]" in result.problem
+    assert ("[API Error: " in result.problem) == failed
 
 
 def test_success_without_text_is_a_problem_if_manifest_requires_text() -> None:

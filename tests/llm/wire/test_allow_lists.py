@@ -43,6 +43,34 @@ def test_own_requests_and_those_of_programs_are_allowed(protocol: Protocol, requ
     assert check(protocol, BODIES[protocol](request_, "m")).refusals == []
 
 
+CODE_MODE = [
+    {
+        "type": "namespace",
+        "name": "functions",
+        "description": "",
+        "tools": [{"type": "custom", "name": "exec"}],
+    },
+    FUNCTION,
+]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "body"),
+    [
+        ("anthropic", {"messages": [{"role": "system", "content": "x", "output_config": {"effort": "low"}}]}),
+        (
+            "openai",
+            {
+                "input": [{"type": "additional_tools", "id": "at", "role": "developer", "tools": CODE_MODE}],
+                "reasoning": {"context": "all_turns"},
+            },
+        ),
+    ],
+)
+def test_what_current_models_make_programs_send_is_allowed(protocol: Protocol, body: dict[str, Any]) -> None:
+    assert check(protocol, body).refusals == []
+
+
 def test_message_in_the_page_of_models_is_the_real_one() -> None:
     tools = [FUNCTION_OF_MESSAGES, FUNCTION_OF_MESSAGES, {"type": "web_search_20250305", "name": "w"}]
     page = (Path(__file__).parents[3] / "docs/guide/models.md").read_text("utf-8")
@@ -88,6 +116,22 @@ MESSAGES_REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (result([{"type": "tool_reference", "tool_name": "x"}]), '.content[0].type = "tool_reference"'),
     (
+        {"messages": [{"role": "system", "content": "x", "clear_at": "next_user_message"}]},
+        'messages[0].clear_at = "next_user_message"',
+    ),
+    (
+        {"messages": [{"role": "system", "output_config": {"format": {"type": "json_schema"}}}]},
+        "messages[0].output_config.format = ",
+    ),
+    (
+        {
+            "system": [
+                {"type": "text", "text": "x", "cache_control": {"type": "ephemeral", "scope": "global"}}
+            ]
+        },
+        'system[0].cache_control.scope = "global"',
+    ),
+    (
         {"messages": [{"role": "system", "content": [{"type": "tool_addition"}]}]},
         'messages[0].content[0].type = "tool_addition"',
     ),
@@ -131,7 +175,18 @@ RESPONSES_REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     ({"input": [{"id": "x"}]}, 'input[0].id = "x"'),
     ({"input": [{"type": None, "role": "user", "content": "a"}]}, "input[0].type = null"),
-    ({"input": [{"type": "additional_tools", "tools": [SEARCH]}]}, 'input[0].type = "additional_tools"'),
+    ({"input": [{"type": "additional_tools", "tools": [SEARCH]}]}, 'input[0].tools[0].type = "web_search"'),
+    (
+        {"input": [{"type": "additional_tools", "tools": [{"type": "namespace", "tools": [SEARCH]}]}]},
+        'input[0].tools[0].tools[0].type = "web_search"',
+    ),
+    (
+        {"input": [{"type": "additional_tools", "tools": [{**FUNCTION, "defer_loading": True}]}]},
+        "input[0].tools[0].defer_loading = true",
+    ),
+    ({"input": [{"type": "additional_tools", "id": "x", "tools": []}]}, 'input[0].id = "x"'),
+    ({"reasoning": {"context": "stored"}}, 'reasoning.context = "stored"'),
+    ({"reasoning": {"mode": "pro"}}, 'reasoning.mode = "pro"'),
     (
         {"input": [{"type": "tool_search_output", "execution": "client", "tools": [SEARCH]}]},
         'input[0].tools[0].type = "web_search"',
@@ -149,7 +204,6 @@ RESPONSES_REFUSED: list[tuple[dict[str, Any], str]] = [
         {"input": [{"type": "function_call_output", "call_id": "c", "output": {"type": "input_file"}}]},
         'input[0].output = {"type": "input_file"}',
     ),
-    ({"reasoning": {"context": "all_turns"}}, 'reasoning.context = "all_turns"'),
     ({"reasoning": {"mode": "pro"}}, 'reasoning.mode = "pro"'),
     ({"truncation": "auto"}, 'truncation = "auto"'),
     ({"store": True}, "store = true"),

@@ -80,6 +80,13 @@ def test_call_without_tools_is_no_agent_turn(protocol: Protocol) -> None:
     assert not read(protocol, {**body, "stream": None}).is_agent_turn
 
 
+def test_call_with_tools_in_its_input_is_an_agent_turn() -> None:
+    item = {"type": "additional_tools", "role": "developer", "tools": [{"type": "custom", "name": "exec"}]}
+    body = {"model": "m", "input": [item, {"role": "user", "content": "Go."}]}
+    assert read("openai", body).is_agent_turn
+    assert not read("openai", {**body, "input": [{**item, "tools": []}]}).is_agent_turn
+
+
 @pytest.mark.parametrize(
     ("protocol", "more", "message"),
     [

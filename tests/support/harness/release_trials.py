@@ -12,18 +12,19 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from codetaste.harness.adapter import load_adapter
 from support.flows.cli_agent_runs import Config, trial_folder
-from support.flows.tiny_benchmark import PRICE, Bench, Workspace
+from support.flows.tiny_benchmark import PRICE, Bench
 from support.flows.trial_runs import agent_table, read_metadata
 from support.harness.coding_models import edit_steps, shell_step
 from support.harness.coding_provider import serve_plan
 from support.llm.provider.exchange import Handler
 from support.llm.provider.server import Server, cut, reply, serving, status, text
 
-BUDGET_USD = Decimal("1.5")
-"""Of one trial; the endless ones use it up."""
+BUDGETS_USD = {"endless": Decimal("1.5")}
+"""Of one trial; others have five US dollars."""
 _KEY = "CODETASTE_RELEASE_TRIALS_KEY"
 _HALF = text("Half of a reply that breaks off here. ")
 
@@ -58,21 +59,21 @@ class ReleaseTrial:
         harness: the agent.
         version: its release.
         model: the model's name.
-        ending: a key of ``ENDINGS``.
-        reason: the finish reason.
+        model_ends: a key of ``ENDINGS``.
+        ending: of the trial's job.
         turns: the turns that the gateway counted.
         patched: whether the patch has both edits.
         billed_usd: the provider's bill.
         settled_usd: the known cost.
         unknown_usd: the cost of calls whose usage is unknown.
-        message: the trial's message.
+        message: why it did not end well.
     """
 
     harness: str
     version: str
     model: str
-    ending: str
-    reason: str = ""
+    model_ends: str
+    ending: str = ""
     turns: int = 0
     patched: bool = False
     billed_usd: Decimal = Decimal(0)
@@ -83,13 +84,21 @@ class ReleaseTrial:
     @property
     def name(self) -> str:
         """The id of the agent and its model."""
-        return f"{self.harness}-{self.version}-{self.model}-{self.ending}".replace(" ", "-").replace(".", "-")
+        return f"{self.harness}-{self.version}-{self.model}-{self.model_ends}".replace(" ", "-").replace(
+            ".", "-"
+        )
 
     def __str__(self) -> str:
         cells = (
             f"{self.harness} {self.version}",
-            *(self.model, self.ending, self.reason, str(self.turns), "both edits" if self.patched else "not"),
-            *(f"{usd:f}" for usd in (self.billed_usd, self.settled_usd, self.unknown_usd)),
+            *(
+                self.model,
+                self.model_ends,
+                self.ending,
+                str(self.turns),
+                "both edits" if self.patched else "not",
+            ),
+            *(f"{usd.normalize():f}" for usd in (self.billed_usd, self.settled_usd, self.unknown_usd)),
         )
         return f"| {' | '.join(cells)} |"
 
@@ -127,13 +136,22 @@ def run_trials(trials: Sequence[ReleaseTrial], folder: Path, cache: Path) -> lis
         servers = {}
         for trial in trials:
             servers[trial.name] = server = stack.enter_context(serving())
-            server.default = ENDINGS[trial.ending]()
+            server.default = ENDINGS[trial.model_ends]()
             config.tables += [_model_table(trial, server), _agent_table(trial)]
         config.track("instructed/direct")
         workspace = config.make_workspace(folder / "run", cache)
         workspace.env[_KEY] = "sk-dummy"
-        workspace.run("run", str(workspace.config), "--json", timeout_s=3600.0)
-        return [_with_result(trial, workspace, bench, servers[trial.name]) for trial in trials]
+        done = workspace.run("--json", timeout_s=3600.0)
+        jobs = {job["key"].split("/")[1]: job for job in done.json["jobs"] if job["key"].startswith("infer/")}
+        return [
+            _with_result(
+                trial,
+                trial_folder(workspace, row, "instructed/direct", trial.name),
+                servers[trial.name],
+                jobs[trial.name],
+            )
+            for trial in trials
+        ]
 
 
 def _model_table(trial: ReleaseTrial, server: Server) -> str:
@@ -146,30 +164,29 @@ def _model_table(trial: ReleaseTrial, server: Server) -> str:
 
 
 def _agent_table(trial: ReleaseTrial) -> str:
-    more = f'version = "{trial.version}"\nbudget_usd = {BUDGET_USD}\ntime_limit = "20m"'
+    budget_usd = BUDGETS_USD.get(trial.model_ends, 5)
+    more = f'version = "{trial.version}"\nbudget_usd = {budget_usd}\ntime_limit = "20m"'
     return agent_table(trial.name, trial.name, more, trial.harness)
 
 
-def _with_result(trial: ReleaseTrial, workspace: Workspace, bench: Bench, server: Server) -> ReleaseTrial:
-    folder = trial_folder(workspace, bench.rows[0], "instructed/direct", trial.name)
-    metadata, patch = read_metadata(folder), folder / "prediction.diff"
+def _with_result(trial: ReleaseTrial, folder: Path, server: Server, job: dict[str, Any]) -> ReleaseTrial:
+    patch, ended = folder / "prediction.diff", (folder / "inference_metadata.json").is_file()
     found = patch.read_text() if patch.is_file() else ""
-    more = metadata["additional"]
     return replace(
         trial,
-        reason=metadata["finish_reason"],
-        turns=more["turns"],
+        ending=job["ending"],
+        turns=read_metadata(folder)["additional"]["turns"] if ended else 0,
         patched="+print('new')" in found and "+a file that was not there" in found,
         billed_usd=server.billed_usd,
-        settled_usd=Decimal(more["settled_usd"]),
-        unknown_usd=Decimal(more["unknown_usd"]),
-        message=more.get("message", ""),
+        settled_usd=Decimal(job["money"]["settled_usd"]),
+        unknown_usd=Decimal(job["money"]["unknown_usd"]),
+        message=job["reason"] or "",
     )
 
 
 def format_trials(trials: Iterable[ReleaseTrial]) -> str:
     """Format trials as a table in Markdown."""
-    head = "| release | model | ending | finish reason | turns | patch | billed | settled | unknown |"
+    head = "| release | model | its replies | ending | turns | patch | billed | settled | unknown |"
     return "\n".join([head, f"|{' --- |' * 9}", *map(str, trials)])
 
 

@@ -31,7 +31,10 @@ def charge_responses(body: dict[str, Any], _headers: Mapping[str, str], stored: 
         charge.use("truncation")
         while len(sizes) > 1 and sum(sizes) > _WINDOW_TOKENS:
             del sizes[0]
-    charge.prompt = sum(sizes) + tokens(body.get("instructions")) + tokens(body.get("tools"))
+    added = [kind_of(item) for item in items].count("additional_tools")
+    charge.prompt = (
+        sum(sizes) + tokens(body.get("instructions")) + (0 if added else tokens(body.get("tools")))
+    )
     if isinstance(body.get("messages"), list):
         charge.prompt += tokens(body["messages"])
         charge.use("messages")
@@ -44,7 +47,9 @@ def charge_responses(body: dict[str, Any], _headers: Mapping[str, str], stored: 
 
 
 def _counted_items(items: list[Any], body: dict[str, Any], charge: Charge) -> list[Any]:
-    """Drop the reasoning of earlier turns, unless all turns are requested."""
+    """Drop tools that later ones replace, and reasoning of earlier turns unless all turns are requested."""
+    added = [item for item in items if kind_of(item) == "additional_tools"]
+    items = [item for item in items if item not in added[:-1]]
     if (body.get("reasoning") or {}).get("context") == "all_turns":
         charge.use("reasoning.context")
         return items

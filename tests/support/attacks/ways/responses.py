@@ -17,6 +17,12 @@ def user(content: str = GO_ON) -> Json:
     return {"type": "message", **chat_user(content)}
 
 
+def _added(description: str) -> Json:
+    """Return an item that adds one tool."""
+    tool = {"type": "function", "name": "f", "description": description, "parameters": {}}
+    return {"type": "additional_tools", "role": "developer", "tools": [tool]}
+
+
 def _post(*given: Json, **more: Any) -> Json:
     return shot("openai", items(*given, **more))
 
@@ -29,6 +35,21 @@ LISTED = (
         (_post(user(), {"type": "additional_tools", "role": "developer", "tools": _HOSTED}),),
         (),
         "additional_tools",
+        "web_search",
+    ),
+    Way(
+        "tools in an item that another item has replaced",
+        "openai",
+        Outcome.BOUNDED,
+        (_post(_added(LARGE), user("hello")),),
+        (_post(_added(LARGE), _added("short"), user("hello")),) * 2,
+    ),
+    Way(
+        "tools that an item has replaced",
+        "openai",
+        Outcome.BOUNDED,
+        (_post(user("hello"), tools=_added(LARGE)["tools"]),),
+        (_post(_added("short"), user("hello"), tools=_added(LARGE)["tools"]),) * 2,
     ),
     Way(
         "hosted tools found by a search",
@@ -42,7 +63,7 @@ LISTED = (
     Way(
         "reasoning of all turns",
         "openai",
-        Outcome.PARTLY_REFUSED,
+        Outcome.BOUNDED,
         (_post(_THOUGHT, user("hello"), reasoning={"context": "all_turns"}),),
         (_post(_THOUGHT, user("hello")),) * 2,
         "reasoning.context",
