@@ -79,7 +79,9 @@ def test_the_agent_of_the_page_works_on_a_real_instance(folder: Path, bubblewrap
     code, document = codetaste(folder, "run", "run.toml")
     assert code == 0, document
     [metadata] = (folder / "runs/mine/outputs").rglob("inference_metadata.json")
-    assert json.loads(metadata.read_text())["finish_reason"] == "success"
+    found = json.loads(metadata.read_text())
+    assert found["finish_reason"] == "success"
+    assert found["additional"]["turns"] > 1, "its requests have no tools"
     patch = metadata.with_name("prediction.diff").read_text()
     assert "rename from src/pluggy/hooks.py" in patch
     assert "rename to src/pluggy/_hooks.py" in patch
@@ -90,6 +92,15 @@ def test_the_agent_of_the_page_is_installed_by_its_path(folder: Path, bubblewrap
     (installed,) = document["installed"]
     assert (code, installed["name"], installed["version"]) == (0, "shell-agent", "1.0")
     assert (Path(installed["tree"]) / "adapter" / "ask.mjs").is_file()
+
+
+def test_dry_run_names_a_release_that_is_not_tested(folder: Path) -> None:
+    config = folder / "run.toml"
+    config.write_text(config.read_text().replace('id = "mine"', 'id = "mine"\nversion = "1.1"'))
+    code, document = codetaste(folder, "run", "run.toml", "--dry-run")
+    (note,) = document["notes"]
+    assert code == 0
+    assert note.startswith("agents[mine].version: 1.1 is not among the tested releases (1.0); it runs")
 
 
 def test_agent_manifest_fault_names_key(folder: Path) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from codetaste.harness.adapter import adapter_names, load_adapter
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 PAGES = [path for folder in (CHECKOUT, CHECKOUT / "perf") for path in sorted(folder.glob("*.md"))]
 PAGES += sorted((CHECKOUT / "docs").rglob("*.md"))
@@ -49,6 +51,15 @@ def test_every_named_file_of_the_checkout_exists(path: Path) -> None:
     pattern = r"`((?:src|tests|docs|\.ci|examples|prompts|agents|perf)/[\w./-]+)(?::\w+)?`"
     named = re.findall(pattern, prose(path.read_text("utf-8")))
     assert [name for name in named if not (CHECKOUT / name).exists()] == []
+
+
+@pytest.mark.parametrize("name", adapter_names())
+def test_page_of_requests_has_every_tested_release(name: str) -> None:
+    page = (CHECKOUT / "docs/agent-requests.md").read_text("utf-8")
+    versions = load_adapter(name, CHECKOUT).manifest.versions
+    assert f"## {name}\n" in page
+    assert f"| sent | {' | '.join(versions)} |" in page, "tests/support/harness/record_requests.py makes it"
+    assert "(refused)" not in page
 
 
 def test_the_index_lists_every_page() -> None:

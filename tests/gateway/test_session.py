@@ -123,7 +123,8 @@ async def test_requests_without_tools_are_turns_of_an_agent_without_side_calls(
     tmp_path: Path, side_calls: bool, turns: int
 ) -> None:
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
-        async with admit_client(ctx, gateway, side_calls=side_calls) as (session, client):
+        async with admit_client(ctx, gateway) as (session, client):
+            session.side_calls = side_calls
             request = make_request("anthropic", model="m")
             for tools in ([], [{"name": "f", "input_schema": {}}]):
                 assert (await client.post(PATHS["anthropic"], json=request | {"tools": tools})).is_success

@@ -14,7 +14,15 @@ from codetaste.harness.result import AgentResult
 from codetaste.llm.messages import Request
 from codetaste.llm.providers.scripted import ScriptedReply
 from codetaste.sandbox.base import SandboxProvider
-from support.harness.agent_job import MODELS, PINNED, AgentRun, apply_patch, install_by_name, run_with_model
+from support.harness.agent_job import (
+    MODELS,
+    NEWEST,
+    PINNED,
+    AgentRun,
+    apply_patch,
+    install_by_name,
+    run_with_model,
+)
 from support.harness.coding_models import (
     ADDED,
     DONE,
@@ -29,7 +37,7 @@ from support.harness.coding_models import (
 
 pytestmark = [pytest.mark.anyio, pytest.mark.heavy, pytest.mark.timeout(300)]
 
-CURRENT = ("claude-code@2.1.330", "codex@0.169.0", "qwen-code@0.24.4")
+CURRENT = tuple(NEWEST.values())
 EDITED_FILES = {"hello.py": f"{NEW}\n", "added.txt": ADDED}
 REPORTS_USAGE_WHEN_STOPPED = ("claude-code", "qwen-code")
 

@@ -50,13 +50,7 @@ class Gateway:
 
     @asynccontextmanager
     async def admit(
-        self,
-        ctx: JobContext,
-        *,
-        models: Sequence[str],
-        protocol: ProtocolName,
-        transcript: Path,
-        side_calls: bool = True,
+        self, ctx: JobContext, *, models: Sequence[str], protocol: ProtocolName, transcript: Path
     ) -> AsyncIterator[GatewaySession]:
         """Open a session for a job's CLI agent until the end of the block.
 
@@ -68,7 +62,6 @@ class Gateway:
             models: ids of the models that it may use; the first one answers a request for an unknown model.
             protocol: the protocol of the CLI agent.
             transcript: the file to which requests and replies are written.
-            side_calls: whether requests without tools are side calls; otherwise each request is a turn.
 
         Raises:
             ConfigError: there is no such model, or its provider uses another protocol than the agent.
@@ -84,13 +77,7 @@ class Gateway:
 
         await self._settle_unsettled(ctx)
         session = GatewaySession(
-            ctx,
-            chosen,
-            others,
-            protocol=protocol,
-            transcript=transcript,
-            name_call=name_call,
-            side_calls=side_calls,
+            ctx, chosen, others, protocol=protocol, transcript=transcript, name_call=name_call
         )
         session.transcript.begin(protocol)
         error: Exception | None = None

@@ -52,7 +52,6 @@ class GatewaySession:
         protocol: the protocol of the job's CLI agent.
         transcript: the file to which requests and replies are written.
         name_call: returns a name for each call that is unique within the job.
-        side_calls: whether requests without tools are side calls; otherwise each request is a turn.
     """
 
     def __init__(
@@ -64,10 +63,10 @@ class GatewaySession:
         protocol: ProtocolName,
         transcript: Path,
         name_call: Callable[[], str],
-        side_calls: bool = True,
     ) -> None:
         self.ctx, self.protocol, self.name_call = ctx, protocol, name_call
-        self.side_calls = side_calls
+        self.side_calls = True
+        """Whether requests without tools are side calls; otherwise each request is a turn."""
         self.token = f"ct-{secrets.token_urlsafe(32)}"
         self.usage = SessionUsage(ctx.budget)
         self.transcript = Transcript(transcript, ctx)

@@ -6,7 +6,6 @@ The output is untrusted: lines that are not JSON, too long, or of another shape 
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -148,7 +147,7 @@ def _contradiction(ending: EndEvent, message: str) -> str:
     if ending.requires_message and not message.strip():
         return "it reported success without a final message"
     pattern, last = ending.failure_pattern, message[-MAX_MESSAGE_CHARS:]
-    found = re.search(pattern, last, re.DOTALL) if pattern else None
+    found = pattern.search(last) if pattern else None
     if found or message.lstrip().startswith(ending.failure_prefixes):
         return f"it reported success with the message: {(found.group() if found else message)[:200]}"
     return ""

@@ -96,6 +96,7 @@ def plan_config(base: Config, path: Path, only: Sequence[str] = ()) -> RunPlan:
 
         earlier = read_earlier_sessions(journal, resolved, flows)
         dry_run = replace(dry_run.with_work(earlier.work), run=directory)
+    dry_run = replace(dry_run, notes=(*dry_run.notes, *resolved.release_notes()))
     return RunPlan(resolved, limits, flows, dry_run, earlier)
 
 

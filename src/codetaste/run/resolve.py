@@ -85,6 +85,20 @@ class ResolvedConfig:
         """Return hashes of what determines the replies of the used models, by id."""
         return {model.id: _model_fingerprint(model, self.base_dir) for model in self.used_models()}
 
+    def release_notes(self) -> tuple[str, ...]:
+        """Return which used agents have a release that is not among the tested ones."""
+        releases = (
+            (agent.id, adapter.manifest.versions, adapter.choose_version(agent.version))
+            for agent in self.config.used_agents()
+            if (adapter := self.adapters.get(agent.id)) is not None
+        )
+        return tuple(
+            f"agents[{name}].version: {version} is not among the tested releases ({', '.join(tested)}); "
+            "it runs, but may send what a budget refuses"
+            for name, tested, version in releases
+            if version not in tested
+        )
+
     def prices(self) -> dict[str, PriceEntry]:
         """Return the prices of the used models with their sources, by id."""
         return {model.id: price_entry(model) for model in self.used_models()}

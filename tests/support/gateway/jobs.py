@@ -72,14 +72,11 @@ async def admit_client(
     models: list[str] | None = None,
     *,
     name: str = "transcript.jsonl",
-    **more: Any,
 ) -> AsyncIterator[tuple[GatewaySession, httpx.AsyncClient]]:
     """Open a gateway session for a job, and a client with its token."""
     transcript = gateway.socket.parent.parent / name
     async with (
-        gateway.admit(
-            ctx, models=models or ["m"], protocol=protocol, transcript=transcript, **more
-        ) as access,
+        gateway.admit(ctx, models=models or ["m"], protocol=protocol, transcript=transcript) as access,
         open_client(gateway, access.token) as client,
     ):
         yield access, client

@@ -36,7 +36,9 @@ PRICE = Price(input=Decimal(1), output=Decimal(30))
 PROMPT = "Make the greeting new, and add a file.\n"
 PORT = 8787
 PINNED = ("claude-code", "codex", "qwen-code")
-MODELS = {"claude-code": "claude-sonnet-4-5", "codex": "gpt-5.1-codex", "codex@0.169.0": "gpt-5.5"}
+NEWEST = {name: f"{name}@{load_adapter(name, Path()).manifest.versions[-1]}" for name in PINNED}
+"""The newest tested release of each agent."""
+MODELS = {"claude-code": "claude-sonnet-4-5", "codex": "gpt-5.1-codex", NEWEST["codex"]: "gpt-5.5"}
 """The model name that an agent gets: some agents have special tools for models that they know."""
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import anyio
 
@@ -62,10 +63,17 @@ def _age(name: str) -> tuple[list[int], str]:
     return [int(digits) for digits in re.findall(r"\d+", name)], name
 
 
+class SessionKeys(NamedTuple):
+    """The keys of the allow list that the requests of a session use, and those that a budget refuses."""
+
+    used: set[str]
+    refused: set[str]
+
+
 async def record_session(
     agent: InstalledAgent, model: str, provider: SandboxProvider, folder: Path
-) -> tuple[set[str], set[str]]:
-    """Run a session; return the keys that its requests use, and those that a budget refuses."""
+) -> SessionKeys:
+    """Run a session without a budget."""
     allowed = ALLOW_LISTS[agent.adapter.manifest.protocol]
     with serving() as server:
         server.default = serve_plan(plan_with_picture)
@@ -74,10 +82,10 @@ async def record_session(
     assert (run.result.finish_reason, run.result.message) == ("success", DONE), (agent.id, model, run.result)
     used: set[str] = set()
     refused: set[str] = set()
-    for body, headers in zip(server.bodies, server.headers, strict=True):
-        used |= keys_of_request(allowed, body, headers)
+    for body, headers, path in zip(server.bodies, server.headers, server.paths, strict=True):
+        used |= keys_of_request(allowed, body, headers, path.partition("?")[2])
         refused |= {*allowed.check_request(body, headers, {}).keys}
-    return used, refused
+    return SessionKeys(used, refused)
 
 
 async def record(cache: Path, names: Iterable[str]) -> str:
@@ -106,7 +114,8 @@ async def record(cache: Path, names: Iterable[str]) -> str:
 def _table(name: str, models: dict[str, list[str]], seen: dict[str, dict[str, set[str]]]) -> str:
     versions = [*models]
     lines = [f"## {name}", ""]
-    lines += [f"- {version}: {', '.join(f'`{model}`' for model in models[version])}" for version in versions]
+    lines += ["| release | models |", "| --- | --- |"]
+    lines += [f"| {version} | {', '.join(models[version])} |" for version in versions]
     lines += ["", f"| sent | {' | '.join(versions)} |", f"| --- |{' --- |' * len(versions)}"]
     rows: dict[str, list[str]] = {}
     for key in sorted(seen):

@@ -182,8 +182,8 @@ class CliAgentRunner:
                 models=[self.agent.model],
                 protocol=self.adapter.protocol,
                 transcript=run.services.out / TRANSCRIPTS_FOLDER / self._log_name(run),
-                side_calls=self.adapter.manifest.side_calls,
             ) as access:
+                access.side_calls = self.adapter.manifest.side_calls
                 tally, url = access.usage, f"http://127.0.0.1:{GATEWAY_PORT}"
                 options, env = self.agent.options, self._env(run)
                 task = AgentTask(run.spec.task, self.model_name, url, access.token, options, env)

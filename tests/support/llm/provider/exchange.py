@@ -67,6 +67,8 @@ class Server:
     bodies: list[dict[str, Any]] = field(default_factory=list)
     raw_bodies: list[bytes] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    """Of the requests, with their parameters."""
     ports: list[int] = field(default_factory=list)
     """The client's port of each request: two requests on one connection have the same."""
     bill: list[Billed] = field(default_factory=list)

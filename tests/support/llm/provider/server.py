@@ -182,6 +182,7 @@ async def _handle_call(server: Server, call: Call) -> None:
             server.raw_bodies.append(call.data)
             server.bodies.append(body)
             server.headers.append(call.headers)
+            server.paths.append(call.path)
             server.ports.append(call.stream.extra(SocketAttribute.remote_port))
             number = len(server.bodies)
         exchange = Exchange(server, call, protocol_of(call.path), body, number)

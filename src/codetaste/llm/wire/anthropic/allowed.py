@@ -95,24 +95,20 @@ _BODY = Fields(
 _REPLIED = "of the provider's replies, which programs send back"
 _SAMPLED = "decides which tokens a reply has, and all of them are counted"
 
-_OTHER_BETAS = frozenset(
+_BETWEEN = "of releases between the tested ones; it only permits fields of a body, which are checked"
+
+_BETAS = frozenset(
     {
         "adaptive-thinking-2026-01-28",
-        "mid-conversation-system-2026-04-07",
-        "prompt-caching-scope-2026-01-05",
-        "structured-outputs-2025-12-15",
-    }
-)
-"""Of releases of Claude Code between the tested ones. Each allows fields of a body, which are checked."""
-
-_BETAS = _OTHER_BETAS.union(
-    {
         "claude-code-20250219",
         "context-management-2025-06-27",
         "effort-2025-11-24",
         "interleaved-thinking-2025-05-14",
+        "mid-conversation-system-2026-04-07",
         "mid-conversation-tool-changes-2026-07-01",
         "per-turn-control-2026-07-01",
+        "prompt-caching-scope-2026-01-05",
+        "structured-outputs-2025-12-15",
         "thinking-display-updates-2026-08-18",
         "thinking-token-count-2026-05-13",
     }
@@ -148,9 +144,10 @@ ALLOWED = AllowList(
             (f"{_RESULT_PICTURE}={kind}" for kind in PICTURE_TYPES if kind != "image/png"),
             "as a PNG is sent, which the recorded sessions have",
         ),
-        **dict.fromkeys(
-            (f"anthropic-beta={name}" for name in _OTHER_BETAS), "of releases between the tested ones"
-        ),
+        "anthropic-beta=adaptive-thinking-": _BETWEEN,
+        "anthropic-beta=mid-conversation-system-": _BETWEEN,
+        "anthropic-beta=prompt-caching-scope-": _BETWEEN,
+        "anthropic-beta=structured-outputs-": _BETWEEN,
         "thinking.type=disabled": "the gateway sends it when the cap is too low for thinking",
         "thinking.type=between_tools": "turns off the thinking before a reply of Claude Sonnet 5.5",
         "output_config.format": _SAMPLED,
