@@ -139,11 +139,11 @@ async def test_thinking_bound_to_what_precedes_it_is_left_out_after_an_edit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server refuses a thinking block after other messages than those that it followed."""
-    kept: list[int] = []
+    thinking: list[int] = []
 
     async def think(exchange: Exchange) -> None:
         messages = exchange.body["messages"]
-        kept.append(sum(block["type"] == "thinking" for each in messages for block in each["content"]))
+        thinking.append(sum(block["type"] == "thinking" for each in messages for block in each["content"]))
         number = len(exchange.server.bodies)
         name, arguments = ("finish", {}) if number > TURNS else ("read", {"file": f"file-{number}.py"})
         call = {"type": "tool_use", "id": f"c{number}", "name": name, "input": arguments}
@@ -162,8 +162,8 @@ async def test_thinking_bound_to_what_precedes_it_is_left_out_after_an_edit(
             await backend.aclose()
         assert server.complaints == []
     assert (state.end, state.turns) == (LoopEnd.FINISHED, TURNS + 1)
-    assert max(kept) > 1, "thinking before an edit is kept"
-    assert kept != sorted(kept), "some was left out"
+    assert max(thinking) > 1, "thinking before an edit is kept"
+    assert thinking != sorted(thinking), "some was left out"
 
 
 @pytest.mark.anyio

@@ -66,8 +66,8 @@ class Message:
         """Return it without blocks that providers take only after the messages that they followed."""
         if self.raw is None:
             return self
-        kept = tuple(block for block in self.raw.blocks if block.get("type") not in _BOUND_TO_PREFIX)
-        return replace(self, raw=replace(self.raw, blocks=kept) if kept else None)
+        others = tuple(block for block in self.raw.blocks if block.get("type") not in _BOUND_TO_PREFIX)
+        return replace(self, raw=replace(self.raw, blocks=others) if others else None)
 
     @property
     def text(self) -> str:

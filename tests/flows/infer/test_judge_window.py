@@ -69,7 +69,7 @@ def test_judge_that_can_take_no_plans_ends_the_trial(
 @pytest.mark.parametrize(
     ("judge", "reason"), [("thinking_judge", "success"), ("endless_judge", "error_judge")]
 )
-def test_judge_that_thinks_until_its_cap_is_asked_once_more_with_a_larger_one(
+def test_judge_that_thinks_until_its_cap_gets_a_larger_one_once(
     tmp_path: Path, alpha: TinyBenchmark, bubblewrap: Path, judge: str, reason: str
 ) -> None:
     workspace = make_trial_workspace(tmp_path, alpha, (TRACK,), judge=judge)

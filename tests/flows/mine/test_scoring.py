@@ -122,7 +122,7 @@ async def test_unusable_reply_is_repeated(tmp_path: Path, first: Any, problem: s
 
 
 @pytest.mark.parametrize("enough", [4 * 8192, 5 * 8192])
-async def test_cut_reply_is_asked_for_with_a_larger_cap_and_not_again(tmp_path: Path, enough: int) -> None:
+async def test_cut_reply_is_repeated_with_a_larger_cap_once(tmp_path: Path, enough: int) -> None:
     """The model thinks until its cap; no two requests are alike."""
 
     def script(request: Request) -> Any:
