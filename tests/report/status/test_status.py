@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Iterable
@@ -17,6 +18,7 @@ from codetaste.errors import ConfigError, JournalError
 from codetaste.orchestration.budget.cost import BudgetLimits, Cost
 from codetaste.orchestration.job import JobContext
 from codetaste.orchestration.journal.journal import Json
+from codetaste.orchestration.journal.run_lock import lock_directory
 from codetaste.orchestration.session import open_session
 from codetaste.orchestration.wait import Wait, WaitReason
 from codetaste.report.status.job_detail import job_details
@@ -366,3 +368,39 @@ def test_job_details_have_calls_waits_notes_and_files(tmp_path: Path) -> None:
     assert each["files"] == [str(tmp_path / "logs/a/b.jsonl"), str(tmp_path / "transcripts/a/b.jsonl")]
     with pytest.raises(ConfigError, match="matches no job of this run"):
         job_details(watcher, status, "b*")
+
+
+def test_jobs_show_how_long_they_took_and_running_ones_no_earlier_failure(tmp_path: Path) -> None:
+    lines = [
+        SESSION,
+        *(job(key) for key in "abcd"),
+        *({"event": "started", "key": key, "attempt": 1} for key in "abcd"),
+        ended("a", "done"),
+        ended("b", "failed", cause="unavailable", error="an old outage"),
+        ended("c", "failed", cause="unavailable", error="an old outage"),
+        # The process ends while job d runs, and the next session begins.
+        *(SESSION, {"event": "resumed", "key": "a", "status": "done"}, job("b"), job("c"), job("d")),
+        {"event": "started", "key": "b", "attempt": 2},
+        {"event": "started", "key": "d", "attempt": 2},
+        ended("d", "failed", cause="sandbox", error="a new fault"),
+    ]
+    lock = lock_directory(write(tmp_path, lines))
+    try:
+        status = poll_once(tmp_path)
+    finally:
+        os.close(lock)
+    jobs = {each["key"]: each for each in status_to_json(status)["jobs"]}
+    assert [
+        (key, each["state"], each["cause"], each["error"], each["took_s"]) for key, each in jobs.items()
+    ] == [
+        ("a", "done", None, None, 4.0),
+        ("b", "running", None, None, None),
+        ("c", "queued", None, None, None),
+        # Three seconds until the last line of the first session, and one of the second.
+        ("d", "failed", "sandbox", "a new fault", 4.0),
+    ]
+    text = render_status(status)
+    assert "an old outage" not in text
+    assert "d · took 4s · sandbox: a new fault" in text
+    assert "a · took 4s" in text
+    assert re.search(r"running +b · 16m", text), "since its last start"

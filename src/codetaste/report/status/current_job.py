@@ -53,6 +53,8 @@ def job_status(
             waits.append(JobWait(Wait(WaitReason.RETRY, "", times.retry_delay_s), times.since))
         waits += [JobWait(wait, begun[0]) for wait, begun in times.waits.items()]
 
+    # What an earlier session or attempt failed of is no reason of what the job does now.
+    failed = state is JobState.RETRYING or (state is not JobState.DONE and state not in _NOT_ENDED)
     retries: Counter[str] = Counter()
     for (_, cause), count in times.retries.items():
         retries[cause] += count
@@ -66,8 +68,8 @@ def job_status(
         tuple(waits),
         needs if state in {JobState.QUEUED, JobState.INTERRUPTED} else (),
         dict(retries),
-        times.cause,
-        "" if state is JobState.DONE else job.error,
+        times.cause if failed else None,
+        job.error if failed else "",
         job.shortfall if state is JobState.DONE else None,
         None if state in _NOT_ENDED else times.clock.took_s,
     )

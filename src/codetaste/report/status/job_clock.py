@@ -63,10 +63,10 @@ class JobClock:
 
     @property
     def took_s(self) -> float | None:
-        """Seconds from its first start to its end; None without both."""
+        """Seconds of its attempts and between them, over all sessions; None if it never started or ended."""
         if self.started_at is None or self.ended_at is None:
             return None
-        return max(0.0, self.ended_at - self.started_at)
+        return self._seconds.get("running", 0.0) + self._seconds.get("retries", 0.0)
 
     def queue(self, at: float, needs: tuple[str, ...]) -> None:
         """Queue it."""

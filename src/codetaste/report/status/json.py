@@ -61,6 +61,7 @@ def job_to_json(job: JobStatus) -> dict[str, Any]:
         "model": job.model or None,
         "state": job.state,
         "since": _moment(job.since),
+        "took_s": None if job.took_s is None else round(job.took_s, 3),
         "attempts": job.attempts,
         **_spend(job.spend),
         "waits": [

@@ -66,7 +66,7 @@ class JobStatus:
     shortfall: Shortfall | None = None
     """Why a job that is done did not end well."""
     took_s: float | None = None
-    """Seconds from its first start to its end; None if it has not ended, or never started."""
+    """Seconds of its attempts and between them; None if it has not ended, or never started."""
 
     @property
     def has_ended(self) -> bool:

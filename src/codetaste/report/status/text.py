@@ -183,7 +183,9 @@ def shown_state(job: JobStatus) -> str:
 def _job_line(state: str, job: JobStatus, now: float) -> str:
     mark = job.ending.mark.text if job.ending is not None else ""
     line = f"  {mark:<3} {state.replace('_', ' '):<15} {job.key}"
-    if job.since and state not in {JobState.DONE, JobState.SKIPPED}:
+    if job.took_s is not None:
+        line += f" · took {format_duration(job.took_s)}"
+    elif job.since and not job.has_ended and job.state is not JobState.INTERRUPTED:
         line += f" · {format_duration(now - job.since)}"
     spend = job.spend
     if spend.settled_usd or spend.unknown_usd or spend.reserved_usd:
