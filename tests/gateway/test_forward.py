@@ -173,7 +173,7 @@ async def test_server_that_never_answers_ends_after_read_timeout(
         async with admit_client(ctx, gateway, "openai-chat", ["expensive"]) as (access, client):
             with anyio.fail_after(60):
                 await client.post(PATHS["openai-chat"], json=make_request("openai-chat", stream=stream))
-            assert "ReadTimeout" in access.usage.provider_failure
+            assert "ReadTimeout" in str(access.usage.last_failure)
         return None
 
     _, spent = await run_to_end(server, tmp_path, "openai-chat", body, read_timeout=0.2)
@@ -342,9 +342,9 @@ async def test_truncated_stream_ends_with_error_of_protocol(
             error = b"response.failed" if protocol == "openai" else b'"error"'
             assert error in response.content
             assert ENDS[protocol] not in response.content or protocol == "openai-chat"
-            assert access.usage.provider_failure
+            assert access.usage.last_failure
             assert (await client.post(PATHS[protocol], json=make_request(protocol))).status_code == 200
-        assert not access.usage.provider_failure
+        assert access.usage.last_failure is None
         return None
 
     _, spent = await run_to_end(server, tmp_path, protocol, body)
@@ -389,11 +389,11 @@ async def test_request_refusal_is_forwarded_and_key_refusal_ends_agent(
     async def body(ctx: JobContext, gateway: Gateway) -> Json:
         async with admit_client(ctx, gateway, protocol, ["expensive"]) as (access, client):
             first = await client.post(PATHS[protocol], json=make_request(protocol, stream=True))
-            assert (first.status_code, access.usage.provider_failure) == (400, "")
+            assert (first.status_code, access.usage.refusals) == (400, 0)
             assert first.json()["error"]["message"] == "no beta …"
             second = await client.post(PATHS[protocol], json=make_request(protocol, stream=True))
             assert second.headers["x-should-retry"] == "false"
-            assert "401" in access.usage.provider_failure
+            assert "401" in str(access.usage.last_failure)
             return second.status_code
 
     outcome, spent = await run_to_end(server, tmp_path, protocol, body)
@@ -412,7 +412,7 @@ async def test_failure_of_retired_model_says_so(
         async with admit_client(ctx, gateway, "anthropic", ["claude-opus-4-1"]) as (access, client):
             request = make_request("anthropic") | {"model": "claude-opus-4-1"}
             await client.post(PATHS["anthropic"], json=request)
-            return access.usage.provider_failure
+            return str(access.usage.last_failure)
 
     outcome, _ = await run_to_end(server, tmp_path, "anthropic", body, name="claude-opus-4-1")
     assert "claude-opus-4-1 retired on 2026-08-05; current: claude-sonnet" in str(outcome.value)

@@ -297,6 +297,23 @@ async def test_agent_of_published_harness_runs_and_reports(
     assert "working in /testbed with http://127.0.0.1:8787" in (tmp_path / "events").read_text()
 
 
+async def test_token_that_the_agent_prints_is_not_stored(tmp_path: Path, provider: SandboxProvider) -> None:
+    script = """
+    printf '{"type": "end", "ok": false, "text": "%s' "$(printf %s "$CODETASTE_TOKEN" | cut -c 1-9)"
+    sleep 0.5
+    printf '%s and ct-secr"}\\nct-s' "$(printf %s "$CODETASTE_TOKEN" | cut -c 10-)"
+    env >&2
+    """
+    task = AgentTask("x", token="ct-secret-token")
+    adapter = make_adapter(tmp_path / "mine", script)
+    result = await install_and_run(tmp_path, provider, adapter, task=task)
+    assert (result.finish_reason, result.problem) == ("error", "[redacted] and ct-secr")
+    assert "CODETASTE_TOKEN=[redacted]" in result.stderr
+    assert "ct-secret-token" not in result.stderr
+    text = '{"type": "end", "ok": false, "text": "[redacted] and ct-secr"}\nct-s'
+    assert (tmp_path / "events").read_text() == text
+
+
 async def test_published_agent_gets_the_published_variables(
     tmp_path: Path, provider: SandboxProvider
 ) -> None:

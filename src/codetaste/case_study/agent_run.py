@@ -53,6 +53,6 @@ class StudyRun(AgentRun):
 
     async def extract(self) -> None:
         """Read the report."""
-        files = await read_output_files(self.sandbox, (REPORT_FILE,), MAX_REPORT_BYTES)
+        files = await read_output_files(self.sandbox, (REPORT_FILE,), MAX_REPORT_BYTES, self.token)
         self.text = files.texts.get(REPORT_FILE, "")
         self.problem = "" if self.text else files.describe_problem(REPORT_FILE)

@@ -14,6 +14,8 @@ _MAX_CHARS = 300
 _MAX_NAME_CHARS = 120
 _MAX_LISTED = 20
 """Maximum number of listed names: there may be thousands of jobs."""
+REDACTED = "[redacted]"
+"""What stands for a key or a token that was removed from a text."""
 
 
 def one_line(text: object, limit: int = _MAX_CHARS) -> str:

@@ -13,6 +13,7 @@ import anyio.lowlevel
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
+from codetaste.core.text import REDACTED
 from codetaste.errors import MalformedRequest
 from codetaste.gateway.exchange import Exchange
 from codetaste.gateway.request import parse_request
@@ -113,7 +114,9 @@ async def _answer_request(request: Request, send: Send, session: GatewaySession,
                 request.scope, request.receive, send
             )
             return
-        parsed = _parsed_request(request, session, bytes(body))
+        # The output of a command may have the token. Without it here, no reply, record or provider has it.
+        data = body.replace(session.token.encode(), REDACTED.encode())
+        parsed = _parsed_request(request, session, bytes(data))
         output = ResponseStream()
         session.start(Exchange(session, parsed, output).run, body_bytes)
     finally:
@@ -135,7 +138,7 @@ def _parsed_request(request: Request, session: GatewaySession, data: bytes) -> G
         raise _Reject(ErrorKind.BAD_REQUEST, str(error)) from error
     if parsed is None:
         raise _Reject(ErrorKind.NOT_ALLOWED, "this job may not use that model")
-    if problem := session.unknown_cost_problem(parsed.findings):
+    if problem := session.unknown_cost_problem(parsed.findings, is_agent_turn=parsed.wire.is_agent_turn):
         raise _Reject(ErrorKind.NOT_ALLOWED, problem)
     return parsed
 

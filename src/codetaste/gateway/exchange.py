@@ -200,15 +200,17 @@ class Exchange:
 
     async def _failed(self, error: ModelError) -> None:
         """Report a provider's failure to the client in a way that stops it from retrying."""
+        usage = self._session.usage
+        if self._request.model.metered.limiter.unanswered.error_of(self._session.ctx.key) is not None:
+            usage.give_up(error)
+        elif not self._output.abandoned or not usage.replies:
+            usage.end_request(error, is_agent_turn=self._request.wire.is_agent_turn)
         own = getattr(error, PROVIDER_ERROR, None)
         if isinstance(error, ModelRefused) and own is not None and own[0] in _REQUEST_ERRORS:
             status, kind, body = own
             await self._output.respond(status, {"content-type": kind, "x-should-retry": "false"}, body)
             self._log_reply(status, error=str(error))
             return
-        unanswered = self._request.model.metered.limiter.unanswered
-        is_last = unanswered.error_of(self._session.ctx.key) is not None
-        self._session.usage.record_failure(one_line(str(error)), is_last=is_last)
         # A reply that broke off may succeed when retried; otherwise the retries are used up.
         kind = ErrorKind.UNAVAILABLE if self._output.started.is_set() else ErrorKind.GIVEN_UP
         await self._refuse(kind, f"the model is unavailable: {error}")

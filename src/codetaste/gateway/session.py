@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from codetaste.errors import BudgetExceeded, Cause
 from codetaste.gateway.transcript import Transcript
-from codetaste.llm.messages import Usage
+from codetaste.llm.messages import StopReason, Usage
 from codetaste.llm.wire.common.error_codes import ErrorKind
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
+    from codetaste.errors import CodetasteError
     from codetaste.gateway.prompt.bound import SessionTokenCounts
     from codetaste.gateway.upstream import GatewayModel
     from codetaste.llm.messages import Reply
@@ -103,7 +105,7 @@ class GatewaySession:
             return ErrorKind.BUDGET, self.usage.budget_refusal
         return None
 
-    def unknown_cost_problem(self, findings: Findings) -> str:
+    def unknown_cost_problem(self, findings: Findings, *, is_agent_turn: bool) -> str:
         """Return what a budget in money or tokens refuses of a request, "" if there is nothing; record it."""
         limits = [node.limits for node in self.ctx.budget.chain]
         if not findings.refusals or all(each.usd is None and each.tokens is None for each in limits):
@@ -112,6 +114,7 @@ class GatewaySession:
         if not self.usage.refused_request:
             self.ctx.note(f"a request of the agent was refused: {problem}")
         self.usage.refused_request = self.usage.refused_request or problem
+        self.usage.end_request(BudgetExceeded(problem), is_agent_turn=is_agent_turn)
         return problem
 
     @property
@@ -208,11 +211,15 @@ class SessionUsage:
     Attributes:
         budget: the job's budget node.
         requests: requests that reached a model or were refused by the budget.
+        replies: answered requests.
         turns: answered requests with tools, which are the agent's turns.
         tool_calls: tool calls in the replies of these turns.
         tokens: sum over all replies whose usage is known.
         budget_refusal: why the budget refused a request, "" if it did not; all later ones are refused too.
-        provider_failure: error of the last request that failed for good, "" if none or a later one succeeded.
+        refusals: requests that the model, or a policy or filter of its provider, refused.
+        last_failure: why the agent's last request failed for good; None if it was answered. Side calls count
+            only before its first turn.
+        provider_given_up: whether ``last_failure`` is that of every further request.
         refused_request: what a budget refused of the first request that was not allowed.
         stopped: set when the agent cannot continue: the budget refused, its model's provider is given up for
             this job, or the journal cannot be written.
@@ -220,13 +227,17 @@ class SessionUsage:
 
     budget: Budget
     requests: int = 0
+    replies: int = 0
     turns: int = 0
     tool_calls: int = 0
     tokens: Usage = field(default_factory=Usage)
     budget_refusal: str = ""
-    provider_failure: str = ""
+    refusals: int = 0
+    last_failure: CodetasteError | None = None
+    provider_given_up: bool = False
     refused_request: str = ""
     stopped: anyio.Event = field(default_factory=anyio.Event)
+    _has_turns: bool = False
     _at_start: BudgetSnapshot = field(init=False)
 
     def __post_init__(self) -> None:
@@ -245,18 +256,26 @@ class SessionUsage:
 
     def count_reply(self, reply: Reply, *, is_agent_turn: bool) -> None:
         """Count a reply; ``is_agent_turn``: it is no side call."""
-        self.provider_failure = self.provider_failure if self.stopped.is_set() else ""
+        self.end_request(None, is_agent_turn=is_agent_turn)
+        self.replies += 1
+        self.refusals += reply.stop is StopReason.REFUSAL
         if is_agent_turn:
             self.turns += 1
             self.tool_calls += len(reply.message.tool_calls)
         if reply.usage is not None:
             self.tokens += reply.usage
 
-    def record_failure(self, why: str, *, is_last: bool) -> None:
-        """Record that a request failed for good; set ``stopped`` if every further one would."""
-        self.provider_failure = why
-        if is_last:
-            self.stopped.set()
+    def end_request(self, failure: CodetasteError | None, *, is_agent_turn: bool) -> None:
+        """Record that a request failed for good, or was answered."""
+        self._has_turns = self._has_turns or is_agent_turn
+        if not self.provider_given_up and (is_agent_turn or not self._has_turns):
+            self.last_failure = failure
+        self.refusals += failure is not None and failure.cause is Cause.REFUSED
+
+    def give_up(self, failure: CodetasteError) -> None:
+        """Record that the model's provider is given up for this job, and set ``stopped``."""
+        self.last_failure, self.provider_given_up = failure, True
+        self.stopped.set()
 
     def record_refusal(self, why: str) -> None:
         """Record that the budget refused a request, and set ``stopped``."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -17,6 +17,7 @@ from anyio import to_thread
 from codetaste.benchmark.layout import DESCRIPTION_FILES, FinishReason, Track
 from codetaste.core.concurrency import background_tasks
 from codetaste.core.files import storage_error
+from codetaste.core.text import REDACTED
 from codetaste.errors import JournalError, SandboxError
 from codetaste.harness.output import OutputParser
 from codetaste.harness.result import AgentResult, result_of_exit, stderr_tail
@@ -113,10 +114,12 @@ class HeadTailFile:
 
 @dataclass(slots=True)
 class _AgentRun:
-    """State of a run: its output, and why it was stopped."""
+    """State of a run: its output without the session's token, and why it was stopped."""
 
     stream: HeadTailFile
     reader: OutputParser
+    token: bytes
+    rest: bytes = b""
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     refused: bool = False
     flooded: bool = False
@@ -129,8 +132,26 @@ class _AgentRun:
             self.scope.cancel()
 
     def _take(self, chunk: bytes) -> None:
-        self.stream.write(chunk)
-        self.reader.feed(chunk)
+        text = without_token(self.rest + chunk, self.token)
+        # A token may begin at the end of this piece.
+        begun = (length for length in range(len(self.token) - 1, 0, -1) if text.endswith(self.token[:length]))
+        end = len(text) - next(begun, 0)
+        self._write(text[:end])
+        self.rest = text[end:]
+
+    def _write(self, text: bytes) -> None:
+        self.stream.write(text)
+        self.reader.feed(text)
+
+    def close(self) -> None:
+        """Write the end of the output."""
+        self._write(self.rest)
+        self.stream.close()
+
+
+def without_token(text: bytes, token: bytes) -> bytes:
+    """Return ``text`` without the token of a session at the gateway, b"" for none."""
+    return text.replace(token, REDACTED.encode()) if token else text
 
 
 async def run_agent(
@@ -163,7 +184,7 @@ async def run_agent(
         stream = await to_thread.run_sync(HeadTailFile, events)
     except OSError as error:
         raise storage_error(error, events, JournalError) from error
-    run = _AgentRun(stream, OutputParser(agent.adapter.manifest))
+    run = _AgentRun(stream, OutputParser(agent.adapter.manifest), task.token.encode())
     began = anyio.current_time()
     completed: CommandResult | None = None
     fault = "it was stopped"
@@ -177,11 +198,12 @@ async def run_agent(
                     completed = await sandbox.run(
                         agent.command, limits=limits, stdin=stdin, env=env, sink=run.take
                     )
+                    completed = replace(completed, stderr=without_token(completed.stderr, run.token))
                 except SandboxError as error:
                     fault = str(error)
     finally:
         with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(stream.close)
+            await to_thread.run_sync(run.close)
     if stream.fault is not None:
         raise storage_error(stream.fault, events, JournalError) from stream.fault
     run.refused = run.refused or (stopped is not None and stopped.is_set())

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from codetaste.environment.leak_search.secrets import GATEWAY_TOKEN
 from support.flows.cli_agent_models import DONE, LOOK, plan_text
 from support.flows.cli_agent_runs import (
     KEYS,
@@ -161,18 +162,15 @@ def test_trial_cost_is_metered_and_reported_cost_is_recorded(agent_runs: AgentRu
 
 
 def test_sandbox_contains_no_key_oracle_or_foreign_token(agent_runs: AgentRuns) -> None:
-    tokens: dict[tuple[str, str], set[str]] = {}
     for track, agent, folder, _ in agent_runs.trials():
         seen = (folder / "prediction.diff").read_text()
-        tokens[track, agent] = set(re.findall(r"ct-[\w-]{30,}", seen))
-        assert "CODETASTE_TOKEN=ct-" in seen, "no look at the sandbox"
+        assert "CODETASTE_TOKEN=[redacted]" in seen, "no look at the sandbox"
+        assert not re.search(GATEWAY_TOKEN, seen), "a token of another job"
         assert "/task_description/description.md" in seen, "no look at the sandbox"
         assert (SECRET in seen) == (track == "instructed/direct"), (track, agent)
         assert "secret-reasoning" not in seen
         for hidden in (*KEYS.values(), agent_runs.row.golden, "fetch_new", str(agent_runs.bench.folder)):
             assert hidden not in seen, (track, agent, hidden)
-    assert {len(found) for found in tokens.values()} == {1}
-    assert len(set().union(*tokens.values())) == len(tokens)
 
 
 def test_transcript_and_events_are_stored_without_keys(agent_runs: AgentRuns) -> None:
@@ -185,3 +183,4 @@ def test_transcript_and_events_are_stored_without_keys(agent_runs: AgentRuns) ->
         if path.is_file():
             content = path.read_bytes()
             assert not [key for key in KEYS.values() if key.encode() in content], path
+            assert not re.search(GATEWAY_TOKEN.encode(), content), path

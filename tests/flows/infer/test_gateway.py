@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from codetaste.environment.leak_search.secrets import GATEWAY_TOKEN
 from support.flows import tiny_benchmark
 from support.flows.tiny_benchmark import TinyBenchmark, Workspace
 from support.flows.trial_runs import (
@@ -207,18 +208,83 @@ def test_failing_provider_is_no_outcome_of_cli_agent(tmp_path: Path, alpha: Tiny
     assert "pack/more0.py" in apply_prediction(alpha, output_folder(workspace, alpha), tmp_path / "applied")
 
 
-def test_cli_agent_success_without_model_reply_is_a_failure(tmp_path: Path, alpha: TinyBenchmark) -> None:
-    workspace = make_program_workspace(tmp_path, alpha, "gone")
-    request_line = 'content = json.load(urllib.request.urlopen(request))["content"]'
-    careless = PROGRAM.replace(
-        request_line, f"try:\n        {request_line}\n    except OSError:\n        content = []"
-    )
-    (tmp_path / "prog" / "run.py").write_text(careless)
+REQUEST_LINE = 'content = json.load(urllib.request.urlopen(request))["content"]'
+CARELESS = PROGRAM.replace(
+    REQUEST_LINE, f"try:\n        {REQUEST_LINE}\n    except OSError:\n        content = []"
+)
+"""Reports a success whatever becomes of its requests, as Qwen Code 0.7.1 does."""
+HONEST = CARELESS.replace("content = []", "sys.exit(7)")
+SEARCH = CARELESS.replace('"name": "bash", ', '"type": "web_search_20250305", "name": "web_search", ')
+ABSENT = PROGRAM.replace("while True:", "sys.exit(print(json.dumps({'type': 'end'})))\nwhile True:")
+TEXT = "it reports a success, but "
+
+
+@pytest.mark.parametrize("track", ["open/direct", "open/multiplan"])
+@pytest.mark.parametrize("coder", ["gone", "fails_later_by_shell"])
+def test_failing_provider_is_no_success_of_careless_agent(
+    tmp_path: Path, alpha: TinyBenchmark, coder: str, track: str
+) -> None:
+    workspace = make_program_workspace(tmp_path, alpha, coder, track, program=CARELESS)
     result = workspace.run("--json")
     assert result.code == 1
     [job] = [job for job in result.json["jobs"] if job["key"].startswith("infer/")]
-    assert job["status"] == "failed"
+    assert (job["status"], job["cause"]) == ("failed", "setup")
     assert "the scripted provider is gone" in job["error"]
+
+
+@pytest.mark.parametrize(
+    ("coder", "program", "ending", "reason", "refusals"),
+    [
+        ("by_shell", SEARCH, "no model reply", f"{TEXT}no request was answered: tools[0].type = ", None),
+        ("by_shell", ABSENT, "no model reply", f"{TEXT}no request was answered: it sent none", None),
+        ("policy_later_by_shell", CARELESS, "refused", f"{TEXT}its last request failed: the prompt was", 1),
+        ("policy_later_by_shell", HONEST, "execution error", "it exited with 7", 1),
+        ("unsuited_later_by_shell", CARELESS, "execution error", f"{TEXT}its last request failed: ", None),
+        ("declines_by_shell", PROGRAM, "done", "", 1),
+    ],
+    ids=range(6),
+)
+def test_ending_of_cli_agent_agrees_with_what_the_gateway_saw(
+    tmp_path: Path,
+    alpha: TinyBenchmark,
+    coder: str,
+    program: str,
+    ending: str,
+    reason: str,
+    refusals: int | None,
+) -> None:
+    workspace = make_program_workspace(tmp_path, alpha, coder, program=program)
+    result = workspace.run("--json")
+    [job] = [job for job in result.json["jobs"] if job["key"].startswith("infer/")]
+    assert (job["ending"], result.code) == (ending, int(ending != "done")), job
+    assert reason in (job["reason"] or "")
+    metadata = read_metadata(output_folder(workspace, alpha))
+    assert metadata["finish_reason"] == ("success" if ending == "done" else "execution_error")
+    assert metadata["additional"].get("refusals") == refusals
+    assert (f"requests that the model or its provider refused: {refusals}" in result.err) == bool(refusals)
+
+
+def test_token_and_trial_of_a_session_stand_nowhere(tmp_path: Path, alpha: TinyBenchmark) -> None:
+    # The agent's own output has the environment, too.
+    telling = PROGRAM.replace('"cost": 0.5', '"cost": 0.5, **os.environ').replace(
+        "while True:", "print(dict(os.environ), file=sys.stderr, flush=True)\nwhile True:"
+    )
+    workspace = make_program_workspace(tmp_path, alpha, "tells_by_shell", "open/plan", program=telling)
+    result = workspace.run("--json")
+    assert result.code == 0, result.err
+    assert (
+        "CODETASTE_TOKEN=[redacted]"
+        in apply_prediction(alpha, output_folder(workspace, alpha, "open/plan"), tmp_path / "applied")[
+            "pack/env.txt"
+        ]
+    )
+    seen = {path: path.read_bytes() for path in workspace.out.rglob("*") if path.is_file()}
+    folders = {path.relative_to(workspace.out).parts[0] for path in seen if b"[redacted]" in seen[path]}
+    assert folders >= {"events", "outputs", "transcripts", "models"}
+    for path, content in seen.items():
+        assert not re.search(GATEWAY_TOKEN.encode(), content), path
+        assert b"CODETASTE_TRACK" not in content, path
+        assert b"CODETASTE_MODE=" not in content, path
 
 
 @pytest.mark.heavy

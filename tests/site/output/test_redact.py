@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codetaste.core.text import REDACTED
 from codetaste.site.html.site_file import data_script
-from codetaste.site.output.redact import REPLACEMENT, redact_file, redact_text
+from codetaste.site.output.redact import redact_file, redact_text
 from codetaste.site.trial.packed import gzip_bytes, packed_script
 
 ALPHANUMERIC = string.ascii_letters + string.digits
@@ -77,7 +78,7 @@ def test_no_planted_key_survives_in_any_encoding(key: str, around: str) -> None:
     for name, content in encodings(around.format(key)).items():
         redacted, found = redact_file(name, content)
         assert key not in readable(name, redacted)
-        assert REPLACEMENT in readable(name, redacted)
+        assert REDACTED in readable(name, redacted)
         assert {file for file, _ in found.counts} == {name}
         assert all(key not in kind for _, kind in found.counts)
 
@@ -85,7 +86,7 @@ def test_no_planted_key_survives_in_any_encoding(key: str, around: str) -> None:
 @given(KEYS, st.integers(12, 30))
 def test_the_beginning_of_a_key_does_not_survive_where_a_text_was_shortened(key: str, length: int) -> None:
     shown = redact_text(f"the key {key[:length]}… (653 characters)", Counter())
-    assert shown == f"the key {REPLACEMENT}… (653 characters)"
+    assert shown == f"the key {REDACTED}… (653 characters)"
 
 
 @given(random_text(24))

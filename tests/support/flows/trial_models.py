@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from codetaste.errors import ConversationTooLong, MalformedReply, ModelSetupError
+from codetaste.errors import ConversationTooLong, MalformedReply, ModelRefused, ModelSetupError
 from codetaste.llm.messages import Message, Request, StopReason, TextBlock, ToolCall
 from codetaste.llm.providers.scripted import ScriptedReply
 
@@ -248,7 +248,7 @@ def fails_later(request: Request) -> Message:
     """Creates a file, then raises a permanent error."""
     if turn(request) < 2:
         return next_step(request, [edit("pack/before.py", "", "before = 1\n"), shell("ls")])
-    raise ModelSetupError("the scripted provider is gone")
+    raise ModelSetupError("the scripted provider is gone", "base_url")
 
 
 def _more(number: int) -> Step:
@@ -284,7 +284,7 @@ def by_shell_slowly(request: Request) -> ScriptedReply:
 def fails_later_by_shell(request: Request) -> Message:
     if turn(request) < 2:
         return by_shell_endless(request)
-    raise ModelSetupError("the scripted provider is gone")
+    raise ModelSetupError("the scripted provider is gone", "base_url")
 
 
 def malformed_later_by_shell(request: Request) -> Message:
@@ -303,7 +303,7 @@ def slow_reply(_request: Request) -> ScriptedReply:
 
 
 def gone(_request: Request) -> Message:
-    raise ModelSetupError("the scripted provider is gone")
+    raise ModelSetupError("the scripted provider is gone", "base_url")
 
 
 def java_coder(request: Request) -> Message:
@@ -318,3 +318,29 @@ def java_coder(request: Request) -> Message:
         "open(path, 'w').write(text[:text.rindex('}')] + method + '}\\n')"
     )
     return next_step(request, [shell(f'python3 -c "{script}"'), FINISH])
+
+
+def policy_later_by_shell(request: Request) -> Message:
+    if turn(request) < 2:
+        return by_shell_endless(request)
+    raise ModelRefused("the prompt was flagged by the usage policy")
+
+
+def unsuited_later_by_shell(request: Request) -> Message:
+    if turn(request) < 2:
+        return by_shell_endless(request)
+    raise ModelSetupError("HTTP 400: no such option")
+
+
+def declines_by_shell(request: Request) -> ScriptedReply:
+    """Writes plans or a file, and then declines to go on."""
+    reply = by_shell(request)
+    return ScriptedReply(reply.content, stop=None if reply.tool_calls else StopReason.REFUSAL)
+
+
+def tells_by_shell(request: Request) -> Message:
+    """Writes its environment to a plan or a file, and then quotes what its command has printed."""
+    path = "/output/refactoring_plan.md" if planning(request) else "pack/env.txt"
+    if turn(request) == 0:
+        return next_step(request, [shell(f"env | tee {path}; env | base64 >pack/encoded.txt")])
+    return Message("assistant", (TextBlock(repr(request.messages[-1])),))

@@ -132,8 +132,9 @@ def read_metadata(trial: TrialFolder, context: ReadContext, *, pseudo: bool) -> 
                 totals.add(files.cost(name, step), _published_cost(step), files.seconds(name, step))
     agent, model = config.get("agent"), config.get("model")
     identity = config.get("id")
-    turns, tool_calls = (
-        files.value(METADATA_FILE, key, additional.get(key), parse_count) for key in ("turns", "tool_calls")
+    turns, tool_calls, refusals = (
+        files.value(METADATA_FILE, key, additional.get(key), parse_count)
+        for key in ("turns", "tool_calls", "refusals")
     )
     message = additional.get("message") or additional.get("error") or additional.get("error_message")
     return TrialMetadata(
@@ -150,6 +151,7 @@ def read_metadata(trial: TrialFolder, context: ReadContext, *, pseudo: bool) -> 
         time_s=totals.time_s if metadata else None,
         turns=turns,
         tool_calls=tool_calls,
+        refusals=refusals,
         message=parse_text(message),
         interruption=parse_text(additional.get("interruption")),
         loadable=_loadable(metadata),

@@ -160,9 +160,10 @@ class TrialMetadata:
     ``provider`` is the model's API, ``harness`` the CLI agent's name, ``source`` the program that wrote the
     files. ``finish_reason`` is a ``FinishReason`` unless another program wrote something else. ``cost_usd``
     and ``time_s`` are of all steps together; ``known_cost_usd`` is the sum of the known costs, as the
-    published harness adds them up. ``turns`` counts model replies. ``message`` is the agent's last message,
-    or why it ended, in one line; ``interruption`` is why these are partial outputs of an interrupted
-    execution, "" for an outcome.
+    published harness adds them up. ``turns`` counts model replies, ``refusals`` the requests that the model,
+    or a policy or filter of its provider, refused. ``message`` is the agent's last message, or why it ended,
+    in one line; ``interruption`` is why these are partial outputs of an interrupted execution, "" for an
+    outcome.
     ``loadable`` tells whether the published harness could read the metadata.
     """
 
@@ -179,6 +180,7 @@ class TrialMetadata:
     time_s: float | None = None
     turns: int | None = None
     tool_calls: int | None = None
+    refusals: int | None = None
     message: str = ""
     interruption: str = ""
     loadable: bool = False

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from anyio import to_thread
 
+from codetaste.harness.run import without_token
 from codetaste.sandbox.base import OUTPUT
 
 if TYPE_CHECKING:
@@ -45,11 +46,13 @@ class OutputFiles:
         return f" within the first {_MAX_OUTPUT_BYTES:,} bytes of {OUTPUT}" if self.cut else ""
 
 
-async def read_output_files(sandbox: Sandbox, wanted: Sequence[str], max_bytes: int) -> OutputFiles:
+async def read_output_files(
+    sandbox: Sandbox, wanted: Sequence[str], max_bytes: int, token: bytes
+) -> OutputFiles:
     """Read the files ``wanted``, names below /output; also works on a stopped sandbox.
 
     A file that is not a regular file, longer than ``max_bytes`` or blank is a problem. Bytes that are not
-    valid UTF-8 are replaced.
+    valid UTF-8, and ``token``, are replaced.
 
     Raises:
         SandboxError: the sandbox cannot be read.
@@ -63,6 +66,7 @@ async def read_output_files(sandbox: Sandbox, wanted: Sequence[str], max_bytes: 
                 if left <= 0:
                     break
         texts, problems = await to_thread.run_sync(_read_texts, file, wanted, max_bytes)
+    texts = {name: without_token(text.encode(), token).decode() for name, text in texts.items()}
     return OutputFiles(texts, problems, left <= 0)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from codetaste.flows.agents.run import AgentRun
 from codetaste.harness.patch.extract import ExtractedPatch, extract_patch
+from codetaste.harness.run import without_token
 
 if TYPE_CHECKING:
     from codetaste.orchestration.job import JobContext
@@ -23,12 +24,13 @@ class PatchRun(AgentRun):
         """Extract the patch on the host."""
         environment = self.spec.environment
         async with self.services.extraction_limiter:
-            self.patch = await extract_patch(
+            patch = await extract_patch(
                 self.sandbox,
                 self.testbed,
                 left_out=() if environment is None else environment.untracked,
                 counts=self.counts,
             )
+        self.patch = replace(patch, patch=without_token(patch.patch, self.token))
 
     def counts(self, path: str) -> bool:  # noqa: ARG002 - a subclass decides by it
         """Return whether a new file is a part of the patch."""

@@ -8,13 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codetaste.benchmark.layout import FinishReason
 from codetaste.core.units import format_exact_usd
 from codetaste.llm.codec import usage_to_json
 from codetaste.llm.messages import Usage
 from codetaste.orchestration.shortfall import Shortfall
+
+if TYPE_CHECKING:
+    from codetaste.errors import CodetasteError
 
 _NOTABLE = Decimal("0.01")
 """Largest difference between metered and reported cost that is not noted, as a share of the metered cost."""
@@ -42,10 +45,12 @@ class AgentRunResult:
     exit_code: int | None = None
     metered_usd: Decimal | None = None
     reported_usd: Decimal | None = None
-    provider_error: str = ""
-    """Why calls to the model's provider were given up; "" if they were not."""
-    loop_shortfall: Shortfall | None = None
-    """Why codetaste's own loop did not end well."""
+    refusals: int = 0
+    """Requests that the model, or a policy or filter of its provider, refused."""
+    last_failure: CodetasteError | None = None
+    """Why the last request of a CLI agent failed for good; None if it was answered."""
+    own_shortfall: Shortfall | None = None
+    """Why the run did not end well, where the finish reason does not say it."""
     log: str = ""
     """The path of its output or conversation in the run's folder."""
     started_at: str = field(default_factory=utc_now)
@@ -60,8 +65,8 @@ class AgentRunResult:
         """Why the run did not end well; None if it did."""
         if self.finish_reason == FinishReason.SUCCESS:
             return None
-        return self.loop_shortfall or Shortfall(
-            self.finish_reason.value, self.message or self.provider_error, self.finish_reason.by_limit
+        return self.own_shortfall or Shortfall(
+            self.finish_reason.value, self.message, self.finish_reason.by_limit
         )
 
     def cost_mismatch_note(self) -> str:
@@ -87,6 +92,8 @@ class AgentRunResult:
             data["log"] = self.log
         if self.message:
             data["message"] = self.message
+        if self.refusals:
+            data["refusals"] = self.refusals
         if self.exit_code is not None:
             data["exit_code"] = self.exit_code
         if self.metered_usd is not None:

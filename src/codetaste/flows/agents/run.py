@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from codetaste.benchmark.layout import DESCRIPTION_FILES, FinishReason, Track
 from codetaste.environment.system_services import system_services
-from codetaste.errors import CodetasteError, ModelUnavailable, SandboxError
+from codetaste.errors import CodetasteError, ModelSetupError, SandboxError
 from codetaste.evaluation.test_runs.suite import MAX_SETUP_S
 from codetaste.flows.agents.inputs import OWN_LOOP_PROMPT
 from codetaste.flows.agents.result import AgentRunResult, utc_now
@@ -138,13 +138,15 @@ class AgentRun(ABC):
     """One agent run. The sandbox has R and the task, and nothing else of the instance.
 
     Leaving the block extracts the output from the stopped sandbox, on every ending: success, time limit,
-    budget, crash, a sandbox that died, cancellation. A subclass decides what the output is.
+    budget, crash, a sandbox that died, cancellation. A subclass decides what the output is, and removes
+    ``token`` from it: that of the run's session at the gateway, b"" without one.
     """
 
     spec: AgentRunSpec
     services: AgentServices
     job: JobContext
     result: AgentRunResult = field(default_factory=AgentRunResult)
+    token: bytes = b""
     sandbox: Sandbox = field(init=False)
     testbed: Testbed = field(init=False)
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack, init=False)
@@ -282,9 +284,10 @@ class AgentRun(ABC):
             raise self._extraction_error
         if end and not end.reason.caused_by_agent:
             raise SandboxError(f"the sandbox ended: {end}")
-        # A CLI agent may report success although no model call was answered.
-        worked = result.finish_reason in {FinishReason.BUDGET_EXCEEDED, FinishReason.TIMEOUT} or (
-            result.finish_reason == FinishReason.SUCCESS and result.turns
-        )
-        if result.provider_error and not worked:
-            raise mark_given_up(ModelUnavailable(result.provider_error))
+        failure = result.last_failure
+        if failure is None or not failure.cause.is_infrastructure:
+            return
+        # With a model that has answered, a request that does not suit it is the agent's own mistake.
+        of_agent = isinstance(failure, ModelSetupError) and failure.setting == "options"
+        if not (result.turns and (of_agent or result.finish_reason.by_limit)):
+            raise mark_given_up(failure)

@@ -10,6 +10,8 @@ from codetaste.agent.code_tools import CODE_TOOLS, CodeContext
 from codetaste.agent.facts import Facts
 from codetaste.agent.loop import AgentState, LoopEnd, LoopSettings, run_loop
 from codetaste.benchmark.layout import EVENTS_FOLDER, TRANSCRIPTS_FOLDER, FinishReason
+from codetaste.core.text import one_line
+from codetaste.errors import Cause
 from codetaste.flows.agents.inputs import OWN_LOOP_PROMPT
 from codetaste.flows.agents.run import SandboxNeeds
 from codetaste.flows.agents.transcript import transcript_path, write_transcript
@@ -100,7 +102,8 @@ class OwnLoopRunner:
             result.finish_reason = _FINISH_REASONS.get(end, FinishReason.EXECUTION_ERROR)
             result.message = state.end_text if end is LoopEnd.BUDGET_EXCEEDED else end.value
             if end is not LoopEnd.FINISHED:
-                result.loop_shortfall = Shortfall(end.value, state.end_text, end.by_limit)
+                result.own_shortfall = Shortfall(end.value, state.end_text, end.by_limit)
+                result.refusals = int(end is LoopEnd.REFUSED)
             if end is LoopEnd.MAX_TURNS:
                 job.limit_reached(LoopEnd.MAX_TURNS)
         finally:
@@ -185,6 +188,7 @@ class CliAgentRunner:
             ) as access:
                 access.side_calls = self.adapter.manifest.side_calls
                 tally, url = access.usage, f"http://127.0.0.1:{GATEWAY_PORT}"
+                run.token = access.token.encode()
                 options, env = self.agent.options, self._env(run)
                 task = AgentTask(run.spec.task, self.model_name, url, access.token, options, env)
                 await self._run(run, task, tally)
@@ -192,6 +196,8 @@ class CliAgentRunner:
             # Only now is the end of all requests known, those in flight at the end included.
             if tally is not None:
                 _apply_metered(run.result, tally)
+            if run.result.refusals:
+                run.job.note(f"requests that the model or its provider refused: {run.result.refusals}")
 
     async def _run(self, run: AgentRun, task: AgentTask, tally: SessionUsage | None = None) -> None:
         limits = CommandLimits(wall_s=_NO_LIMIT_S)
@@ -202,9 +208,9 @@ class CliAgentRunner:
         _apply_reported(run.result, end)
 
     def _env(self, run: AgentRun) -> dict[str, str]:
-        """Return the variables of the config, and those that say what is run and how long it may take."""
-        left_s = run.job.budget.clock.time_left_s()
-        facts = {"CODETASTE_TRACK": run.spec.track, "CODETASTE_MODE": run.spec.mode}
+        """Return the variables of the config, and what the agent is told of its run."""
+        left_s, spec = run.job.budget.clock.time_left_s(), run.spec
+        facts = {"CODETASTE_TRACK": spec.track, "CODETASTE_MODE": spec.mode} if self.adapter.published else {}
         time = {"CODETASTE_TIMEOUT_S": str(int(left_s))} if left_s < _NO_LIMIT_S else {}
         return {**self.agent.env, **facts, **time}
 
@@ -219,6 +225,8 @@ def _apply_reported(result: AgentRunResult, end: AgentResult) -> None:
     result.usage, result.reported_usd = end.usage, end.cost_usd
 
 
+NO_MODEL_REPLY = "no_model_reply"
+"""The ending of a CLI agent that reports a success although its model answered no request."""
 _FAILED = frozenset({FinishReason.ERROR, FinishReason.EXECUTION_ERROR, FinishReason.UNKNOWN})
 """Endings that a refused request explains."""
 
@@ -230,10 +238,19 @@ def _apply_metered(result: AgentRunResult, tally: SessionUsage) -> None:
     result.turns = tally.turns if tally.requests else result.turns
     result.tool_calls = result.tool_calls or tally.tool_calls
     result.usage = None if tally.unknown.tokens else tally.tokens
-    result.provider_error = tally.provider_failure
+    result.last_failure, result.refusals = tally.last_failure, tally.refusals
     if tally.refused_request and result.finish_reason in _FAILED:
         result.message = f"a request was refused: {tally.refused_request}"
-    if tally.provider_failure and tally.stopped.is_set():
-        result.finish_reason, result.message = FinishReason.ERROR, tally.provider_failure
+    if tally.provider_given_up:
+        result.finish_reason, result.message = FinishReason.ERROR, str(tally.last_failure)
     elif tally.budget_refusal:
         result.finish_reason, result.message = FinishReason.BUDGET_EXCEEDED, tally.budget_refusal
+    elif result.finish_reason == FinishReason.SUCCESS and (tally.last_failure or not tally.replies):
+        why, name = str(tally.last_failure or "it sent none that could be processed"), NO_MODEL_REPLY
+        text = f"it reports a success, but no request was answered: {why}"
+        if tally.replies:
+            refused = tally.last_failure is not None and tally.last_failure.cause is Cause.REFUSED
+            name = LoopEnd.REFUSED if refused else FinishReason.EXECUTION_ERROR
+            text = f"it reports a success, but its last request failed: {why}"
+        result.finish_reason, result.message = FinishReason.EXECUTION_ERROR, one_line(text)
+        result.own_shortfall = Shortfall(name, result.message)

@@ -25,17 +25,17 @@ class AgentPlans:
     problem: str = ""
 
 
-async def read_plans(sandbox: Sandbox, mode: Mode) -> AgentPlans:
+async def read_plans(sandbox: Sandbox, mode: Mode, token: bytes) -> AgentPlans:
     """Read the plans for ``mode``, not "direct"; also works on a stopped sandbox.
 
-    A file that is not a regular file, too long or blank counts as missing. Bytes that are not valid UTF-8 are
-    replaced.
+    A file that is not a regular file, too long or blank counts as missing. Bytes that are not valid UTF-8,
+    and ``token``, are replaced.
 
     Raises:
         SandboxError: the sandbox cannot be read.
     """
     wanted = (PLAN_FILE,) if mode is Mode.PLAN else PLAN_FILES
-    files = await read_output_files(sandbox, wanted, MAX_PLAN_BYTES)
+    files = await read_output_files(sandbox, wanted, MAX_PLAN_BYTES, token)
     if problem := _problem(wanted, files):
         return AgentPlans(problem=problem)
     return AgentPlans(tuple(files.texts[name] for name in wanted))

@@ -89,6 +89,7 @@ def inference_metadata(
     usages = [None] if money.unknown.tokens else [usage_from_json(run["tokens"]) for run in runs]
     known = [each for each in usages if each is not None]
     usage = sum(known, Usage()) if len(known) == len(usages) else None
+    refusals = sum(run.get("refusals", 0) for run in runs)
     unmetered = unmetered_usd(runs)
     trial_usd = money.settled.usd + money.unknown.usd + unmetered
     earlier_usd = sum((step.usd for step in steps.values() if not isinstance(step, AgentStep)), Decimal())
@@ -121,6 +122,7 @@ def inference_metadata(
             "patch_notes": list(patch.notes),
             "selected_plan": judged.selected if isinstance(judged, JudgeResult) else None,
             "steps": {name: step.metadata() for name, step in steps.items()},
+            **({"refusals": refusals} if refusals else {}),
             **({"message": end.message} if end.message else {}),
             **({"interruption": end.interruption} if end.interruption else {}),
         },

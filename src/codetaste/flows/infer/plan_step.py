@@ -48,7 +48,7 @@ class PlanRun(AgentRun):
 
     async def extract(self) -> None:
         """Read the plans."""
-        self.plans = await read_plans(self.sandbox, self.mode)
+        self.plans = await read_plans(self.sandbox, self.mode, self.token)
 
 
 async def plan(step: Step, context: InferenceContext, job: JobContext) -> Json:
@@ -84,7 +84,10 @@ async def plan(step: Step, context: InferenceContext, job: JobContext) -> Json:
             if run.result.cost_mismatch_note():
                 job.note(run.result.cost_mismatch_note())
             digests = tuple([await job.store_text(text) for text in run.plans.texts])
-            attempt = PlanAttempt(run.result.to_json(), digests, run.plans.problem)
+            problem, shortfall = run.plans.problem, run.result.shortfall
+            if problem and shortfall is not None and shortfall.text:
+                problem = f"{problem}; the agent: {shortfall.text}"
+            attempt = PlanAttempt(run.result.to_json(), digests, problem)
             early_end = None if digests else _early_end(run.result, track.mode, job)
             # An attempt that ended early is not recorded: under a higher limit it continues or is repeated.
             if not early_end:

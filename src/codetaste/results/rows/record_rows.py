@@ -83,6 +83,7 @@ def _row(record: TrialRecord, views: Sequence[AggregatedTrials], run: RunJobs, r
         ifr_unflagged=scores.ifr_unflagged,
         flagged_rules=scores.flagged_rules if scores.status is TrialStatus.SCORED else None,
         **_tests(scores),
+        refusals=metadata.refusals,
         known_cost_usd=metadata.known_cost_usd,
         scored_by=scores.scored_by or None,
         rules_sha256=scores.rules_sha256 or None,

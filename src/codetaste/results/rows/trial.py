@@ -111,6 +111,7 @@ class TrialResult:
         failure: category of the failure, such as "missing symbol".
         turns: replies of the model.
         tool_calls: calls of tools.
+        refusals: requests that the model, or a policy or filter of its provider, refused; missing for none.
         ran_tests: whether the agent ran tests at least once.
         test_runs: commands of the agent that run tests.
         made_bulk_edits: whether the agent replaced text in bulk at least once.
@@ -234,6 +235,7 @@ class TrialResult:
     failure: str | None = None
     turns: int | None = None
     tool_calls: int | None = None
+    refusals: int | None = None
     ran_tests: bool | None = None
     test_runs: int | None = None
     made_bulk_edits: bool | None = None

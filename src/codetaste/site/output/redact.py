@@ -17,13 +17,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from codetaste.core.text import REDACTED
 from codetaste.environment.leak_search.secrets import KEY_SHAPES
 from codetaste.site.trial.packed import gzip_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-REPLACEMENT = "[redacted]"
 _QUOTE = r"(?:[\"'`]|\\[\"']|&\#3[49];|&quot;|&apos;|\\u0022|\\u0027)"
 _SHAPES = [
     (kind, re.compile(rf"(?<![A-Za-z0-9_-]){re.escape(begin.decode())}{rest.decode()}"))
@@ -104,7 +104,7 @@ def redact_text(text: str, found: Counter[str]) -> str:
     def replace(kind: str) -> Callable[[re.Match[str]], str]:
         def count(_: re.Match[str]) -> str:
             found[kind] += 1
-            return REPLACEMENT
+            return REDACTED
 
         return count
 
@@ -205,16 +205,16 @@ def _redact_block(block: re.Match[str], found: Counter[str]) -> str:
     body, end = block["body"], block.end("body") - block.start()
     parts, at = [block[0][: block.start("body") - block.start()]], 0
     for tag in _TAG.finditer(body):
-        parts += [_MIN_BODY_RUN.sub(REPLACEMENT, body[at : tag.start()]), tag[0]]
+        parts += [_MIN_BODY_RUN.sub(REDACTED, body[at : tag.start()]), tag[0]]
         at = tag.end()
-    return "".join([*parts, _MIN_BODY_RUN.sub(REPLACEMENT, body[at:]), block[0][end:]])
+    return "".join([*parts, _MIN_BODY_RUN.sub(REDACTED, body[at:]), block[0][end:]])
 
 
 def _redact_named(match: re.Match[str], found: Counter[str]) -> str:
     if not _looks_random(match["value"]):
         return match[0]
     found["a value named like a key"] += 1
-    return f"{match['name']}{match['between']}{REPLACEMENT}"
+    return f"{match['name']}{match['between']}{REDACTED}"
 
 
 def _looks_random(value: str) -> bool:

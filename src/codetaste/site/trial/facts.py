@@ -74,6 +74,7 @@ def trial_facts(trial: TrialRecord) -> list[tuple[str, str]]:
         ("Model", metadata.model),
         ("Harness", metadata.harness),
         ("Ended", metadata.finish_reason + (f": {metadata.message}" if metadata.message else "")),
+        ("Requests refused", str(metadata.refusals or "")),
         ("Interrupted", metadata.interruption),
         ("Lines", lines),
         *effort,
