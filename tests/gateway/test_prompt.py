@@ -428,3 +428,58 @@ def test_count_of_another_shape_is_not_used(change: dict[str, Any]) -> None:
     assert bound_of(counts, body).tokens(REQUEST) < 4000
     assert bound_of(counts, body | change).tokens(REQUEST) > 10_000
     assert bound_of(counts, body, ("context-management-2025-06-27",)).tokens(REQUEST) > 10_000
+
+
+LONG_REPLY = "word, " * 20_000
+CALLS = [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+OUTPUT_TEXT = {"type": "output_text", "text": LONG_REPLY, "annotations": []}
+ITEM = {
+    "type": "message",
+    "id": "msg_1",
+    "status": "completed",
+    "role": "assistant",
+    "content": [OUTPUT_TEXT],
+}
+FUNCTION_ITEM = {"type": "function_call", "id": "fc", "call_id": "c", "name": "f", "arguments": LONG_REPLY}
+PLAIN = {"role": "assistant", "content": LONG_REPLY}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "reply", "sent_back"),
+    [
+        ("openai-chat", {**PLAIN, "tool_calls": CALLS}, {"tool_calls": CALLS, **PLAIN}),
+        ("openai-chat", {**PLAIN, "reasoning_content": "hm"}, {**PLAIN, "refusal": None}),
+        ("openai-chat", PLAIN, {**PLAIN, "content": [{"type": "text", "text": LONG_REPLY}]}),
+        ("openai", ITEM, {name: ITEM[name] for name in ITEM if name not in {"id", "status"}}),
+        ("openai", ITEM, {**PLAIN, "content": [{"type": "output_text", "text": LONG_REPLY}]}),
+        ("openai", ITEM, PLAIN),
+        ("openai", FUNCTION_ITEM, {name: FUNCTION_ITEM[name] for name in FUNCTION_ITEM if name != "id"}),
+        ("anthropic", {"type": "text", "text": LONG_REPLY}, PLAIN),
+    ],
+)
+def test_long_reply_in_another_form_is_bounded_by_its_count(
+    protocol: str, reply: dict[str, Any], sent_back: dict[str, Any]
+) -> None:
+    counts, key = TokenCounts().for_session(), "input" if protocol == "openai" else "messages"
+
+    def bound(*messages: dict[str, Any]) -> PartBound:
+        parts = request_parts(protocol, {"model": "m", key: [USER, *messages]})
+        return PartBound(parts, protocol, (), counts, 1024)
+
+    message = Message("assistant", (), ProviderBlocks(protocol, (reply,)))
+    request = Request("", (), max_output_tokens=50_000)
+    bound().learn(request, Reply(message, StopReason.END, Usage(input=20, output=40_000), "m"))
+    assert 40_000 < bound(sent_back, USER).tokens(request) < 40_000 + 1024 + 500
+    for other in (
+        {**PLAIN, "content": f"{LONG_REPLY}."},
+        {**PLAIN, "role": "user"},
+        {"type": "function_call_output", "call_id": "c", "output": LONG_REPLY},
+        # A template writes arguments with more escapes than a text.
+        {
+            **PLAIN,
+            "content": None,
+            "tool_calls": [{"function": {"name": "f", "arguments": f" {LONG_REPLY}"}}],
+        },
+    ):
+        assert bound(other, USER).tokens(request) > len(LONG_REPLY)
+    assert bound(sent_back, sent_back, USER).tokens(request) > 80_000

@@ -29,6 +29,7 @@ from codetaste.gateway.prompt.pieces import (
     TurnStep,
     adds_tools,
     counts_current_thinking,
+    long_texts,
     split_part,
     turn_step,
 )
@@ -49,7 +50,7 @@ _NOT_COUNTING = frozenset({"model", "metadata", "client_metadata", "stream_optio
 """Settings that do not change how many tokens a provider counts for a prompt."""
 
 _MAX_WRITTEN = 4_000
-"""Pieces of replies stored per session; an older one is bounded by its bytes."""
+"""Pieces and long texts of replies stored per session; an older one is bounded by its bytes."""
 
 _MAX_COUNTS = 16
 """Counts stored per session: its last eight requests, with and without their replies."""
@@ -131,7 +132,7 @@ class _Prompt:
         return _Prompt(*collections, self.answered, beginnings, self.written, seen, self.size)
 
     def add(self, part: PromptPart, protocol: str, written_tokens: Mapping[str, int]) -> None:
-        """Add a part; ``written_tokens`` are bounds of pieces by name, of the replies that had them."""
+        """Add a part; ``written_tokens`` are bounds of pieces and texts by name, of replies that had them."""
         if adds_tools(part) and any(kind in _TOOLS_AND_MESSAGES for kind, _ in self.parts):
             # It may replace tools of the same names, which then are counted in later requests only.
             self.written = False
@@ -139,7 +140,7 @@ class _Prompt:
         for piece in split_part(part, protocol):
             key = self.key_of(piece)
             self.size += piece.size
-            self.sizes[key] = min(piece.size, written_tokens.get(piece.name, piece.size))
+            self.sizes[key] = piece.size_with(written_tokens)
             self.written = self.written and piece.written
             if piece.counted:
                 self.add_counted(key, part.kind)
@@ -209,7 +210,7 @@ class SessionTokenCounts:
             self._first_counts.append(count)
 
     def learn_written(self, name: str, tokens: int) -> None:
-        """Store that a piece was in a reply of so many output tokens."""
+        """Store that a piece or a text was in a reply of so many output tokens."""
         remember_recent(self._written, name, tokens, _MAX_WRITTEN)
 
 
@@ -269,7 +270,8 @@ class PartBound:
             for piece in split_part(part, self._protocol):
                 if not piece.written:
                     return
-                self._counts.learn_written(piece.name, usage.output + OVERHEAD_TOKENS)
+                for name in (piece.name, *long_texts(piece.value)):
+                    self._counts.learn_written(name, usage.output + OVERHEAD_TOKENS)
                 key = self._prompt.key_of(piece)
                 if piece.counted:
                     self._prompt.add_counted(key, piece.kind)

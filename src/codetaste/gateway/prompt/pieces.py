@@ -42,6 +42,9 @@ _CALLING_TYPES = frozenset({"reasoning", "function_call", "custom_tool_call"})
 
 _RESULT_TYPES = frozenset({"function_call_output", "custom_tool_call_output"})
 
+_LONG_CHARS = 256
+"""Texts that are shorter are bounded by their bytes."""
+
 _DEFERRED = b'"defer_loading"'
 """Key of a tool that is counted only once it is loaded."""
 
@@ -57,6 +60,7 @@ class Piece(NamedTuple):
             in one request and not in another, such as the thinking of earlier turns.
         written: whether the model writes such pieces. A count is not stored if there are others, such as
             results of hosted tools, deferred tools and summaries that replace earlier messages.
+        value: its content, if a model writes such messages; otherwise None.
     """
 
     name: str
@@ -64,6 +68,33 @@ class Piece(NamedTuple):
     size: int
     counted: bool
     written: bool
+    value: Any = None
+
+    def size_with(self, reply_tokens: Mapping[str, int]) -> int:
+        """Return an upper bound of its tokens; ``reply_tokens`` bound pieces and long texts of replies."""
+        size = min(self.size, reply_tokens.get(self.name, self.size))
+        known = [(name, text) for name, text in long_texts(self.value).items() if name in reply_tokens]
+        rest = to_json(self.value) if known else ""
+        for _, text in known:
+            rest = rest.replace(to_json(text), '""', 1)
+        return min(size, tokens_of(rest) + sum(reply_tokens[name] for name, _ in known)) if known else size
+
+
+def long_texts(value: object) -> dict[str, str]:
+    """Return the long texts in what a model wrote, by name: an agent may send them back in another form.
+
+    A name has the key, as a template may write one in another way than another: arguments with more escapes.
+    """
+    found, left = dict[str, str](), [("", value)]
+    while left:
+        key, each = left.pop()
+        if isinstance(each, str) and len(each) >= _LONG_CHARS:
+            found[hash_of(f"{'text' if key == 'content' else key} {each}")] = each
+        elif isinstance(each, dict):
+            left += each.items()
+        elif isinstance(each, list):
+            left += [(key, inner) for inner in each]
+    return found
 
 
 class TurnStep(Enum):
@@ -84,10 +115,14 @@ def split_part(part: PromptPart, protocol: str) -> Iterator[Piece]:
         size += OVERHEAD_TOKENS * _inner_tools(message)
         yield Piece(part.name, part.kind, size, counted, written=counted)
         return
-    if not _is_counted(message, inside=("output",)):
-        yield Piece(part.name, part.kind, part.size, counted=False, written=_is_thinking(message))
-        return
     role, content = message.get("role"), message.get("content")
+    by_model = role == "assistant" or message.get("type") in _CALLING_TYPES
+    value = message if by_model else None
+    if not _is_counted(message, inside=("output",)):
+        yield Piece(
+            part.name, part.kind, part.size, counted=False, written=_is_thinking(message), value=value
+        )
+        return
     by_template = PROTOCOLS[protocol].has_template and role == "assistant"
     apart: list[tuple[Any, bool]] = [
         ({name: message[name]}, True) for name in _UNCOUNTED_KEYS if name in message
@@ -101,14 +136,14 @@ def split_part(part: PromptPart, protocol: str) -> Iterator[Piece]:
         else:
             blocks.append(block)
     if not apart:
-        yield Piece(part.name, part.kind, part.size, counted=True, written=True)
+        yield Piece(part.name, part.kind, part.size, counted=True, written=True, value=value)
         return
-    rest = {name: value for name, value in message.items() if name not in _UNCOUNTED_KEYS}
+    rest = {name: each for name, each in message.items() if name not in _UNCOUNTED_KEYS}
     if "content" in rest:
         rest["content"] = blocks if isinstance(content, list) else content if blocks else None
-    yield _piece(rest, counted=True, written=True)
+    yield _piece(rest, counted=True, written=True, by_model=by_model)
     for block, written in apart:
-        yield _piece([role, block], counted=False, written=written)
+        yield _piece([role, block], counted=False, written=written, by_model=by_model)
 
 
 def adds_tools(part: PromptPart) -> bool:
@@ -154,9 +189,10 @@ def counts_current_thinking(settings: Mapping[str, Any], protocol: str) -> bool:
     )
 
 
-def _piece(value: object, counted: bool, written: bool) -> Piece:
+def _piece(value: object, *, counted: bool, written: bool, by_model: bool) -> Piece:
     text = to_json(value)
-    return Piece(hash_of(text), PartKind.MESSAGE, tokens_of(text), counted, written)
+    shown = value if by_model else None
+    return Piece(hash_of(text), PartKind.MESSAGE, tokens_of(text), counted, written, shown)
 
 
 def _text_of(block: object) -> str:
