@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from codetaste.errors import ConfigError
 from codetaste.exports.atif.steps import steps_of
-from codetaste.exports.atif.write import ATIF_VERSION, write_trial
+from codetaste.exports.atif.write import ATIF_VERSION, _Totals, write_trial
 from codetaste.exports.trial import ExportedTrial, safe_name
 from codetaste.results.outcome import OutcomeFacet
 from codetaste.transcripts.atif import read_atif
@@ -212,6 +212,18 @@ def trial(run: Path, *conversations: RecordedConversation) -> ExportedTrial:
         scores={"A": None},
         conversations=conversations,
     )
+
+
+@pytest.mark.parametrize("usage", [None, {"input": 3, "cache_read": 1, "output": 2}])
+def test_totals_are_left_out_if_the_tokens_of_one_reply_are_unknown(usage: dict[str, int] | None) -> None:
+    totals = _Totals()
+    for facts in (ReplyFacts("a", usage={"input": 5, "output": 1}), ReplyFacts("b", usage=usage)):
+        for step in steps_of(
+            [TranscriptEvent(1, K.TEXT, 1, "x", reply=facts), TranscriptEvent(2, K.USER, 1, "y")]
+        ):
+            totals.add(step)
+    assert totals.known is (usage is not None)
+    assert totals.prompt_tokens == (9 if usage else 5)
 
 
 def test_trial_without_conversation_has_a_file_that_says_so(tmp_path: Path) -> None:

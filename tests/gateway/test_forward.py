@@ -354,6 +354,33 @@ async def test_truncated_stream_ends_with_error_of_protocol(
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_outage_ends_an_agent_that_goes_on_asking(
+    server: provider.Server, tmp_path: Path, protocol: str
+) -> None:
+    """Three requests may have been billed; each further one gets the same answer, and none is sent."""
+    html = provider.status(502, "<html>Bad gateway</html>", content_type="text/html")
+    cut = provider.cut(provider.text("hello"), after=2)
+    server.handlers.extend([provider.reply(provider.text("ok")), cut, provider.status(500), html, html])
+
+    async def body(ctx: JobContext, gateway: Gateway) -> Json:
+        async with admit_client(ctx, gateway, protocol, ["expensive"]) as (access, client):
+            answers = []
+            while len(answers) < 7:
+                stopped = access.usage.stopped.is_set()
+                answers.append(await client.post(PATHS[protocol], json=make_request(protocol, stream=True)))
+                assert stopped == (len(answers) > 3)
+            assert "got no reply" in access.usage.provider_failure
+        assert access.usage.budget_refusal == ""
+        return [answer.status_code for answer in answers]
+
+    outcome, spent = await run_to_end(server, tmp_path, protocol, body, usd="1")
+    assert outcome.value == [200, 200, *[400 if protocol == "openai" else 403] * 5]
+    assert len(server.bodies) == 5
+    assert 0 < spent.unknown.usd < 1
+
+
+@pytest.mark.anyio
 async def test_truncated_stream_that_reported_more_than_reserved_ends_the_model(
     server: provider.Server, tmp_path: Path
 ) -> None:

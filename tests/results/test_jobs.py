@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from codetaste.report.status.job_clock import JobClock
 from codetaste.results.load import load
+from codetaste.results.rows.job_totals import job_totals
 from codetaste.results.run_jobs import read_jobs
 
 Line = dict[str, Any]
@@ -80,6 +81,42 @@ def test_seconds_of_work_and_of_waits_are_distinguished(tmp_path: Path) -> None:
     assert (row.started_at, row.ended_at) == ("1970-01-01T00:00:07.000Z", "1970-01-01T00:00:18.000Z")
     assert (row.flow, row.title, row.tokens_input) == ("infer", f"title of {row.key}", None)
     assert rows["sources/x"].queued_resources_s == 1.0
+
+
+def call(at: float, number: int, *ending: str, key: str = "infer/a/open/direct/o__r-1/execute") -> list[Line]:
+    """A call of a job that ended as its last event; one that is settled was answered with 7 + 2 tokens."""
+    name, usage = f"{key}/turn#{number}", {"input": 7, "output": 2}
+    reserved = {"fingerprint": "f", "effect": "turn", "path": [key], "usd": "0.5", "tokens": 90}
+    lines = [event(at, "reserved", key, call=name, **reserved)]
+    for each in ending:
+        lines.append({"event": each, "call": name, "t": at})
+        if each == "settled":
+            lines[-1] |= {"usd": "0.1", "tokens": 9, "value": {"usage": usage, "call": name}}
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("calls", "tokens"),
+    [
+        ([], None),
+        ([*call(8.0, 1, "settled"), *call(9.0, 2, "settled")], 14),
+        ([*call(8.0, 1, "settled"), *call(9.0, 2, "released")], 7),
+        (call(8.0, 1, "released"), 0),
+        ([*call(8.0, 1, "settled"), *call(9.0, 2, "unknown")], None),
+        ([*call(8.0, 1, "settled"), *call(9.0, 2)], None),
+        ([*call(8.0, 1, "settled"), *call(9.0, 1, "settled", key="infer/a/open/direct/o__r-1/plan")], 7),
+    ],
+)
+def test_tokens_are_unknown_if_those_of_one_call_are(
+    tmp_path: Path, calls: list[Line], tokens: int | None
+) -> None:
+    """Never 0, and never the sum of the known ones; a call that was not billed had none."""
+    jobs = read_jobs(write_lines(tmp_path / "run", [*LINES, *calls]), "run").jobs
+    row = jobs["infer/a/open/direct/o__r-1/execute"]
+    assert (row.tokens_input, row.tokens_reasoning) == (tokens, None if tokens is None else 0)
+    totals = job_totals([*jobs.values()], {"input": 3})
+    both = 14 if any("/plan" in line.get("key", "") for line in calls) else tokens
+    assert totals["tokens_input"] == (both if calls else 3)
 
 
 def test_a_trial_without_a_folder_has_the_end_of_its_job(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_retries_are_bounded_and_do_not_multiply(failing_run: FailingModelsRun, 
 
 
 def test_unbilled_failures_are_not_charged(failing_run: FailingModelsRun, alpha: TinyBenchmark) -> None:
-    for model in ("down", "broken", "refusing"):
+    for model in ("down", "broken", "failing", "refusing"):
         money = failing_run.result.jobs[alpha.key(model, "additive")]["money"]
         assert (money["settled_usd"], money["unknown_usd"]) == ("0", "0")
     tiny_benchmark.fold_journal(failing_run.workspace.journal(), {(): Decimal("20.0")})

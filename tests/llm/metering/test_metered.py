@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
@@ -13,6 +14,7 @@ import pytest
 from codetaste.errors import (
     BudgetExceeded,
     Cause,
+    MalformedReply,
     ModelError,
     ModelRefused,
     ModelUnavailable,
@@ -28,7 +30,7 @@ from codetaste.llm.ratelimit.limiter import RateLimiter
 from codetaste.orchestration.budget.cost import BudgetLimits, BudgetSnapshot, Cost
 from codetaste.orchestration.job import JobContext, Outcome, Status
 from codetaste.orchestration.journal.journal import Json
-from codetaste.orchestration.retry import RetryRule
+from codetaste.orchestration.retry import RetryRule, mark_given_up
 from codetaste.orchestration.session import open_session
 from support.orchestration.closure_jobs import closure_job
 
@@ -334,6 +336,127 @@ async def test_permanent_failure_is_given_up_after_its_number_of_tries(
         assert len(provider.calls) == tries
     assert spent.spent == Cost()
     assert spent.reserved == Cost()
+
+
+LOST, DOWN = ModelUnavailable("HTTP 502: an HTML page"), ModelUnavailable("HTTP 500: own", unbilled=True)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("outcomes", "requests", "unknown"),
+    [
+        ([LOST] * 9, 3, 3),
+        ([DOWN] * 9, 5, 0),
+        ([DOWN, LOST, DOWN, LOST, LOST], 5, 3),
+        ([LOST, "ok", LOST, LOST, "ok", DOWN, LOST, LOST, MalformedReply("no JSON")], 9, 6),
+        ([RateLimited("slow down"), LOST, ModelUnavailable("cut"), LOST], 4, 3),
+    ],
+)
+async def test_three_requests_in_a_row_that_may_be_billed_end_the_job(
+    tmp_path: Path, outcomes: list[Any], requests: int, unknown: int
+) -> None:
+    """Whatever calls of the job they are of; a further call gets the same answer without a request."""
+    provider = Provider(*[copy.copy(each) for each in outcomes])
+    rules = {cause: RetryRule(tries=5, first_s=0.001, max_s=0.001) for cause in Cause}
+    model = metered(provider, retries=rules)
+
+    async def body(ctx: JobContext) -> Json:
+        name, failures = 0, list[str]()
+        while len(failures) < 3:
+            name += 1
+            try:
+                await model.complete(request_of(), ctx=ctx, name=f"call-{name}")
+            except ModelError as error:
+                failures.append(str(error))
+                if unknown == 0:
+                    raise
+        assert len(set(failures)) == 1
+        assert "3 requests in a row may have been billed and got no reply" in failures[0]
+        raise mark_given_up(ModelUnavailable(failures[0]))
+
+    outcome, spent = await run_job(tmp_path, body, BUDGET)
+    assert (outcome.status, outcome.cause) == (Status.FAILED, Cause.UNAVAILABLE)
+    assert str(outcomes[requests - 1]) in outcome.error
+    assert len(provider.calls) == requests
+    states = [line["event"] for line in journal(tmp_path)]
+    assert (states.count("unknown"), spent.reserved) == (unknown, Cost())
+
+
+@pytest.mark.anyio
+async def test_money_held_by_lost_calls_ends_the_job_as_unavailable(tmp_path: Path) -> None:
+    """Not as a budget that is used up; in the next session the refusal names what holds the money."""
+    provider = Provider(*[LOST] * 9)
+    model = metered(provider)
+
+    async def body(ctx: JobContext) -> Json:
+        await model.complete(request_of(cap=3000), ctx=ctx, name="turn")
+        return None
+
+    limits = BudgetLimits(usd=Decimal("0.06"))
+    outcome, spent = await run_job(tmp_path, body, limits)
+    assert (outcome.cause, len(provider.calls)) == (Cause.UNAVAILABLE, 1)
+    assert "HTTP 502: an HTML page (no money for another try: budget of the run: at least" in outcome.error
+    outcome, _ = await run_job(tmp_path, body, limits)
+    assert outcome.status is Status.BUDGET_EXCEEDED
+    assert f"with ${spent.unknown.usd} held by calls of unknown cost (see codetaste settle)" in outcome.error
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("burst", [1, 8])
+async def test_outage_costs_a_long_queue_of_jobs_few_requests(tmp_path: Path, burst: int) -> None:
+    """Those in flight fail; then single ones probe, and the third round in a row fails all that wait."""
+    together = anyio.Event()
+
+    async def lost() -> str:
+        if provider.at_once == burst:
+            together.set()
+        await together.wait()
+        raise copy.copy(LOST)
+
+    provider = Provider(*[lost] * 400)
+    rule = RetryRule(tries=5, first_s=0.01, max_s=0.01, jitter=0)
+    model = metered(provider, permits=burst, retries={Cause.UNAVAILABLE: rule})
+
+    async def body(ctx: JobContext) -> Json:
+        await model.complete(request_of(), ctx=ctx, name="turn")
+        return None
+
+    async with open_session(tmp_path, BUDGET, retries=QUICK, capacities={"jobs": 40}) as session:
+        jobs = [closure_job(session, f"job-{n}", body, session.budget, "f") for n in range(120)]
+        outcomes = await session.run(jobs)
+        spent = session.budget.snapshot()
+    ends = {(outcome.status, outcome.cause, outcome.attempts) for outcome in outcomes.values()}
+    assert ends == {(Status.FAILED, Cause.UNAVAILABLE, 1)}
+    # In each of three waves of jobs, some that were in flight before may try once more.
+    assert burst + 2 <= len(provider.calls) <= 3 * burst + 8
+    assert spent.unknown.usd < BUDGET.usd / 2
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("counted", "charged"), [(Usage(input=80, cache_write=60, output=3), 140), (Usage(input=1), None)]
+)
+async def test_cut_reply_is_charged_at_its_counted_prompt_and_whole_cap(
+    tmp_path: Path, counted: Usage, charged: int | None
+) -> None:
+    """A count far below the bound may be one that the server has yet to make."""
+    error = ModelUnavailable("cut in the middle")
+    error.usage = counted
+    model = metered(Provider(error))
+
+    async def body(ctx: JobContext) -> Json:
+        await model.complete(request_of(cap=2000), ctx=ctx, name="turn")
+        (call,) = ctx.unsettled_calls("turn")
+        return [str(call.granted.usd), call.granted.tokens]
+
+    outcome, spent = await run_job(tmp_path, body, BUDGET)
+    (reserved, _) = [line for line in journal(tmp_path) if line["event"] == "reserved"]
+    tokens = reserved["tokens"] if charged is None else charged + 2000
+    assert (spent.unknown.tokens, spent.reserved) == (tokens, Cost())
+    assert charged is None or spent.unknown.usd == PRICE.bound_usd(charged, 2000) < Decimal(reserved["usd"])
+    assert outcome.value == [str(spent.unknown.usd), tokens]
+    _, again = await run_job(tmp_path, body, BUDGET)
+    assert again.unknown == spent.unknown
 
 
 @pytest.mark.anyio

@@ -146,6 +146,20 @@ async def test_error_of_status_has_type_and_hint(
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("code", [408, 409, 500, 502, 503, 504, 520, 522, 529])
+async def test_only_an_error_of_the_provider_itself_is_certainly_not_billed(
+    server: provider.Server, model: Model, code: int
+) -> None:
+    foreign: list[object] = ["<html>Bad gateway</html>", "", "upstream timed out", "[]", "{}"]
+    foreign += [{"message": "Internal server error"}, {"error": "Internal Server Error", "path": "/v1"}]
+    for body in (None, *foreign):
+        server.handlers.append(provider.status(code, body))
+        with pytest.raises(ModelUnavailable, match=f"HTTP {code}") as caught:
+            await model.complete(HELLO, call="1")
+        assert caught.value.unbilled is (body is None and code in {408, 409, 500, 503, 529}), body
+
+
+@pytest.mark.anyio
 async def test_retry_after_of_server_is_used(server: provider.Server, model: Model) -> None:
     for headers, wait_s in (({"retry_after": "7"}, 7.0), ({"retry_after_ms": "250"}, 0.25), ({}, None)):
         server.handlers.append(provider.status(429, **headers))
