@@ -65,7 +65,7 @@ _SCRATCH = ".studies"
 """The folder of a run for what sandboxes of studies have mounted; it is removed at the end."""
 _MAX_COMMANDS_CHARS = 256 * 1024**2
 _LIMITS = {
-    FinishReason.BUDGET_EXCEEDED: (BudgetExceeded, "no money for another turn"),
+    FinishReason.BUDGET_EXCEEDED: (BudgetExceeded, "no money"),
     FinishReason.TIMEOUT: (DeadlineExceeded, "the time limit was reached"),
 }
 

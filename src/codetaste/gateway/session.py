@@ -221,8 +221,7 @@ class SessionUsage:
             only before its first turn.
         provider_given_up: whether ``last_failure`` is that of every further request.
         refused_request: what a budget refused of the first request that was not allowed.
-        stopped: set when the agent cannot continue: the budget refused, its model's provider is given up for
-            this job, or the journal cannot be written.
+        stopped: set when every further request would be refused, or the journal cannot be written.
     """
 
     budget: Budget

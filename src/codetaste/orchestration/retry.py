@@ -10,14 +10,12 @@ Reasons for the figures:
   while other calls succeed: it may be too large for the account's limit.
 - *Unavailable* is a reset, a cut stream, a server error or a time-out. An error status of the protocol with
   the provider's own body, before any byte of a reply, costs nothing: five tries survive one and a half
-  minutes. A proxy's answer, a reset or a cut stream may stand for a reply that was billed. It stays charged
-  at its reservation until the provider's record is known, so three in a row end the job, whatever calls
-  they are of (``llm/ratelimit/limiter.py``): an outage uses up no budget. The number of tries decides the
-  money and the delays decide how long an outage is survived, so the second delay is long: three tries
-  survive half a minute, a server's restart. The same holds for a reset of an idle connection before any
-  byte of the response, because it is unknown whether the provider had started (clients keep idle
-  connections for seconds only, so this is rare). A time-out gets as many tries, each as long as the model's
-  ``timeout``; a job's ``time_limit`` ends them sooner.
+  minutes. A proxy's answer, a reset (also of an idle connection) or a cut stream may stand for a reply that
+  was billed. It stays charged at its reservation until the provider's record is known, so three in a row end
+  the job, whatever calls they are of (``llm/ratelimit/limiter.py``): an outage uses up no budget. The number
+  of tries decides the money and the delays decide how long an outage is survived, so the second delay is
+  long: three tries survive half a minute, a server's restart. A time-out gets as many tries, each as long as
+  the model's ``timeout``; a job's ``time_limit`` ends them sooner.
 - *Malformed* replies are usually billed, and a model that answers nonsense tends to repeat it: three tries.
 """
 

@@ -78,7 +78,8 @@ def _tokens_of_jobs(watcher: RunWatcher, *, live: bool) -> dict[str, dict[str, i
     """Return the tokens of the calls of each job by kind, None where those of one call are unknown."""
     tokens: dict[str, dict[str, int | None]] = {}
     for call in watcher.history.calls.values():
-        usage, state = watcher.view.calls[call.call].usage, call_state(call, watcher.history, live=live)
+        times, state = watcher.view.calls.get(call.call), call_state(call, watcher.history, live=live)
+        usage = times.usage if times else {}
         billed = state is CallState.UNKNOWN or (state is CallState.SETTLED and call.cost.tokens > 0)
         total = tokens.setdefault(call.key, dict.fromkeys(Usage.KINDS, 0))
         for kind, count in total.items():

@@ -61,9 +61,9 @@ def test_all_unknown_calls_or_those_of_a_glob_are_settled(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--all"], "give a call, a glob or --all, and the cost"),
-        (["--usd", "0"], "give a call, a glob or --all, and the cost"),
-        (["discover/m/*", "--all", "--usd", "0"], "give a call, a glob or --all, and the cost"),
+        (["--all"], "give a call, a glob or --all, and a cost"),
+        (["--usd", "0"], "give a call, a glob or --all, and a cost"),
+        (["discover/m/*", "--all", "--usd", "0"], "give a call, a glob or --all, and a cost"),
         (["infer/*", "--usd", "0"], "none of unknown cost matches it"),
     ],
 )

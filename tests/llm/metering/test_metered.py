@@ -383,12 +383,12 @@ async def test_three_requests_in_a_row_that_may_be_billed_end_the_job(
 
 
 @pytest.mark.anyio
-async def test_money_held_by_lost_calls_ends_the_job_as_unavailable(tmp_path: Path) -> None:
+async def test_money_of_unknown_calls_ends_the_job_as_unavailable(tmp_path: Path) -> None:
     """Not as a budget that is used up; in the next session the refusal names what holds the money."""
     provider = Provider(*[LOST] * 9)
-    model = metered(provider)
 
     async def body(ctx: JobContext) -> Json:
+        model = metered(provider)  # each session has a limiter of its own
         await model.complete(request_of(cap=3000), ctx=ctx, name="turn")
         return None
 

@@ -165,7 +165,7 @@ SCENARIOS = (
         env=MappingProxyType({"MY_KEY": "sk-none"}),
     ),
     Scenario(
-        "The budget is used up",
+        "The next call does not fit into the budget",
         "The rules so far are the result. Raise `discover.budget_usd`, and the pass continues.",
         discovery("endless", discover="budget_usd = 0.1"),
         command="codetaste run config.toml --only *additive",

@@ -291,8 +291,7 @@ def _limit_reached(build: _Build, run: Any) -> bool:  # noqa: ANN401 - JSON
     """Whether a limit ended the round, so that there is no other; the job's end says so."""
     reason = run["finish_reason"]
     if reason == FinishReason.BUDGET_EXCEEDED:
-        why = run.get("message", "")
-        build.job.end_early(BudgetExceeded(f"no money for more than {run['turns']} turns: {why}"))
+        build.job.end_early(BudgetExceeded(f"no money after {run['turns']} turns: {run.get('message')}"))
     elif reason == FinishReason.TIMEOUT:
         build.job.end_early(DeadlineExceeded(f"the time limit was reached after {run['turns']} turns"))
     else:

@@ -70,7 +70,7 @@ class _Execution:
         """Write the prediction, and return the job's value."""
         job = self.job
         if patch is not None and result.finish_reason == FinishReason.BUDGET_EXCEEDED:
-            job.end_early(BudgetExceeded(f"no money for more than {result.turns} turns: {result.message}"))
+            job.end_early(BudgetExceeded(f"no money after {result.turns} turns: {result.message}"))
         elif patch is not None and result.finish_reason == FinishReason.TIMEOUT:
             job.end_early(DeadlineExceeded(f"the time limit was reached after {result.turns} turns"))
         elif result.shortfall is not None:

@@ -109,8 +109,7 @@ def _early_end(result: AgentRunResult, mode: Mode, job: JobContext) -> FinishRea
     The step's own limit of time counts as a failure of planning; that of the trial or run is a timeout.
     """
     if result.finish_reason == FinishReason.BUDGET_EXCEEDED:
-        why = f"no money for more than {result.turns} turns of planning: {result.message}"
-        job.end_early(BudgetExceeded(why))
+        job.end_early(BudgetExceeded(f"no money after {result.turns} turns of planning: {result.message}"))
         return FinishReason.BUDGET_EXCEEDED
     if result.finish_reason == FinishReason.TIMEOUT:
         job.end_early(DeadlineExceeded(f"the time limit was reached in planning after {result.turns} turns"))

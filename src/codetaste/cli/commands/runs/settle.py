@@ -35,8 +35,7 @@ async def settle(
 
     Args:
         run: The run's folder (runs/NAME), or its name; no process may be working on it.
-        call: The call's name, or a glob of names or of keys of jobs; without it the calls of unknown cost
-            are listed.
+        call: The call's name, or a glob of calls or jobs; without it the calls of unknown cost are listed.
         all_: Settle every call of unknown cost.
         usd: The cost of each call in US dollars; 0 if it was not billed.
         json_: Print the result as JSON.
@@ -48,9 +47,7 @@ async def settle(
     """
     directory, history = find_run(run), History()
     if (bool(call) + all_) != bool(usd):
-        raise ConfigError(
-            "give a call, a glob or --all, and the cost: codetaste settle RUN CALL --usd 0.0123"
-        )
+        raise ConfigError("give a call, a glob or --all, and a cost: codetaste settle RUN CALL --usd 0.0123")
     async with open_journal(directory, history.apply) as journal:
         unknown = {name: each for name, each in history.calls.items() if each.state in _UNKNOWN}
         settled: list[CallRecord] = []

@@ -102,7 +102,7 @@ def error_body(error: ErrorCode, message: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ErrorBody:
-    """The error in a response: its message, the server's names for the cause, and the requested wait.
+    """The error in a response: its message, the names of its cause, and the requested wait.
 
     ``own`` is whether its form is that of the protocol, which a proxy's answer has not.
     """

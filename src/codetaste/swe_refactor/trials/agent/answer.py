@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from codetaste.swe_refactor.trials.plan import StrategyTrial
 
 _LIMITS = {
-    FinishReason.BUDGET_EXCEEDED: (BudgetExceeded, "no money for another turn"),
+    FinishReason.BUDGET_EXCEEDED: (BudgetExceeded, "no money"),
     FinishReason.TIMEOUT: (DeadlineExceeded, "the time limit was reached"),
 }
 

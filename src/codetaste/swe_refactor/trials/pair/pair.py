@@ -210,7 +210,7 @@ def _report_end(pair: _Pair) -> None:
     if pair.end == LoopEnd.TIMEOUT:
         job.end_early(DeadlineExceeded(f"the time limit was reached {after}"))
     elif pair.end == LoopEnd.BUDGET_EXCEEDED:
-        job.end_early(BudgetExceeded(f"no money for another turn {after}: {pair.end_text}"))
+        job.end_early(BudgetExceeded(f"no money {after}: {pair.end_text}"))
     elif pair.end not in {ACCEPTED, ROUNDS}:
         end = LoopEnd(pair.end)
         job.fall_short(Shortfall(end.value, f"the developer ended {after}: {pair.end_text}", end.by_limit))
