@@ -83,9 +83,8 @@ def ending_in_state(state: JobState, shortfall: Shortfall | None, error: str) ->
 
 def ending_of_outcome(outcome: Outcome) -> Ending:
     """Return the ending of a job of this session."""
-    unavailable = outcome.status is Status.FAILED and outcome.cause is Cause.UNAVAILABLE
-    error = f"unavailable: {outcome.error}" if unavailable else outcome.error
-    ending = ending_of(outcome.status, outcome.shortfall, error)
+    why = "unavailable: " if outcome.cause is Cause.UNAVAILABLE else ""
+    ending = ending_of(outcome.status, outcome.shortfall, f"{why}{outcome.error}")
     return ending if outcome.usable else Ending(Mark.NONE, ending.name, ending.reason)
 
 

@@ -297,9 +297,10 @@ class MeteredModel:
                 paid.release()
             elif isinstance(error.usage, Usage):
                 await self._charge_unusable(error.usage, request, paid, ctx)
-            if not error.unbilled:
-                self.limiter.unanswered.record_failure(ctx.key, began_s, error)
-            if error.overloaded or (not error.unbilled and self.limiter.unanswered.provider_is_down):
+            unanswered = self.limiter.unanswered
+            if (
+                not error.unbilled and unanswered.record_failure(ctx.key, began_s, error)
+            ) or error.overloaded:
                 cause = Cause.RATE_LIMIT if error.overloaded else Cause.UNAVAILABLE
                 rule = self.retries.get(cause, RETRY_TABLE[cause])
                 self._notify(permit.refused(error, rule), ctx)

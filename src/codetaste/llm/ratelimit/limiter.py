@@ -133,24 +133,23 @@ class UnansweredRequests:
         self._of: dict[str, tuple[int, float, ModelError]] = {}
         self._ended: dict[str, ModelError] = {}
 
-    @property
-    def provider_is_down(self) -> bool:
-        """Whether so many requests failed in a row, of whatever jobs, that another one should wait."""
-        return self._in_a_row >= MAX_UNANSWERED
-
     def record_answer(self, job: str) -> None:
         """Count an answer to a request of ``job``."""
         self._in_a_row = 0
         self._of.pop(job, None)
 
-    def record_failure(self, job: str, sent_s: float, error: ModelError) -> None:
-        """Count a failed request of ``job``, sent at the monotonic time ``sent_s``; too many end the job."""
+    def record_failure(self, job: str, sent_s: float, error: ModelError) -> bool:
+        """Count a failed request of ``job``, sent at the monotonic time ``sent_s``; too many end the job.
+
+        Return whether so many failed in a row, of whatever jobs, that another one should wait.
+        """
         count, failed_s, _ = self._of.get(job, (0, -math.inf, error))
         # Requests that were in flight together fail together, for one reason.
         self._of[job] = (count + (sent_s > failed_s), time.monotonic(), error)
         self._in_a_row += 1
         if self._of[job][0] >= MAX_UNANSWERED:
             self.end(job, f"{MAX_UNANSWERED} requests in a row may have been billed and got no reply")
+        return self._in_a_row >= MAX_UNANSWERED
 
     def end(self, job: str, why: str) -> ModelError | None:
         """End a job whose last requests got no reply: return the error, None if its last one was answered."""
