@@ -239,7 +239,7 @@ async def _ask(
     turn = f"{settings.effect_prefix}turn-{state.turns}"
     shortened = refused_bytes = 0
     while True:
-        request = settings.build_request(state.conversation)
+        request = window.fit(settings.build_request(state.conversation))
         effect = f"{turn}/shorten-{shortened + 1}"
         excess_bytes = 0
         if not job.is_recorded(f"{turn}/reply"):

@@ -52,6 +52,11 @@ class ContextWindow:
         if usage is not None and usage.prompt > 0:
             self.bytes_per_token = max(1.0, request_bytes(request) / usage.prompt)
 
+    def fit(self, request: Request) -> Request:
+        """Return the request with its cap lowered to a quarter of the window, to leave room for a prompt."""
+        cap = request.max_output_tokens
+        return replace(request, max_output_tokens=min(cap, (self.tokens or 4 * cap) // 4))
+
     def excess_bytes(self, request: Request) -> int:
         """Return how many bytes a request must lose before it is sent; 0 if it fits or nothing is known."""
         if self.tokens is None:
@@ -59,15 +64,18 @@ class ContextWindow:
         prompt = request_bytes(request) / self.bytes_per_token
         if prompt + request.max_output_tokens <= FULL_SHARE * self.tokens:
             return 0
-        target = max(0.0, TARGET_SHARE * self.tokens - request.max_output_tokens)
-        return max(1, int((prompt - target) * self.bytes_per_token))
+        return self._excess_bytes(prompt, request.max_output_tokens, self.tokens)
 
     def learn_refusal(self, request: Request) -> int:
         """Return how many bytes a request must lose that the provider refused as too long."""
-        prompt = request_bytes(request) / self.bytes_per_token + request.max_output_tokens
-        if self.tokens is None or prompt < self.tokens:
-            self.tokens = int(prompt)
-        return max(1, self.excess_bytes(request))
+        prompt = request_bytes(request) / self.bytes_per_token
+        refused = int(prompt + request.max_output_tokens)
+        self.tokens = refused if self.tokens is None else min(refused, self.tokens)
+        return self._excess_bytes(prompt, self.fit(request).max_output_tokens, self.tokens)
+
+    def _excess_bytes(self, prompt: float, cap: int, tokens: int) -> int:
+        target = max(0.0, TARGET_SHARE * tokens - cap)
+        return max(1, int((prompt - target) * self.bytes_per_token))
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,7 @@ async def _ask(question: _Question, window: ContextWindow, job: JobContext, stat
     model, call = question.context.models.models[question.step.model_id], f"call-{state.turns}"
     cuts, too_long = 0, None
     while True:
-        request = question.settings().build_request(state.conversation)
+        request = window.fit(question.settings().build_request(state.conversation))
         effect = f"{call}/shorten-{cuts + 1}"
         excess_bytes = 0
         if not job.is_recorded(f"{call}/reply"):
