@@ -17,8 +17,8 @@ from support.harness.release_trials import (
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(3600)]
 
-NEVER_REPEATS = ("qwen-code", "0.7.1")
-"""A release that does not ask again for a reply that was cut."""
+MAY_NOT_REPEAT = ("2.0.76", "0.7.1")
+"""Releases of Claude Code and Qwen Code that may end with half a reply."""
 
 
 def test_newest_release_works_with_a_current_model(
@@ -39,9 +39,8 @@ def test_releases_end_as_their_models_do(tmp_path: Path, agents_cache: Path, bub
         if trial.model_ends in {"whole", "429 twice"}:
             check_whole(trial)
         elif trial.model_ends == "cut once":
-            repeats = (trial.harness, trial.version) != NEVER_REPEATS
-            assert (trial.ending == "done", trial.patched) == (repeats, repeats), trial
-            assert trial.turns == 5 or not repeats
+            assert (trial.ending == "done") == trial.patched, trial
+            assert trial.patched or trial.version in MAY_NOT_REPEAT, trial
         elif trial.model_ends == "refusal":
             assert trial.billed_usd == trial.settled_usd
             assert trial.ending == "error" or trial.harness == "qwen-code", trial

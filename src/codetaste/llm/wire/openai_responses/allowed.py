@@ -92,7 +92,7 @@ _ITEM = Kinds(
         ),
         # Tools that the client runs, as in tools: their JSON bounds their tokens.
         "additional_tools": Fields(
-            {"role": OneOf("developer"), "tools": Items(Kinds(_CLIENT_TOOLS)), **_MORE}, own=("tools",)
+            {"role": OneOf("developer"), "tools": Items(Kinds(_CLIENT_TOOLS)), "id": SCALAR}, own=("tools",)
         ),
     },
     # Without a type: a message that has no id, as it could be that of a stored item.
@@ -146,6 +146,8 @@ ALLOWED = AllowList(
         "input[]<function_call_output>.output[]<input_text>": "a text as a list",
         "input[]<custom_tool_call_output>.output[]": "as of other outputs",
         "tools[]<namespace>.tools[]<custom>": "a tool of the client",
+        "input[]<additional_tools>.tools[]<custom>": "as in tools",
+        "input[]<additional_tools>.tools[]<function>": "as in tools",
         "input[]<message>.phase": _REPLIED,
         "input[]<message>.status": _REPLIED,
         "input[]<reasoning>": _REPLIED,
