@@ -109,13 +109,14 @@ def _calls_in(body: dict[str, Any]) -> int:
 
 def _call(tools: dict[str, dict[str, Any]], step: Step, call_id: str) -> dict[str, Any]:
     name, arguments = step
+    freeform = {"type": "custom_tool_call", "id": f"ctc_{call_id}", "call_id": call_id, "status": "completed"}
     if CODE_TOOL in tools:
         given = arguments["input"] if name == "apply_patch" else arguments
         shown = "image(r.image_url)" if name == "view_image" else "text(r)"
         code = f"const r = await tools.{name}({json.dumps(given)}); {shown};"
         tool = tools[CODE_TOOL]
         where = {"namespace": tool["namespace"]} if "namespace" in tool else {}
-        return {"type": "custom_tool_call", "call_id": call_id, "name": CODE_TOOL, "input": code, **where}
+        return {**freeform, "name": CODE_TOOL, "input": code, **where}
     if tools.get(name, {}).get("type") == "custom" and "input" in arguments:
-        return {"type": "custom_tool_call", "call_id": call_id, "name": name, "input": arguments["input"]}
+        return {**freeform, "name": name, "input": arguments["input"]}
     return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
