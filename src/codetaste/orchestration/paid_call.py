@@ -117,8 +117,13 @@ class PaidCall:
             self._record.note({"event": "released", "call": self.call})
             self._close()
 
+    @property
+    def worst(self) -> Cost:
+        """What the call costs at most if nothing holds that is known of its provider, or all that is left."""
+        return self._reservation.worst
+
     def mark_unknown(self, most: Cost | None = None) -> None:
-        """Keep the reservation charged, or less if the cost is at most ``most``; the cost is unknown."""
+        """Keep the reservation charged, or ``most`` instead; the cost is unknown."""
         if self._reservation.open:
             self._reservation.mark_unknown(most)
             self.granted = self._reservation.granted

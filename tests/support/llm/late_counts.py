@@ -25,10 +25,14 @@ _PICTURES = frozenset({"image", "input_image", "image_url"})
 
 @dataclass
 class LateCounts:
-    """Answers requests; ``part`` is counted from request ``after`` + 1 on, in which replies take a moment."""
+    """Answers requests; ``part`` is counted from request ``after`` + 1 on, in which replies take a moment.
+
+    With ``tells`` false it reports no usage from then on.
+    """
 
     part: str
     after: int
+    tells: bool = True
 
     async def answer(self, exchange: Exchange) -> None:
         late = exchange.number > self.after
@@ -37,7 +41,7 @@ class LateCounts:
         thought = {"type": "redacted_thinking", "data": LONG if secret else "hm"}
         await anyio.sleep(0.5 if late else 0.0)
         usage = {"input_tokens": prompt, "output_tokens": 20}
-        await send_reply(exchange, thought, text("well"), usage=usage)
+        await send_reply(exchange, thought, text("well"), usage=usage, report_usage=self.tells or not late)
 
 
 def count_prompt(body: dict[str, Any], dropped: str) -> int:

@@ -29,6 +29,7 @@ from codetaste.llm.metering.worst_case_cost import (
     billed_cost,
     bound_cost,
     cap_to_budget,
+    format_cost,
     min_cost,
     price_request,
 )
@@ -149,12 +150,7 @@ class MeteredModel:
         return reply
 
     def with_backend(self, model: Model, bound: TokenBound) -> MeteredModel:
-        """Return this model with the same price, limiter and retries, but with backend ``model``.
-
-        Args:
-            model: has the same id; forwards requests that another program has written.
-            bound: bounds the prompts.
-        """
+        """Return this model with another backend of the same id, whose prompts ``bound`` bounds."""
         return replace(self, model=model, bound=bound)
 
     async def aclose(self) -> None:
@@ -298,9 +294,8 @@ class MeteredModel:
             elif isinstance(error.usage, Usage):
                 await self._charge_unusable(error.usage, request, paid, ctx)
             unanswered = self.limiter.unanswered
-            if (
-                not error.unbilled and unanswered.record_failure(ctx.key, began_s, error)
-            ) or error.overloaded:
+            is_down = not error.unbilled and unanswered.record_failure(ctx.key, began_s, error)
+            if is_down or error.overloaded:
                 cause = Cause.RATE_LIMIT if error.overloaded else Cause.UNAVAILABLE
                 rule = self.retries.get(cause, RETRY_TABLE[cause])
                 self._notify(permit.refused(error, rule), ctx)
@@ -350,9 +345,9 @@ class MeteredModel:
             over_tokens and any(node.limits.tokens is not None for node in chain)
         )
         if is_excess:
-            reported = f"an impossible {usage}" if cost is None else _format_cost(cost)
+            reported = f"an impossible {usage}" if cost is None else format_cost(cost)
             ctx.note(
-                f"{self.id}: the provider reported {reported} for {paid.call}, with {_format_cost(granted)} "
+                f"{self.id}: the provider reported {reported} for {paid.call}, with {format_cost(granted)} "
                 f"reserved; the run does not call {self.id} again"
             )
             ctx.dispute(self._disputed_name, paid.call)
@@ -364,7 +359,7 @@ class MeteredModel:
         if (call := ctx.disputed(self._disputed_name)) is not None:
             error = ModelSetupError(
                 f"model {self.id} is not called again in this run: for {call.call} the provider reported "
-                f"more than the reserved {_format_cost(call.granted)}; compare its bill, then raise "
+                f"more than the reserved {format_cost(call.granted)}; compare its bill, then raise "
                 "prompt_overhead_tokens, or start another run",
                 "prompt_overhead_tokens",
             )
@@ -390,7 +385,9 @@ class MeteredModel:
         if cost is not None:
             await paid.settle(cost, value)
             return
-        # The reply is valid although its cost is unknown: the reservation stays charged.
+        # The reply is valid although its cost is unknown. A provider that has counted before and does not now
+        # may have counted more: the charge rests on no earlier count.
+        paid.mark_unknown(paid.worst)
         problem = "no usage" if reply.usage is None else f"an impossible {reply.usage}"
         ctx.note(f"{self.id}: the provider reported {problem} for {paid.call}; charged ${paid.granted.usd}")
 
@@ -398,7 +395,3 @@ class MeteredModel:
             return value
 
         await ctx.effect(name, recorded)
-
-
-def _format_cost(cost: Cost) -> str:
-    return f"${cost.usd} ({cost.tokens} tokens)"

@@ -99,3 +99,8 @@ def billed_cost(usage: Usage | None, price: Price | None) -> Cost | None:
     if not all(type(count) is int and 0 <= count <= _MAX_TOKENS for count in counts):
         return None
     return Cost(Decimal(0) if price is None else price.cost_usd(usage), usage.total)
+
+
+def format_cost(cost: Cost) -> str:
+    """Format a cost with its tokens."""
+    return f"${cost.usd} ({cost.tokens} tokens)"

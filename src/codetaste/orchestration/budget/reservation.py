@@ -53,12 +53,22 @@ class Reservation:
         if self._state is not CallState.SETTLED:
             self._move(CallState.SETTLED, cost.check())
 
+    @property
+    def worst(self) -> Cost:
+        """What the call costs at most if nothing holds that is known of its provider, or all that is left."""
+        usd, tokens = self._risk.usd, self._risk.tokens
+        for node in self.budget.chain:
+            taken, limits = node.spent + node.reserved, node.limits
+            usd = usd if limits.usd is None else min(usd, max(limits.usd - taken.usd, _ZERO.usd))
+            tokens = tokens if limits.tokens is None else min(tokens, max(limits.tokens - taken.tokens, 0))
+        return self.granted + Cost(usd, tokens)
+
     def mark_unknown(self, most: Cost | None = None) -> None:
-        """Keep the reservation charged, or ``most`` if that is less: the cost is unknown."""
+        """Keep the reservation charged, or ``most`` instead: the cost is unknown."""
         if self._state is CallState.IN_FLIGHT:
-            if most is not None and most <= self.granted:
+            if most is not None:
                 for node in self.budget.chain:
-                    node.reserved -= self.granted - most
+                    node.reserved += most - self.granted
                 self.granted = most
             self._move(CallState.UNKNOWN, _ZERO)
 
