@@ -167,7 +167,7 @@ SCENARIOS = (
     Scenario(
         "The next call does not fit into the budget",
         "The rules so far are the result. Raise `discover.budget_usd`, and the pass continues.",
-        discovery("endless", discover="budget_usd = 0.1"),
+        discovery("endless", discover="budget_usd = 0.16"),
         command="codetaste run config.toml --only *additive",
     ),
     Scenario(
