@@ -43,7 +43,7 @@ REASONS = {
         content[]<text_editor_code_execution_tool_result> content[]<tool_search_tool_result>
         content[]<web_fetch_tool_result> content[]<web_search_tool_result> content[]<browser_state>
         .caller .caller.tool_id .caller.type=code_execution_20250825 .caller.type=code_execution_20260120
-        input[]<additional_tools> input[]<apply_patch_call> input[]<apply_patch_call_output>
+        input[]<apply_patch_call> input[]<apply_patch_call_output>
         input[]<code_interpreter_call> input[]<computer_call> input[]<computer_call_output>
         input[]<file_search_call> input[]<image_generation_call> input[]<item_reference>
         input[]<local_shell_call> input[]<local_shell_call_output> input[]<mcp_approval_request>
@@ -64,7 +64,7 @@ REASONS = {
         content[]<tool_reference> input[]<compaction> input[]<compaction_trigger>
         input[]<configuration_update> compaction context_management edits[]<clear_tool_uses_20250919>
         edits[]<compact_20260112> .keep=BetaThinkingTurnsParam messages[].clear_at .defer_loading
-        messages[].output_config thinking.block_binding truncation reasoning.context
+        thinking.block_binding truncation reasoning.context=auto reasoning.context=current_turn
         """,
     "decides what a request or its cache costs": """
         billing_policy .cache_control cache_control .cache_control.ttl fallback_credit_token fallbacks
@@ -87,14 +87,14 @@ REASONS = {
         """,
     "absent, it is what is allowed, or bounded": """
         tool_choice=absent .keep=absent .keep=BetaAllThinkingTurnsParam .citations=absent store=absent
-        service_tier=absent
+        service_tier=absent reasoning.context=absent
         """,
     "no supported program sends it": """
         betas tools[]<custom> .eager_input_streaming .input_examples include[]=message.output_text.logprobs
-        input[]<custom_tool_call>.namespace input[]<function_call_output>.name .namespace .status
+        input[]<function_call_output>.name .namespace .status
         logit_bias logprobs messages[].role=function messages[].tool_calls[]<custom> metadata
         reasoning.generate_summary safety_identifier store=True stream_options
-        stream_options.include_obfuscation thinking.type=between_tools top_logprobs user verbosity
+        stream_options.include_obfuscation top_logprobs user verbosity
         """,
 }
 """Names of what is refused, or their ends, by the reason."""

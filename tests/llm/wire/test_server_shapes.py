@@ -143,7 +143,7 @@ USAGES: list[tuple[Protocol, Shape | dict[str, Any], Usage | None]] = [
         [HI, chunk("stop"), tail(1000, 50, prompt_tokens_details=None, total_tokens="1050")],
         KNOWN,
     ),
-    ("openai-chat", [HI, chunk("stop"), tail(100, 50, prompt_tokens_details={"cached_tokens": 900})], READ),
+    ("openai-chat", [HI, chunk("stop"), tail(100, 50, prompt_tokens_details={"cached_tokens": 900})], None),
     (
         "openai-chat",
         [HI, chunk("stop"), tail(100, 50, total_tokens=1050, prompt_cache_hit_tokens=900.0)],

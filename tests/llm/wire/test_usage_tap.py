@@ -80,8 +80,8 @@ def test_tap_reads_unstreamed_reply(protocol: Protocol) -> None:
 @settings(max_examples=100, deadline=None)
 def test_tap_interrupted_stream_is_never_complete(protocol: Protocol, data: st.DataObject) -> None:
     events = stream_events(protocol)
-    # The last relevant event is the final one, or in Chat Completions the usage before it.
-    end = len(b"".join(events[: -2 if protocol == "openai-chat" else -1]))
+    # The last relevant event is the final one, or the reason or the usage before it.
+    end = len(b"".join(events[: -1 if protocol == "openai" else -2]))
     whole = b"".join(events)[: data.draw(st.integers(0, end))]
     tapped = tap_result(protocol, cut(data.draw, whole))
     assert not tapped.complete

@@ -235,8 +235,8 @@ def usage_from(reported: object) -> Usage | None:
 
     Decodes both Responses (``input_tokens``, ``output_tokens``) and Chat Completions (``prompt_tokens``,
     ``completion_tokens``), of servers that report both the larger counts. The prompt count includes cache
-    reads and writes, except with proxies that leave them out. Servers that exclude reasoning from the
-    completion count include it in the total, and bill it.
+    reads and writes, except with proxies that leave them out, as their total shows. Servers that exclude
+    reasoning from the completion count include it in the total, and bill it.
     """
     if not isinstance(reported, dict):
         return None
@@ -253,10 +253,11 @@ def usage_from(reported: object) -> Usage | None:
     # No prompt is empty: a count of zero means that nothing was counted.
     if not prompt or output is None or read is None or written is None or reasoning is None:
         return None
-    if read + written > prompt:
+    total = count(reported.get("total_tokens")) or 0
+    if read + written > prompt and total == prompt + read + written + output:
         prompt += read + written
-    output = max(output, (count(reported.get("total_tokens")) or 0) - prompt)
-    if reasoning > output:
+    output = max(output, total - prompt)
+    if read + written > prompt or reasoning > output:
         return None
     return Usage(prompt - read - written, read, written, output, reasoning)
 
