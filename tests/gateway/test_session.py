@@ -129,9 +129,13 @@ async def test_requests_without_tools_are_turns_of_an_agent_without_side_calls(
             for tools in ([], [{"name": "f", "input_schema": {}}]):
                 assert (await client.post(PATHS["anthropic"], json=request | {"tools": tools})).is_success
             assert (session.usage.requests, session.usage.turns) == (2, turns)
+            body = request | {"tools": [], "mcp_servers": [{"url": "x"}]}
+            refused = await client.post(PATHS["anthropic"], json=body)
+            assert not refused.is_success
+            assert (session.usage.last_failure is None) == side_calls
         return None
 
-    await run_to_end(tmp_path, body)
+    await run_to_end(tmp_path, body, usd="1")
     assert (tmp_path / "run/transcript.jsonl").read_text().count('"side_call":true') == 2 - turns
 
 

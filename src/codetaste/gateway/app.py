@@ -138,7 +138,8 @@ def _parsed_request(request: Request, session: GatewaySession, data: bytes) -> G
         raise _Reject(ErrorKind.BAD_REQUEST, str(error)) from error
     if parsed is None:
         raise _Reject(ErrorKind.NOT_ALLOWED, "this job may not use that model")
-    if problem := session.unknown_cost_problem(parsed.findings, is_agent_turn=parsed.wire.is_agent_turn):
+    is_turn = parsed.wire.is_agent_turn or not session.side_calls
+    if problem := session.unknown_cost_problem(parsed.findings, is_agent_turn=is_turn):
         raise _Reject(ErrorKind.NOT_ALLOWED, problem)
     return parsed
 

@@ -204,7 +204,7 @@ class Exchange:
         if self._request.model.metered.limiter.unanswered.error_of(self._session.ctx.key) is not None:
             usage.give_up(error)
         elif not self._output.abandoned or not usage.replies:
-            usage.end_request(error, is_agent_turn=self._request.wire.is_agent_turn)
+            usage.end_request(error, is_agent_turn=self._is_turn)
         own = getattr(error, PROVIDER_ERROR, None)
         if isinstance(error, ModelRefused) and own is not None and own[0] in _REQUEST_ERRORS:
             status, kind, body = own

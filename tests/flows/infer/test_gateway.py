@@ -288,11 +288,11 @@ def test_token_and_trial_of_a_session_stand_nowhere(tmp_path: Path, alpha: TinyB
 
 
 @pytest.mark.heavy
-def test_budget_used_up_by_failures_is_an_outcome_with_patch(tmp_path: Path, alpha: TinyBenchmark) -> None:
+def test_failures_that_use_up_the_budget_are_the_ending(tmp_path: Path, alpha: TinyBenchmark) -> None:
     workspace = make_program_workspace(
         tmp_path, alpha, "malformed_later_by_shell", agent="budget_usd = 0.035"
     )
-    # The cost of the failed request is unknown, so the budget refuses the next request.
+    # The cost of the failed request is unknown, so that the budget has no money for the next one.
     urlopen, reply = "urllib.request.urlopen(request)", "json.load(urllib.request.urlopen(request))"
     patient = PROGRAM.replace(f"content = {reply}", f"try:\n        content = {reply}").replace(
         '["content"]\n    print',
@@ -302,7 +302,9 @@ def test_budget_used_up_by_failures_is_an_outcome_with_patch(tmp_path: Path, alp
     result = workspace.run("--json")
     assert result.code == 1, result.err
     metadata = read_metadata(output_folder(workspace, alpha))
-    assert metadata["finish_reason"] == "budget_exceeded"
+    [job] = [job for job in result.json["jobs"] if job["key"].startswith("infer/")]
+    assert (job["status"], job["cause"]) == ("failed", "malformed")
+    assert "this is no reply" in job["error"]
     assert float(metadata["additional"]["unknown_usd"]) > 0
     assert "pack/more0.py" in apply_prediction(alpha, output_folder(workspace, alpha), tmp_path / "applied")
 
