@@ -261,7 +261,11 @@ def test_each_named_entry_is_accepted() -> None:
             {"price_as": "anthropic/claude-sonnet-5-5"},
             "models[m].price_as: input 2 instead of 4, ",
         ),
-        ("claude-sonnet-5-5", {"price": {"input": 0, "output": 0}, "base_url": "http://h"}, ""),
+        (
+            "claude-sonnet-5-5",
+            {"price": {"input": 0, "output": 0}, "base_url": "http://h"},
+            "models[m].price: input 0 instead of 2, output 0 instead of 10, ",
+        ),
         ("nobody-knows-it", {"price": {"input": 0, "output": 0}}, ""),
     ],
 )

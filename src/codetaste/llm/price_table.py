@@ -335,15 +335,20 @@ def _token_price(config: ModelConfig) -> PriceEntry:
 
 
 def price_difference(config: ModelConfig) -> str:
-    """Return in one line how a config's price differs from the table's for this model, "" if it does not."""
+    """Return in one line how a config's price differs from the table's for this model, "" if it does not.
+
+    At an address without known prices it is compared with that at the protocol's own address.
+    """
     if config.protocol is None or (config.price is None and config.price_as is None):
         return ""
-    try:
-        known = look_up_price(config.model_copy(update={"price": None, "price_as": None}))
-    except UnknownPrice:
-        return ""
+    known, without = None, {"price": None, "price_as": None}
+    for address in (config.base_url, None):
+        with suppress(UnknownPrice):
+            known = known or look_up_price(config.model_copy(update={**without, "base_url": address}))
     mine, key = price_of(config), "price" if config.price_as is None else "price_as"
-    if mine is None or known.price is None or not (different := "; ".join(mine.differences(known.price))):
+    if mine is None or known is None or known.price is None:
+        return ""
+    if not (different := "; ".join(mine.differences(known.price))):
         return ""
     return f"models[{config.id}].{key}: {different}, as {known.source} has it; budgets count what {key} says"
 
