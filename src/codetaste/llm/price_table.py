@@ -346,9 +346,8 @@ def price_difference(config: ModelConfig) -> str:
         with suppress(UnknownPrice):
             known = known or look_up_price(config.model_copy(update={**without, "base_url": address}))
     mine, key = price_of(config), "price" if config.price_as is None else "price_as"
-    if mine is None or known is None or known.price is None:
-        return ""
-    if not (different := "; ".join(mine.differences(known.price))):
+    different = mine and known and known.price and "; ".join(mine.differences(known.price))
+    if not different or known is None:
         return ""
     return f"models[{config.id}].{key}: {different}, as {known.source} has it; budgets count what {key} says"
 
