@@ -236,6 +236,16 @@ ENDS: list[tuple[Protocol, Shape | dict[str, Any], StopReason]] = [
     ("anthropic", [start(input_tokens=9), *block("text", HELLO, begun=False), end()], StopReason.END),
     ("openai", [item("added"), item(), DONE], StopReason.END),
     ("openai", [item(), response("completed", status=None)], StopReason.END),
+    # An error or something else that no client knows follows a whole reply.
+    *(
+        (protocol, [*whole, *after], StopReason.END)
+        for protocol, whole in (
+            ("openai-chat", [HI, chunk("stop")]),
+            ("anthropic", [start(input_tokens=9), *TEXT, end(output_tokens=5)]),
+            ("openai", [item(), DONE]),
+        )
+        for after in ([{"type": "error", "error": {"message": "Late."}}], [b"data: [END]\n\n"])
+    ),
 ]
 
 

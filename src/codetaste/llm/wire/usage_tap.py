@@ -106,7 +106,9 @@ class UsageTap:
             elif len(self.body) > MAX_REPLY_BYTES:
                 raise MalformedReply(f"the reply has more than {MAX_REPLY_BYTES:,} bytes; reading stopped")
         except ModelError as error:
-            self._error = error
+            # Whatever follows a whole reply, the reply is valid.
+            self._decoder.complete = self._decoder.has_ended
+            self._error = None if self._decoder.has_ended else error
 
     def result(self) -> TapResult:
         """Return the result, after the last byte or an interruption."""
