@@ -265,6 +265,8 @@ CUTS: list[tuple[Protocol, Shape, type[ModelError]]] = [
     ("openai-chat", [chunk(reasoning_content="hm"), DONE], MalformedReply),
     ("anthropic", [start(input_tokens=9), *TEXT], ModelUnavailable),
     ("anthropic", [start(input_tokens=9), *USE[:-1], DONE], ModelUnavailable),
+    ("anthropic", [start(input_tokens=9), *USE[:-1], STOP], ModelUnavailable),
+    ("anthropic", [start(input_tokens=9), *TEXT[:-1], STOP], ModelUnavailable),
     ("anthropic", [start(input_tokens=9), *TEXT, end(None, output_tokens=5)], ModelUnavailable),
     ("openai", [item("added"), DONE], ModelUnavailable),
     ("openai", [item()], ModelUnavailable),

@@ -89,7 +89,8 @@ class AnthropicStreamDecoder(StreamDecoder):
                 # A zero after a reply means that nothing was counted.
                 self._usage_is_final |= bool(output) or (output == 0 and not self._blocks)
             case "message_stop":
-                self.complete = self.has_ended = True
+                # A proxy may send it after a cut, in the middle of a block.
+                self.complete, self.has_ended = True, self.has_ended or not self._open
             case "error":
                 raise error_in_stream(event, started=self._message is not None)
             case _:
