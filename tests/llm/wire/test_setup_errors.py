@@ -21,6 +21,8 @@ from codetaste.llm.wire.protocols import PROTOCOLS, ProtocolName
         (400, "Incorrect API key provided: ab***yz.", "api_key_env"),
         (401, "invalid x-api-key", "api_key_env"),
         (402, "Insufficient Balance", "api_key_env"),
+        (429, "Insufficient balance or no resource package. Please recharge.", "api_key_env"),
+        (400, "Access denied, please make sure your account is in good standing.", "api_key_env"),
         (403, "This key has no permission.", "api_key_env"),
         (400, "acme/large is not a valid model ID", "model"),
         (400, "Model Not Exist", "model"),

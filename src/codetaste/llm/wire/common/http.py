@@ -69,7 +69,8 @@ _REDIRECT = ("base_url", "the address redirects; set base_url to where it leads"
 
 _UNCLEAR = frozenset({400, 403, 422, 451})
 _MEANT = {
-    402: r"credit balance|insufficient[ _](balance|credit|fund)|(out of|no|used all) (available )?credits",
+    402: r"credit balance|insufficient[ _](balance|credit|fund)|(out of|no|used all) (available )?credits"
+    r"|account is in good standing",
     401: r"(incorrect|invalid|missing) (x-)?api[ _-]?key|api[ _-]?key (is )?(not valid|invalid|expired)",
     404: r"not a valid model|(invalid|unknown) model\b|\bmodel\b.{0,80}\b(not exist|not found)",
 }
@@ -120,7 +121,9 @@ def error_for_status(
     """
     text = f"HTTP {status}: {message}" if message else f"HTTP {status}"
     if status == 429:  # noqa: PLR2004 - too many requests
-        return RateLimited(text, retry_after_s=wait_s)
+        if not re.search(_MEANT[402], message, re.IGNORECASE):
+            return RateLimited(text, retry_after_s=wait_s)
+        status = 402
     if status in {408, 409, 425, 499} or status >= 500:  # noqa: PLR2004 - server errors
         unbilled, overloaded = own and status in _BEFORE_REPLY, status in _OVERLOADED
         return ModelUnavailable(text, unbilled=unbilled, overloaded=overloaded, retry_after_s=wait_s)
