@@ -24,6 +24,7 @@ from codetaste.llm.wire.protocols import PROTOCOLS, ProtocolName
         (429, "Insufficient balance or no resource package. Please recharge.", "api_key_env"),
         (400, "Access denied, please make sure your account is in good standing.", "api_key_env"),
         (403, "This key has no permission.", "api_key_env"),
+        (403, "Blocked by the workspace ip_access_policy: not on the list.", "api_key_env"),
         (400, "acme/large is not a valid model ID", "model"),
         (400, "Model Not Exist", "model"),
         (404, "model: some-model", "model"),

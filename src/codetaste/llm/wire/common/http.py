@@ -77,7 +77,7 @@ _MEANT = {
 """What servers say with an unclear status, by the status that fits."""
 
 _POLICY = re.compile(
-    r"content[ _-]?(filter|policy|management|moderation)|[a-z]_policy(_violation)?:|invalid_prompt"
+    r"content[ _-]?(filter|policy|management|moderation)|(?<!access)(?<=[a-z])_policy(_violation)?:|invalid_prompt"
     r"|usage polic|safety (system|reasons|policy)|prohibited_content|(input|prompt|content) was flagged"
     r"|moderation_blocked|data_inspection|inappropriate content|content exists risk",
     re.IGNORECASE,
