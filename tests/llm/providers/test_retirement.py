@@ -31,6 +31,7 @@ FIRST = date(2026, 1, 1)
 """Earlier retirements are not listed."""
 
 HISTORY = {
+    "docs/agent-requests.md": "what releases of agents send with each model that they know",
     "docs/guide/site.md": "agents of the published run",
     "docs/reproduction.md": "the paper's models",
     "src/codetaste/llm/providers/retirement.py": "the list itself",

@@ -77,9 +77,10 @@ _MEANT = {
 """What servers say with an unclear status, by the status that fits."""
 
 _POLICY = re.compile(
-    r"content[ _-]?(filter|policy|management|moderation)|(?<!access)(?<=[a-z])_policy(_violation)?:|invalid_prompt"
-    r"|usage polic|safety (system|reasons|policy)|prohibited_content|(input|prompt|content) was flagged"
-    r"|moderation_blocked|data_inspection|inappropriate content|content exists risk",
+    r"content[ _-]?(filter|policy|management|moderation)|(?<!access)(?<=[a-z])_policy(_violation)?:"
+    r"|invalid_prompt|usage polic|safety (system|reasons|policy)|prohibited_content"
+    r"|(input|prompt|content) was flagged|moderation_blocked|data_inspection"
+    r"|inappropriate content|content exists risk",
     re.IGNORECASE,
 )
 """What providers say of a prompt that their policy refuses."""
