@@ -283,7 +283,7 @@ def test_scores_with_recorded_tests_are_not_computed_again(
     assert started_keys(workspace) == keys
 
 
-def test_trial_without_prediction_counts_zero_and_is_reported(
+def test_trial_that_a_lost_provider_ended_has_no_score_and_is_reported(
     tmp_path: Path, alpha_with_rules: TinyBenchmark
 ) -> None:
     uninterrupted = model_table("g", "gone") + agent_table("b", "g")
@@ -298,7 +298,7 @@ def test_trial_without_prediction_counts_zero_and_is_reported(
     comparison = result.json["comparison"]
     assert (comparison["trials"], comparison["systems"], comparison["references"]) == (2, ["a", "b"], [])
     means = {each["system"]: each["mean"] for each in comparison["estimates"] if each["measure"] == "ifr"}
-    assert means == {"a": 0.75, "b": 0.0}
+    assert means == {"a": 0.75, "b": None}
 
 
 @pytest.mark.heavy
