@@ -196,10 +196,8 @@ def test_two_instances_two_models_make_eight_passes_only_selects(tmp_path: Path,
 
 
 def test_pass_that_only_repeats_ends_with_its_rules(tmp_path: Path, alpha: TinyBenchmark) -> None:
-    workspace = alpha.make_workspace(
-        tmp_path, {"m": "repeating"}, discover="budget_usd = 1.0\nmax_output_tokens = 256"
-    )
-    result = workspace.run("--json", "--only", "*/additive")
+    workspace = alpha.make_workspace(tmp_path, {"m": "repeating"}, discover="budget_usd = 1.0")
+    result = workspace.run("--json", "--only", "*/additive", "--set", "discover.max_output_tokens=256")
     assert result.code == 1
     [job] = result.json["jobs"]
     assert (job["ending"], job["value"]["rules"], job["value"]["turns"]) == ("repeated", 1, 9)
