@@ -223,7 +223,8 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
                 "reason": line.ending.reason or None,
                 "cause": line.outcome.cause and str(line.outcome.cause),
                 "error": line.outcome.error or None,
-                "traceback": line.outcome.traceback or None,
+                # That of a model's script is in the journal: its author needs one line here.
+                "traceback": (line.outcome.cause is Cause.FAULT and line.outcome.traceback) or None,
                 "attempts": line.outcome.attempts,
                 "resumed": line.outcome.resumed,
                 "model": line.lane or None,
