@@ -170,7 +170,7 @@ def test_every_model_with_replies_has_rules(
 def test_requests_to_bad_providers_are_bounded(faulty_run: FaultyRun) -> None:
     requests = {model: len(server.bodies) for model, server in faulty_run.servers.items()}
     assert requests["good"] == requests["other"] == 2 * 6
-    assert requests["page"] == 2 * 3
+    assert 3 <= requests["page"] <= 2 * 3
     assert requests["cut"] == 2 * 6 + 5
     assert 3 <= requests["busy"] <= 12
     assert not any(server.complaints for server in faulty_run.servers.values())
@@ -210,7 +210,7 @@ def test_providers_receive_only_the_configured_key(faulty_run: FaultyRun) -> Non
 
 @pytest.mark.slow
 @pytest.mark.timeout(500)
-def test_provider_cutting_every_stream_is_given_up_after_five_tries(
+def test_provider_cutting_every_stream_is_given_up_after_three_in_a_row(
     tmp_path: Path, alpha: TinyBenchmark
 ) -> None:
     with provider.serving() as good, provider.serving() as cut, provider.serving() as stall:
@@ -229,5 +229,6 @@ def test_provider_cutting_every_stream_is_given_up_after_five_tries(
     assert [job["status"] for job in finished.pair("good", alpha)] == ["done", "done"]
     for model in ("cut", "stall"):
         assert [job["cause"] for job in finished.pair(model, alpha)] == ["unavailable"] * 2
-        assert len(finished.servers[model].bodies) == 2 * 5
-        assert list(finished.calls(model).values()) == ["unknown"] * 10
+        requests = len(finished.servers[model].bodies)
+        assert 3 <= requests <= 2 * 3
+        assert list(finished.calls(model).values()) == ["unknown"] * requests
