@@ -73,7 +73,7 @@ def refused_key(folder: Path, alpha: TinyBenchmark, stack: ExitStack) -> Workspa
     server.default = provider.status(401, error)
     table = (
         f'provider = "anthropic"\nmodel = "claude-sonnet-5-5"\nbase_url = "{server.url}"\n'
-        f'api_key_env = "MY_KEY"\nprice = {tiny_benchmark.PRICE}\n'
+        'api_key_env = "MY_KEY"\nprice = { input = 2, output = 10, cache_read = 0.1 }\n'
     )
     return alpha.make_workspace(folder, {"sonnet": table})
 
