@@ -197,7 +197,7 @@ def test_retries_are_counted_by_cause_and_model_and_logged(tmp_path: Path, alpha
     for job in status["jobs"]:
         by_job.update(job["retries"])
     assert by_job == retries
-    assert {job["cause"] for job in status["jobs"] if job["model"] == "flaky"} == {"refused"}
+    assert {job["cause"] for job in status["jobs"] if job["model"] == "flaky"} == {"setup"}
     assert "retries" in workspace.cli("status", "r").out
     logged: Counter[str] = Counter()
     for key, lines in read_logs(workspace).items():
